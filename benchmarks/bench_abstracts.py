@@ -36,7 +36,7 @@ QUESTIONS = Path(__file__).with_name("abstracts.yaml")
 
 
 def citations(files: Sequence[Path]) -> Iterator[Citation]:
-    """Each citation once."""
+    """Yield the citations of the files without duplicates."""
     seen: set[int] = set()
     for row in (json.loads(line) for file in files for line in file.open(encoding="utf-8")):
         if (pmid := int(row["pmid"])) not in seen:
@@ -45,7 +45,7 @@ def citations(files: Sequence[Path]) -> Iterator[Citation]:
 
 
 def score(kind: QuestionType, answer: Answer, says: Sequence[str]) -> float:
-    """A factoid's first name or a summary, right or not; of a list F1."""
+    """Return 0 or 1 for a factoid's first name or a summary, and F1 for a list."""
     told = " ".join(sentence.text for sentence in answer.ideal).lower()
     names = [" ".join(item).lower() for item in answer.exact or () if not isinstance(item, str)]
     if kind == "list":

@@ -57,7 +57,7 @@ def read(path: Path, limit: int | None) -> list[Asked]:
 async def measure(
     answerer: QuestionAnswerer, asked: Sequence[Asked], name: str, budget_ms: int
 ) -> str:
-    """A line of the table."""
+    """Measure a system and return its row of the table."""
     system = load_system(name)
     precision, took, rungs = [], [], Counter[str]()
     warm = asked[:WARM]
@@ -100,8 +100,10 @@ def main() -> None:
     parser.add_argument("questions", type=Path)
     parser.add_argument("--index", type=Path, required=True)
     parser.add_argument("--limit", type=int)
-    parser.add_argument("--budget", type=int, action="append", help="ms; 0: none; repeatable")
-    parser.add_argument("--system", action="append", help="fixed presets; repeatable")
+    parser.add_argument(
+        "--budget", type=int, action="append", help="budget in ms (0: none); repeatable"
+    )
+    parser.add_argument("--system", action="append", help="fixed preset; repeatable")
     parser.add_argument("--config")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     asyncio.run(compare(parse_arguments(parser, SMALLEST)))

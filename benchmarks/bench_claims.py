@@ -5,8 +5,8 @@
 ROWS are contrast sets of the form of configs/training/claims.jsonl; the default,
 benchmarks/claims.jsonl, has facts that the reader was not trained on. For each row, `--pairs`
 questions are drawn with a sentence that answers and with one that does not. Prints the share of
-questions whose side is read rightly, by their right answer, the share among the clearest readings,
-and the share of sentences without an answer that are read as silent.
+questions whose side is read correctly, by right answer; the same share among the most confident
+readings; and the share of sentences without an answer that are read as such.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 Prints for each runtime and number type: passages per second in the batches of a build, and
 milliseconds for a single question, both also as ratios to `SentenceTransformer(model).encode`
-(float32, batches of 32); and the smallest cosine between a vector and the one of that baseline.
+(float32, batches of 32); and the smallest cosine similarity of a vector to that of the baseline.
 Then prints the milliseconds in which the reader reads 20 passages. The contenders take turns, and
 figures are medians over the rounds. To simulate a CPU without AVX-512, set ONEDNN_MAX_CPU_ISA=AVX2,
 ATEN_CPU_CAPABILITY=avx2 and --set encoder.dtype=float32.
@@ -71,7 +71,7 @@ def readers_of(settings: Settings) -> Iterator[tuple[str, Reader]]:
 
 
 def medians(work: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Seconds of each; all are run once before, then in turns."""
+    """Return the median seconds of each function. All run once to warm up, then in turns."""
     for run in work.values():
         run()
     times: dict[str, list[float]] = {name: [] for name in work}

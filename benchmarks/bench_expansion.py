@@ -33,7 +33,7 @@ Entities = Callable[[str], Sequence[Entity]]
 
 
 def renamed(body: str, entities: Sequence[Entity], chance: random.Random) -> str | None:
-    """The question with one entity by another of its names; None where none has one."""
+    """Replace one entity by another of its names. Return None if no entity has another name."""
     chosen = [(e, names) for e in entities if (names := expansion_terms(body, [e]))]
     if not chosen:
         return None
@@ -42,7 +42,7 @@ def renamed(body: str, entities: Sequence[Entity], chance: random.Random) -> str
 
 
 def forms_of(rows: Sequence[Row], entities: Entities, seed: int) -> dict[str, list[Row]]:
-    """The rows in each form, the same questions in all."""
+    """Return the same questions in each form."""
     chance = random.Random(seed)
     forms: dict[str, list[Row]] = {"plain": [], "short": [], "renamed": [], "short renamed": []}
     for row in rows:

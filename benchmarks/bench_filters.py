@@ -68,7 +68,7 @@ def words(count: int, chance: np.random.Generator) -> list[str]:
 
 def make_citation(pmid: int, vector: Vectors, chance: np.random.Generator) -> Citation:
     types = [name for name, share in SHARES.items() if chance.random() < share]
-    # A tenth of a normal distribution lies above 1.28 deviations.
+    # A tenth of a normal distribution lies above 1.28 standard deviations.
     if vector[0] > 1.28 / DIMENSIONS**0.5:
         types.append("topic")
     if chance.random() < 0.01:
@@ -121,7 +121,7 @@ def reader(folder: Path, entry: SegmentEntry, exact_below: int) -> SegmentReader
 
 
 class Timer:
-    """Collects the wall time and the CPU time of each use as a context, in milliseconds."""
+    """Context manager that records the wall time and CPU time of each use in milliseconds."""
 
     def __init__(self) -> None:
         self._spent: list[tuple[float, float]] = []
@@ -162,7 +162,7 @@ def measure(graph: SegmentReader, exact: SegmentReader, queries: int) -> None:
         with first[name]:
             graph.search_dense(vectors[0], TOP, filters)
     for vector, query in zip(vectors, postings, strict=True):
-        # In turn, so that what else the machine does slows all of them alike.
+        # Take turns, so that other load on the machine affects all filters alike.
         for name, filters in CASES.items():
             with dense[name]:
                 rows, _ = graph.search_dense(vector, LIMIT, filters)

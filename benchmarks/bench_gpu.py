@@ -5,9 +5,9 @@
 
 Embedding: TFLOP/s of the encoder of the settings over passages of 128 tokens, relative to the
 fastest measured matrix product in bfloat16 and to the peak in the card's data sheet. FLOPs are
-counted from the model's configuration. CAGRA: seconds to build the graph and its recall@10, beside
-FAISS's HNSW on the CPU. Exits with status 2 if there is no GPU; `--device cpu` runs the same steps
-on the CPU. For the tokens per second of the language model use bench_llm with --config.
+counted from the model's configuration. CAGRA: seconds to build the graph and its recall@10, and the
+same for FAISS's HNSW on the CPU. Exits with status 2 if there is no GPU; `--device cpu` runs the
+same steps on the CPU. For the tokens per second of the language model use bench_llm with --config.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from cluster.text.tokenise import Tokens
 
 PASSAGE_TOKENS = 128
 QUERIES, TOP = 200, 10
-# Dense bfloat16, as NVIDIA's data sheets have it; a longer name goes before one that it begins.
+# Dense bfloat16 TFLOP/s from NVIDIA's data sheets. A name must precede any prefix of it.
 SHEET_TFLOPS = {
     "H100 PCIe": 756.0,
     "H100": 989.4,
@@ -48,7 +48,7 @@ SHEET_TFLOPS = {
 
 @dataclass(frozen=True)
 class Shape:
-    """What the FLOPs of an encoder come from."""
+    """Dimensions of an encoder that determine its FLOPs."""
 
     layers: int
     hidden: int
@@ -60,7 +60,7 @@ class Shape:
         return cls(config.num_hidden_layers, config.hidden_size, config.intermediate_size)
 
     def flops(self, tokens: int) -> int:
-        """Of one forward pass over a text: products of matrices alone, 2 for each multiply-add."""
+        """Return the FLOPs of matrix products in one forward pass, with 2 per multiply-add."""
         projections = 8 * self.hidden**2 + 4 * self.hidden * self.inner
         attention = 4 * self.hidden * tokens
         return self.layers * tokens * (projections + attention)
@@ -71,7 +71,7 @@ def sheet_tflops(card: str) -> float | None:
 
 
 def seconds_of(work: Callable[[], Any], device: str) -> float:
-    """Of one call, all that it started on the card included."""
+    """Return the seconds of one call, including the work that it started on the GPU."""
     begun = time.perf_counter()
     work()
     if device != "cpu":
@@ -80,7 +80,7 @@ def seconds_of(work: Callable[[], Any], device: str) -> float:
 
 
 def matmul_tflops(device: str, size: int, rounds: int = 5) -> float:
-    """The best of `rounds` of a square product in bfloat16."""
+    """Return the best TFLOP/s of `rounds` products of square bfloat16 matrices."""
     a, b = (torch.randn(size, size, device=device, dtype=torch.bfloat16) for _ in range(2))
     torch.matmul(a, b)
     best = min(seconds_of(lambda: torch.matmul(a, b), device) for _ in range(rounds))
@@ -109,7 +109,7 @@ def embedding_lines(encoder: Encoder, model_dir: Path, count: int, peak: float) 
 
 
 def clustered(rows: int, dimensions: int) -> Vectors:
-    """Unit vectors around common centres, as texts' are: uniform ones have no near neighbours."""
+    """Return unit vectors around common centres, because uniform ones have no near neighbours."""
     random = np.random.default_rng(0)
     centres = random.standard_normal((max(rows // 100, 1), dimensions), np.float32)
     made = centres[random.integers(0, len(centres), rows)]

@@ -2,9 +2,10 @@
 
     python -m benchmarks.bench_graph QUESTIONS.json --index INDEX [--limit 60] [--set ...]
 
-Latency: milliseconds of each question sent once over HTTP, one at a time, beside the same stages
-called in this process. Throughput: questions per second and CPU use for `--requests` questions by
-1, 8, 16 and 32 concurrent callers, with the batches of the stages and with batches of one.
+Latency: milliseconds of each question sent once over HTTP, one at a time, compared with the same
+stages called in this process. Throughput: questions per second and CPU use for `--requests`
+questions by 1, 8, 16 and 32 concurrent callers, with the batches of the stages and with batches of
+one.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def read(path: Path, limit: int) -> list[str]:
 
 
 def ask(http: httpx.Client, question: str, system: str) -> float:
-    """The ms of one request."""
+    """Return the milliseconds of one request."""
     begun = time.perf_counter()
     reply = http.post("/v1/search", json={"question": question, "system": system})
     reply.raise_for_status()
@@ -49,7 +50,7 @@ def ask(http: httpx.Client, question: str, system: str) -> float:
 
 
 def in_process(questions: list[str], settings: list[str]) -> dict[str, float]:
-    """The median ms of the stages' own work by system, nothing between them."""
+    """Return the median milliseconds of the stages by system, called directly in this process."""
     answerer = local_answerer(load_settings(overrides=settings))
     medians = {}
     for name in SYSTEMS:
@@ -64,7 +65,7 @@ def in_process(questions: list[str], settings: list[str]) -> dict[str, float]:
 
 
 def latencies(graph: Graph, questions: list[str]) -> dict[str, tuple[float, float]]:
-    """(median, 95th percentile) of the ms of a request, by system."""
+    """Return (median, 95th percentile) of the milliseconds of a request by system."""
     with httpx.Client(base_url=graph.url, timeout=120) as http:
         found = {}
         for name in SYSTEMS:
@@ -76,9 +77,9 @@ def latencies(graph: Graph, questions: list[str]) -> dict[str, tuple[float, floa
 
 
 def throughput(graph: Graph, questions: list[str], requests: int) -> dict[int, tuple[float, float]]:
-    """(requests a second, share of the machine's cores at work) by the number of callers.
+    """Return (requests per second, CPU utilisation of the machine) by number of callers.
 
-    Each number of callers asks other questions, so that no passage is remembered.
+    Each number of callers asks different questions, so that no passage is cached.
     """
     found = {}
     turn = itertools.cycle(questions)
@@ -105,7 +106,7 @@ def main() -> None:
     settings = [f"index.path={given.index.resolve()}", *given.set]
     asked = read(given.questions, given.limit + len(CALLERS) * given.requests)
     questions, others = asked[: given.limit], asked[given.limit :]
-    # Nobody is sent away, so that what is measured is the stages.
+    # Reject no requests, so that only the stages limit the throughput.
     settings += ["serve.http.at_once=64", "serve.http.wait_s=200"]
     with served_graph(settings) as graph:
         print("ready after", {stage: f"{s:.0f} s" for stage, s in graph.started.items()})

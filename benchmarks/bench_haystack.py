@@ -52,7 +52,7 @@ SMALLEST = "QUESTIONS --index INDEX --limit 12"
 
 CALLERS = 16
 WARM = 6
-# Whether BM25 and the reranker take part.
+# Name, whether BM25 is used, whether the reranker is used.
 PIPELINES = (
     ("dense and BM25", True, False),
     ("dense and BM25, reranked", True, True),
@@ -60,14 +60,14 @@ PIPELINES = (
 )
 TOP = 10
 SYSTEMS = ("hybrid", "citeray")
-# A user would rerank no more with a model that encodes each passage again.
+# Passages to rerank: more would be too slow for a model that encodes each passage again.
 DEPTH = 20
 Ask = Callable[[str], Awaitable[list[int]]]
 
 
 @component
 class Rerank:
-    """CiteRay's late interaction as a component, since Haystack has none."""
+    """CiteRay's late interaction reranker as a component, because Haystack has none."""
 
     def __init__(self, encoder: TokenEncoder) -> None:
         self._reranker = LateInteractionReranker(encoder, 16)
@@ -80,7 +80,7 @@ class Rerank:
 
 
 def documents_of(index: Path) -> list[Document]:
-    """Every passage with its vector, from the index' own files."""
+    """Read every passage with its vector from the files of the index."""
     found = []
     for segment in sorted(path.parent for path in index.rglob(VECTORS)):
         records = SegmentRecords(segment)
@@ -151,7 +151,7 @@ def precision(question: dict, found: Sequence[int]) -> float:
 
 @dataclass(frozen=True)
 class Measured:
-    """Median ms of a question alone, questions a second by CALLERS, and MAP@10."""
+    """Median latency of a single question in ms, questions per second of CALLERS, and MAP@10."""
 
     name: str
     milliseconds: float
@@ -163,7 +163,7 @@ class Measured:
 
 
 async def measure(name: str, ask: Ask, questions: Sequence[dict]) -> Measured:
-    """Each question is asked once, so that none is remembered."""
+    """Measure a pipeline. Each question is asked only once, so that caches do not help."""
     warm, alone = questions[:WARM], questions[WARM : WARM + len(questions) // 3]
     together = questions[WARM + len(alone) :]
     for question in warm:
@@ -195,7 +195,7 @@ async def measure_ours(url: str, questions: Sequence[dict]) -> list[Measured]:
 
 
 def measure_all(questions: Sequence[dict], index: Path) -> Iterator[Measured]:
-    """Ours, as SYSTEMS and over HTTP, then Haystack's PIPELINES, in this process."""
+    """Measure CiteRay's SYSTEMS over HTTP, then Haystack's PIPELINES in this process."""
     overrides = [f"index.path={index.resolve()}", "llm.kind=none"]
     with served_graph([*overrides, "serve.http.at_once=64", "serve.http.wait_s=200"]) as graph:
         yield from asyncio.run(measure_ours(graph.url, questions))

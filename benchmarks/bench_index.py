@@ -54,7 +54,7 @@ def bare_rate(texts: list[str], dtype: torch.dtype) -> float:
 
 
 def build(sources: list[str], overrides: list[str], index: Path) -> tuple[dict[str, float], float]:
-    """(the build's own summary, peak MB of its largest process)."""
+    """Build an index. Return (summary of the build, peak memory in MB of its largest process)."""
     command = [sys.executable, "-m", "commands.cli", "index", "build", *sources, "--json"]
     for override in [*overrides, f"index.path={index}"]:
         command += ["--set", override]

@@ -44,7 +44,7 @@ OURS, PYLATE = "CiteRay", "PyLate, float32"
 
 @dataclass(frozen=True)
 class Scored:
-    """`best` gives the TOP best passages of a question's candidates, best first."""
+    """Contender. `best` returns the TOP best of a question's candidates, best first."""
 
     best: Callable[[np.ndarray, np.ndarray], list[int]]
     bytes_a_passage: float
@@ -77,7 +77,7 @@ def of_floats(vectors: Sequence[torch.Tensor]) -> Scored:
 def compare(
     settings: Settings, questions: Sequence[str], texts: Sequence[str], rounds: int
 ) -> tuple[list[Ratio], list[str]]:
-    """The ratios, and a line on each contender."""
+    """Return the ratios, and a line of text for each contender."""
     encoder = Encoder.by(settings.encoder, model_folder(settings.encoder))
     tokens = encoder.token_vectors(texts)
     coded = settings.index.token_codec

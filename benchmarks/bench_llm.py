@@ -52,7 +52,7 @@ def prompts(path: Path, limit: int, characters: int) -> list[list[Message]]:
 
 
 async def round_of(ask: Ask, conversations: Sequence[Sequence[Message]]) -> tuple[list[str], float]:
-    """(the replies, seconds), `CALLERS` at once."""
+    """Return (replies, seconds) of all conversations with `CALLERS` concurrent callers."""
     turns = asyncio.Semaphore(CALLERS)
 
     async def turn(messages: Sequence[Message]) -> str:
@@ -65,7 +65,7 @@ async def round_of(ask: Ask, conversations: Sequence[Sequence[Message]]) -> tupl
 
 
 async def compare(model: str, conversations: Sequence[Sequence[Message]], rounds: int) -> list[str]:
-    """The lines to print."""
+    """Compare both paths in turns, and return the lines to print."""
     engine = ray_serve.get_deployment_handle(DEPLOYMENT, LLM_APP)
     writer = ray_serve.get_deployment_handle("Writer", APP)
     tokens: dict[str, int] = {}
@@ -108,7 +108,7 @@ def main() -> None:
     parser.add_argument("--index", type=Path, required=True)
     parser.add_argument("--limit", type=int, default=24)
     parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--config", help="gpu-node.yaml, say; with --set llm.tensor_parallel=2")
+    parser.add_argument("--config", help="settings file, such as gpu-node.yaml")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     given = parse_arguments(parser, SMALLEST)
     settings = load_settings(given.config, [f"index.path={given.index.resolve()}", *given.set])

@@ -40,7 +40,7 @@ from serve.llm_app import LLM_APP
 
 SMALLEST = "QUESTIONS --index INDEX --minutes 0.1 --probe-s 3"
 
-# How often each is asked of ten.
+# Number of requests out of ten for each preset.
 MIX = (("citeray", 5), ("hybrid", 2), ("bm25", 1), ("dense", 1), ("auto", 1))
 ANSWERS = 0.5
 SAMPLE_S = 5.0
@@ -48,7 +48,7 @@ KILL_S = 10.0
 PROBE_S = 0.1
 JOB_EVERY_S, JOBS_END_S = 60.0, 600.0
 KINDS = ("Expander", "Encoder", "Shard-0000", "Writer", "PubMed", "Turns", "Gateway")
-# The process of each kind of replica; the language model computes in one beside its replica.
+# Process title of each kind of replica; EngineCore is the engine process of the language model.
 KILLED = {
     **{kind: f"ray::ServeReplica:citeray:{kind}" for kind in KINDS},
     "LanguageModel": f"ray::ServeReplica:{LLM_APP}:LanguageModel",
@@ -72,7 +72,7 @@ class Outcomes:
 
 
 def requests_of(questions: list[str], seed: int) -> Iterator[tuple[str, dict[str, object]]]:
-    """(path, body) of one request after the other, without an end."""
+    """Yield an endless sequence of random requests as (path, body)."""
     chance = random.Random(seed)
     systems = [name for name, times in MIX for _ in range(times)]
     while True:
@@ -87,7 +87,7 @@ async def send(
     found: Outcomes,
     pauses: Sequence[float] = (),
 ) -> None:
-    """Asks again after `pauses` what was lost with a gateway."""
+    """Send a request; retry it after each of `pauses` seconds if the gateway was lost."""
     begun = time.monotonic()
     for pause in (*pauses, None):
         try:
@@ -121,7 +121,7 @@ def note(reply: httpx.Response, found: Outcomes, begun: float) -> None:
 
 
 async def capacity(http: httpx.AsyncClient, questions: list[str], seconds: float) -> float:
-    """Accepted requests a second with 32 callers who ask again and again."""
+    """Return the accepted requests per second of 32 callers without pauses."""
     found, end = Outcomes(), time.monotonic() + seconds
     asked = requests_of(questions, 1)
 
@@ -144,7 +144,7 @@ async def watch(graph: Graph, found: Outcomes, begun: float) -> None:
 
 
 async def send_jobs(http: httpx.AsyncClient, questions: list[str], found: Outcomes) -> None:
-    """A batch a minute, beside the questions."""
+    """Send a batch of five questions every minute."""
     for number in itertools.count():
         asked = [questions[(5 * number + n) % len(questions)] for n in range(5)]
         rows = [{"id": f"q{n}", "type": "summary", "body": body} for n, body in enumerate(asked)]
@@ -157,7 +157,7 @@ async def send_jobs(http: httpx.AsyncClient, questions: list[str], found: Outcom
 
 
 async def await_jobs(http: httpx.AsyncClient, found: Outcomes) -> None:
-    """How each batch ended, with how many of its questions failed."""
+    """Wait for the batches, and count their final states with the number of failed questions."""
     end = time.monotonic() + JOBS_END_S
     for job in found.jobs:
         status = {"state": "waiting"}
@@ -176,7 +176,7 @@ async def kill(
     kinds: Sequence[str],
     found: Outcomes,
 ) -> None:
-    """Kills one replica after the other, and notes how long until answers are whole again."""
+    """Kill one replica after the other, and record the seconds until answers are complete again."""
     for kind, question in zip(itertools.cycle(kinds), itertools.cycle(questions)):
         await asyncio.sleep(KILL_S)
         if not kill_replica(graph, kind):
@@ -192,12 +192,12 @@ async def kill(
 
 
 def lost(losses: Sequence[str]) -> bool:
-    """Whether a stage was lost or late; a weak model says nothing usable at the best of times."""
+    """Return True if a stage was lost or late; unusable replies of a weak model do not count."""
     return any(not loss.startswith("llm: nothing usable") for loss in losses)
 
 
 def kill_replica(graph: Graph, kind: str) -> bool:
-    """Whether there was one to kill."""
+    """Kill a replica of this kind. Return False if there is none."""
     for process in graph.processes():
         with contextlib.suppress(psutil.Error):
             if KILLED[kind] in " ".join(process.cmdline()):
@@ -243,7 +243,7 @@ def tell(found: Outcomes) -> None:
     for at, memory in half:
         minutes.setdefault(int(at // 60), []).append(sum(memory.values()))
     mean = statistics.mean(sum(memory.values()) for memory in held)
-    # Of each minute's median: what lies within a minute is no evidence of its own.
+    # Use the median of each minute: samples within a minute are not independent.
     slope, _, low, high = theilslopes(
         [statistics.median(mib) for mib in minutes.values()], list(minutes)
     )

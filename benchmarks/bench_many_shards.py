@@ -39,7 +39,7 @@ SLOW_S, DEADLINE_S = 5.0, 2.0
 
 
 class Wire(Around):
-    """Pickles what goes to a stage and what comes back, and counts both."""
+    """Backend wrapper that pickles the arguments and results of each call and counts them."""
 
     def __init__(self, backend: Backend, slow: str = "") -> None:
         super().__init__(backend)
@@ -63,7 +63,7 @@ def over(answerer: QuestionAnswerer, wire: Wire, serve: ServeSettings) -> Questi
 
 
 async def ask(answerer: QuestionAnswerer, bodies: Sequence[str]) -> tuple[list[float], list[str]]:
-    """Milliseconds of each question, and the coverages that occur."""
+    """Return the milliseconds of each question, and the distinct coverages."""
     system, took, coverages = load_system(SYSTEM), [], set()
     for body in bodies:
         begun = time.perf_counter()

@@ -39,7 +39,7 @@ FILES = 6
 
 @contextmanager
 def cluster_of(nodes: int) -> Iterator[str]:
-    """A Ray of so many nodes that together have CORES; gives its address."""
+    """Start a Ray cluster of `nodes` nodes with CORES CPUs in total, and yield its address."""
     from ray.cluster_utils import Cluster
 
     cluster = Cluster()
@@ -53,7 +53,7 @@ def cluster_of(nodes: int) -> Iterator[str]:
 
 
 def tcp_bytes(pid: int) -> dict[str, int]:
-    """Bytes sent and received by each TCP connection of a process, by its two ends."""
+    """Return the bytes sent and received by each TCP connection of a process, by its endpoints."""
     listed = subprocess.run(["ss", "-tinpHO"], capture_output=True, text=True, check=False).stdout
     found = {}
     for line in listed.splitlines():
@@ -65,7 +65,7 @@ def tcp_bytes(pid: int) -> dict[str, int]:
 
 
 def build(sources: Path, settings: list[str], address: str) -> dict[str, float]:
-    """One build by a driver of its own: its seconds, objects' and connections' bytes."""
+    """Run a build in a new driver. Return its seconds and the bytes of objects and connections."""
     with tempfile.TemporaryDirectory(prefix="citeray-bench-") as folder:
         words = [f"index.path={folder}/index", *settings]
         command = [sys.executable, "-m", "benchmarks.bench_nodes", "--driver", str(sources)]
@@ -90,7 +90,7 @@ def build(sources: Path, settings: list[str], address: str) -> dict[str, float]:
 
 
 def drive(sources: str, overrides: list[str]) -> None:
-    """Builds here, counting the bytes of the objects that this process receives."""
+    """Build in this process, counting the bytes of the objects that it receives."""
     from ray._private.worker import Worker
 
     from cluster.ray.session import ray_session

@@ -39,7 +39,7 @@ new PerformanceObserver((list) => { window.largest = list.getEntries().at(-1).st
 RESOURCES = """() => [...performance.getEntriesByType("navigation"),
     ...performance.getEntriesByType("resource")]
   .map((e) => [e.name, e.initiatorType, e.decodedBodySize])"""
-# By what asked for it: modules that a module imports count as scripts' own.
+# Kind of a resource by its initiator type; imported modules count as scripts.
 KINDS = {
     "navigation": "document",
     "fetch": "replies",
@@ -51,7 +51,7 @@ SETTLE_MS = 300
 
 @dataclass(frozen=True)
 class Load:
-    """`paint_s` of the largest element; bytes by kind; `requests` is how many there were."""
+    """Loaded page: seconds to the largest contentful paint, bytes by kind, number of requests."""
 
     paint_s: float
     size: dict[str, int]
@@ -60,7 +60,7 @@ class Load:
 
 @contextmanager
 def endpoint(url: str | None) -> Iterator[str]:
-    """The endpoint that is measured."""
+    """Yield the URL of the endpoint to measure; serve a small index if `url` is None."""
     if url:
         yield url.rstrip("/")
         return
@@ -91,10 +91,10 @@ def load(browser: Browser, address: str, until: str) -> Load:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("url", nargs="?", help="a running endpoint, without API keys")
-    parser.add_argument("--loads", type=int, default=10, help="loads of each address")
+    parser.add_argument("url", nargs="?", help="URL of a running endpoint without API keys")
+    parser.add_argument("--loads", type=int, default=10, help="loads of each address (default 10)")
     parser.add_argument("--question", default=QUESTION)
     given = parse_arguments(parser, SMALLEST)
     if CHROMIUM is None:

@@ -31,9 +31,10 @@ ROUNDS = 5
 
 
 def measure(path: Path, rounds: int = ROUNDS) -> dict[str, float]:
-    """Median citations/s of each contender on a file, or on a folder of `.xml.gz`, and ratios.
+    """Return the median citations/s of each contender on a file or folder, and their ratios.
 
-    Processor seconds of this process, so that a busy machine disturbs little.
+    A folder must contain `.xml.gz` files. Uses the CPU time of this process, so that other load on
+    the machine has little effect.
     """
     files = sorted(path.glob("*.xml.gz")) if path.is_dir() else [path]
     seconds: dict[str, list[float]] = {name: [] for name in CONTENDERS}
@@ -63,7 +64,7 @@ def parse_pubmed_parser(path: Path) -> int:
 
 
 def parse_bare_lxml(path: Path) -> int:
-    """The trees are built and dropped, and nothing is read from them."""
+    """Build and drop the XML trees without reading them. Return the number of articles."""
     count = 0
     with gzip.open(path) as file:
         for _, element in etree.iterparse(file, events=("end",), tag="PubmedArticle"):
@@ -75,7 +76,7 @@ def parse_bare_lxml(path: Path) -> int:
 
 
 def parse_bare_expat(path: Path) -> int:
-    """The XML is checked, and no element is reported, so none is counted either."""
+    """Parse the XML without handlers. Returns 0, because no element is reported or counted."""
     with gzip.open(path) as file:
         expat.ParserCreate().ParseFile(file)
     return 0
@@ -90,8 +91,11 @@ CONTENDERS: Mapping[str, Callable[[Path], int]] = {
 
 
 def write_full_records(path: Path, count: int) -> None:
-    """Made-up citations of about 10 KB with all that an indexed one has: authors with
-    affiliations, MeSH, chemicals, keywords, a labelled abstract, references."""
+    """Write generated citations of about 10 KB each, with every field of an indexed record.
+
+    They have authors with affiliations, MeSH headings, chemicals, keywords, a labelled abstract and
+    references.
+    """
     head = "<PubmedArticleSet>\n"
     with gzip.open(path, "wt", compresslevel=3, encoding="utf-8") as file:
         file.write('<?xml version="1.0" encoding="utf-8"?>\n' + head)
@@ -165,7 +169,9 @@ def report(name: str, figures: Mapping[str, float]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("paths", type=Path, nargs="*", metavar="FILE or FOLDER")
-    parser.add_argument("--records", type=int, default=2_000, help="generated records (2000)")
+    parser.add_argument(
+        "--records", type=int, default=2_000, help="generated records (default 2000)"
+    )
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     given = parse_arguments(parser, SMALLEST)
     with tempfile.TemporaryDirectory() as folder:

@@ -27,15 +27,15 @@ from cluster.index.layout import VECTORS, bm25_directory
 SMALLEST = "QUESTIONS SOURCES --limit 12 --rounds 1 --passages 16"
 
 ROUNDS = 5
-# A sentence-transformers loop runs over this many passages, spread over all.
+# Number of passages, evenly spaced, for the sentence-transformers loop.
 LOOP_PASSAGES = 640
 
 
 @dataclass(frozen=True)
 class Given:
-    """Questions in BioASQ's form, the sources, and where an index of them is made.
+    """Inputs: questions in BioASQ's format, sources, and the folder of their index.
 
-    `passages` limits the passages that are encoded, None for each part's own number.
+    `passages` limits the number of encoded passages; None uses the default of each part.
     """
 
     questions: Path
@@ -166,7 +166,7 @@ def segment_of(given: Given) -> Path:
 def a_question(
     ours: Callable[[], object], theirs: Callable[[], object], count: int, rounds: int
 ) -> tuple[float, float]:
-    """Median ms of each for one of `count` questions."""
+    """Return the median ms per question of both functions, which ask `count` questions each."""
     from benchmarks.bench_encoder import medians
 
     spent = medians({"ours": ours, "theirs": theirs}, rounds)
@@ -206,7 +206,7 @@ def bodies_of(given: Given) -> list[str]:
     return [row["body"] for row in rows[: given.limit]]
 
 
-# `build` leaves the index that what comes after it searches.
+# `build` creates the index that the parts after it search.
 PARTS: Sequence[Callable[[Given], Iterator[Ratio]]] = (
     *(parse, encode, build, nearest, best_by_words, late, search),
 )

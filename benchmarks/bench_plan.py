@@ -40,8 +40,8 @@ NO_REPLICA = Line(base=0.0, slope=0.0)
 
 def effort(citations: int) -> calibrate.Effort:
     """Return the effort of a calibration on at most `citations`."""
-    # With 60,000 passages for 32,000 citations, mixtures of two passages spread as the stand-in's
-    # own vectors do.
+    # With 60,000 passages for 32,000 citations, mixtures of two passages are distributed like the
+    # vectors of the stand-in.
     share = citations / CALIBRATE
     return calibrate.Effort(
         small=round(8_000 * share),
@@ -53,7 +53,7 @@ def effort(citations: int) -> calibrate.Effort:
 
 
 class MeasuredBagOfWords(BagOfWords):
-    """The stand-in with what a calibration asks of an encoder."""
+    """Stand-in encoder with the attributes that a calibration needs."""
 
     device = "cpu"
     dimensions = DIMENSIONS
@@ -75,7 +75,7 @@ def build(folder: Path, size: int, shards: int) -> tuple[Settings, BuildMeasured
 
 
 def calibration(folder: Path, shards: int, chosen: calibrate.Effort) -> Coefficients:
-    """Return the calibration kept in `folder`, or make one; serving keeps the shipped figures."""
+    """Return the calibration stored in `folder`, or make one with the shipped serving figures."""
     kept = folder / "calibration.json"
     if kept.is_file():
         return read_coefficients(kept)

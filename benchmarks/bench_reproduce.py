@@ -28,7 +28,7 @@ AT_MOST_S = 3600
 
 
 def write_questions(rows: list[Row], folder: Path) -> tuple[Path, Path]:
-    """The questions in BioASQ's form, and as topics of BioGen's task B."""
+    """Write the questions in BioASQ's format and as topics of BioGen's task B."""
     bioasq, biogen = folder / "questions.json", folder / "topics.jsonl"
     bioasq.write_text(json.dumps({"questions": rows}), encoding="utf-8")
     topics = ({"topic_id": row["id"], "question": row["body"]} for row in rows)
@@ -39,7 +39,7 @@ def write_questions(rows: list[Row], folder: Path) -> tuple[Path, Path]:
 def reproduce(
     number: str, questions: Path, folder: Path, more: list[str], overrides: list[str]
 ) -> float:
-    """Seconds of the whole command; prints what each system's replies lacked."""
+    """Return the seconds of the whole command, and print the losses of each system's replies."""
     command = [str(BIN / "citeray"), "reproduce", number, "--scale", "small", "--json"]
     command += ["--questions", str(questions), "--gold", str(questions)]
     command += ["--corpus", str(folder / "sample"), "--output", str(folder / number), *more]

@@ -36,7 +36,7 @@ STATED = ("right", "wrong")
 class Reply:
     """Outcome of one wording: "right", "wrong", or the verdict of an answer that was withheld.
 
-    `lost` are the stages that did not respond, without which the answer may differ.
+    `lost` are the stages that did not respond; the answer may differ because of them.
     """
 
     fact: RewordedFact
@@ -46,7 +46,7 @@ class Reply:
 
 
 def judge(wording: Wording, answer: Answer) -> str:
-    """Compare an answer with the one that the fact gives to this wording."""
+    """Compare an answer with the right answer to this wording."""
     if answer.verdict != "answered":
         return answer.verdict
     return "right" if answer.exact == wording.answer else "wrong"
@@ -62,9 +62,9 @@ def ask_facts(facts: Iterable[RewordedFact], ask: Callable[[str], Answer]) -> li
 
 
 def find_contradictions(replies: Iterable[Reply]) -> list[str]:
-    """Return the ids of facts of which one stated answer says that they hold and one denies it.
+    """Return the ids of facts that one stated answer affirms and another one denies.
 
-    A right answer to any wording says that the fact holds, a wrong one that it does not.
+    A right answer to any wording affirms the fact, and a wrong one denies it.
     """
     outcomes: dict[str, set[str]] = {}
     for reply in replies:
@@ -73,7 +73,7 @@ def find_contradictions(replies: Iterable[Reply]) -> list[str]:
 
 
 def summarise(replies: Sequence[Reply]) -> str:
-    """A Markdown table of the outcomes, over all wordings and over parts of them."""
+    """Return a Markdown table of the outcomes over all wordings and over groups of them."""
     parts = {
         "all": replies,
         **{f"answer {a}": [r for r in replies if r.wording.answer == a] for a in ("yes", "no")},
@@ -112,7 +112,7 @@ def print_replies(replies: Sequence[Reply]) -> None:
 
 
 def read_citations(files: Iterable[File]) -> list[Citation]:
-    """Return the live citations of PubMed XML files, given in the order in which they apply."""
+    """Return the current citations of PubMed XML files, which must be in update order."""
     live: dict[int, Citation] = {}
     for record in (record for file in files for record in read_records(file)):
         if isinstance(record, Citation):

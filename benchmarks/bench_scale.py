@@ -6,9 +6,9 @@
 Runs the real jobs on Ray over generated citations with a stand-in encoder (`stand_in.py`), so that
 the encoder's speed does not count. Prints for each size: seconds and citations per second of each
 stage, CPU core seconds, bytes by artefact, and peak anonymous memory in MiB by kind of process.
-Then applies an update of `--update` records (two thirds new, the others revisions and deletions),
-beside a build of those records alone. Sources and indexes stay in FOLDER, and a second run reuses
-them; give another `--update` another FOLDER.
+Then applies an update of `--update` records (two thirds new, the others revisions and deletions)
+and compares it with a build of those records alone. Sources and indexes stay in FOLDER, and a
+second run reuses them; use another FOLDER for another `--update`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _update_records(size: int, records: int) -> Iterator[Citation | Deletion]:
     added, revised_count = records * 20 // 30, records * 9 // 30
     changed = records - added
     new = generate_citations(added, first_pmid=size + 1)
-    # Revisions have the same PMIDs and, from another seed, other texts; they are spread evenly.
+    # Revisions have evenly spaced known PMIDs and, from another seed, new texts.
     step = size // changed
     old = range(1, size, step)[:changed]
     revised = (c for p in old[:revised_count] for c in generate_citations(1, 1, p))
@@ -69,7 +69,10 @@ def _update_records(size: int, records: int) -> Iterator[Citation | Deletion]:
 
 
 def run_job(job: str, shards: int, index: Path, source: Path) -> dict[str, Any]:
-    """What `scale_job` says, with the peaks; kept beside the index for a later run."""
+    """Run `scale_job` and return its figures with the memory peaks.
+
+    The result is stored next to the index and reused by a later run.
+    """
     kept = index.with_name(f"{index.name}-{job}.json")
     if kept.is_file():
         found: dict[str, Any] = json.loads(kept.read_text())
@@ -94,7 +97,7 @@ def run_job(job: str, shards: int, index: Path, source: Path) -> dict[str, Any]:
 def print_job(name: str, found: dict[str, Any]) -> None:
     count, stages = found["citations"], found["stages"]
     rates = ", ".join(f"{s} {t:.0f} s ({count / max(t, 1e-3):,.0f}/s)" for s, t in stages.items())
-    # Those of a run that was kept before they were counted are not known.
+    # Results stored by older versions lack the core seconds.
     cores = found.get("core_seconds", "unknown")
     print(f"{name}: {count:,} citations in {found['seconds']:.0f} s; {rates}", flush=True)
     print(f"  core seconds, whatever else the machine did meanwhile: {cores}", flush=True)

@@ -46,7 +46,7 @@ def vector_files(index: Path, manifest: Manifest) -> list[Path]:
 
 
 def best_of(parts: Sequence[tuple[npt.NDArray[np.int64], Vectors]]) -> set[tuple[int, int]]:
-    """(segment, row) of the TOP best over all parts."""
+    """Return (segment, row) of the TOP best over all parts."""
     flat = [
         (-float(score), number, int(row))
         for number, (rows, scores) in enumerate(parts)

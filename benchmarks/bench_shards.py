@@ -38,7 +38,7 @@ SMALLEST = "CORPUS QUESTIONS --limit 10"
 
 
 class Remembered:
-    """An encoder that computes each text once."""
+    """Encoder with a cache."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder

@@ -42,13 +42,13 @@ SIMULATED = 20_000
 
 
 def core_seconds(line: Sequence[Station], threads: int) -> float:
-    """What one question keeps cores busy for, in all stages and all shards."""
+    """Return the core seconds of one question in all stages and shards."""
     busy = {s.name: s.parts * s.points[0].median_seconds for s in line}
     return sum(seconds * (threads if name == "encoder" else 1) for name, seconds in busy.items())
 
 
 def predict(index: Path, rate: float, calibration: Path | None) -> tuple[float, float]:
-    """(p50, p95) in seconds of a search at `rate` a second on this machine's cores."""
+    """Predict (p50, p95) in seconds of searches at `rate` per second on this machine's cores."""
     found, manifest = read_coefficients(calibration), read_manifest(index)
     settings = load_settings(overrides=["llm.kind=none"])
     ask = Ask(manifest.citations, rate, 60.0, shards=len(manifest.shards))
@@ -64,7 +64,7 @@ def predict(index: Path, rate: float, calibration: Path | None) -> tuple[float, 
 
 
 async def measure(url: str, questions: list[str], rate: float, seconds: float) -> list[float]:
-    """Seconds of each answered search; those not answered count as infinitely long."""
+    """Return the seconds of each search; unanswered ones count as infinite."""
     chance, took = random.Random(0), []
     async with httpx.AsyncClient(base_url=url, timeout=120) as http:
 

@@ -33,7 +33,7 @@ COVERAGES = (0.3, 0.5, 0.6, 0.7, 0.9)
 
 
 def asked(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """Each question with its answer: yes, no or maybe."""
+    """Yield each question with its answer: yes, no or maybe."""
     if arguments.findings:
         draw = random.Random(arguments.seed)
         for finding in read_findings(arguments.findings):

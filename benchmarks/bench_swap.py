@@ -50,7 +50,7 @@ UPDATED = 500
 
 @dataclass(frozen=True)
 class Request:
-    """`degraded` names what an answer had to do without, as a stage that was late."""
+    """Request of a client. `degraded` lists the losses of the answer, such as a late stage."""
 
     begun: float
     seconds: float
@@ -96,7 +96,7 @@ class Load:
 
 
 class Memory:
-    """PSS and private MB of each shard's process, sampled in a thread."""
+    """Samples of PSS and private memory in MB of each shard's process, taken in a thread."""
 
     def __init__(self) -> None:
         named = (
@@ -121,7 +121,7 @@ class Memory:
                 self.samples.append((time.monotonic(), name, *_megabytes(pid)))
 
     def between(self, begin: float, end: float) -> dict[str, tuple[float, float]]:
-        """The largest (PSS, private) of each process from `begin` to `end`."""
+        """Return the largest (PSS, private) of each process from `begin` to `end`."""
         found: dict[str, tuple[float, float]] = {}
         for at, name, pss, private in list(self.samples):
             if begin <= at <= end:
@@ -133,7 +133,7 @@ class Memory:
 def _title(process: psutil.Process) -> str:
     try:
         return " ".join(process.cmdline())
-    except psutil.Error:  # Gone, or another user's.
+    except psutil.Error:  # The process has ended or belongs to another user.
         return ""
 
 
@@ -184,7 +184,7 @@ def main() -> None:
         encoder = EncoderEntry(
             model=settings.encoder.model, sha256=checksum(model), dimensions=WIDTH, max_tokens=64
         )
-        # In a process of its own, so that clients do not wait for it to let Python go.
+        # Build in a separate process, so that it does not hold the GIL of the clients.
         with ProcessPoolExecutor(1, get_context("spawn")) as writer, ray_session(settings.ray):
             first = writer.submit(build, settings, encoder, chosen.citations).result()
             swap(settings, first, writer, chosen.swaps, chosen.clients)
@@ -194,7 +194,7 @@ def main() -> None:
 def swap(
     settings: Settings, first: Manifest, writer: ProcessPoolExecutor, swaps: int, clients: int
 ) -> None:
-    """Serve `first` and `swaps` versions after it, updates and compactions in turn."""
+    """Serve `first`, then `swaps` further versions: updates and compactions in turn."""
     size = sum(a.bytes for s in first.segments for a in s.artefacts.values()) / len(first.shards)
     print(f"{first.citations} citations, {first.passages} passages, {size / 1e6:.0f} MB a shard")
     deploy(settings)
@@ -223,7 +223,7 @@ def swap(
 
 
 def next_update(number: int) -> partial[Manifest]:
-    """Return the update of version `number`; it is called with settings and manifest."""
+    """Return the function that publishes update `number`, to be called with settings, manifest."""
     return partial(update, number=number + 1, count=UPDATED, first=1 + number * UPDATED)
 
 

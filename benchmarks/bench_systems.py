@@ -38,12 +38,12 @@ SMALLEST = (
 
 Row = Mapping[str, Any]
 DEPTH = 100
-# The address is part of what a run is of, so that one that goes on must find PubMed there.
+# The port is fixed: the address is part of a run's settings, which must match to resume it.
 PUBMED_PORT = 8765
 
 
 def sample_by_type(rows: Sequence[Row], limit: int | None, seed: int) -> list[Row]:
-    """`limit` of `rows` in their order, as many of each type as its share of them all."""
+    """Draw `limit` of `rows` in proportion to their types, keeping their order."""
     if limit is None or limit >= len(rows):
         return list(rows)
     drawn = random.Random(seed).sample(range(len(rows)), len(rows))
@@ -53,7 +53,7 @@ def sample_by_type(rows: Sequence[Row], limit: int | None, seed: int) -> list[Ro
 
 
 def read_corpus(folder: Path) -> list[Citation]:
-    """The citations of a folder's PubMed XML."""
+    """Return the citations of the PubMed XML files in a folder."""
     files = sorted(folder.glob("*.xml*"))
     every = (record for file in files for record in read_records(file))
     return [record for record in every if isinstance(record, Citation)]
@@ -63,7 +63,7 @@ def read_corpus(folder: Path) -> list[Citation]:
 def local_pubmed(
     corpus: Path | None, systems: Sequence[str], port: int = PUBMED_PORT
 ) -> Iterator[list[str]]:
-    """The overrides that lead to a PubMed over `corpus`; none where no system asks it."""
+    """Serve `corpus` as a local PubMed, and yield the settings for it; none if it is not used."""
     if all(load_system(name).online.when == "never" for name in systems):
         yield []
         return
@@ -74,7 +74,7 @@ def local_pubmed(
 
 
 def keep_questions(file: Path, folder: Path, limit: int | None, seed: int) -> Path:
-    """The sample of `file` as a file in `folder`, told in words."""
+    """Write a sample of `file` to `folder`, print its size, and return its path."""
     rows = sample_by_type(json.loads(file.read_text(encoding="utf-8"))["questions"], limit, seed)
     kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(Counter(r["type"] for r in rows).items()))
     print(f"{len(rows)} questions of {file.name} ({kinds}), drawn by seed {seed}\n", flush=True)
@@ -89,8 +89,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("questions", type=Path)
     parser.add_argument("--index", type=Path, required=True)
-    parser.add_argument("--corpus", type=Path, help="the index' XML, for presets that ask PubMed")
-    parser.add_argument("--system", action="append", help="repeatable; all if not given")
+    parser.add_argument("--corpus", type=Path, help="PubMed XML, for presets that search PubMed")
+    parser.add_argument("--system", action="append", help="preset; repeatable (default all)")
     parser.add_argument("--limit", type=int)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--no-answers", action="store_true")
@@ -100,7 +100,7 @@ def main() -> None:
     given = parse_arguments(parser, SMALLEST)
     systems = given.system or system_names()
     questions = keep_questions(given.questions, given.output, given.limit, given.seed)
-    # A graph of its own: one that is running already would ask another PubMed.
+    # Start a new graph: one that is already running would use another PubMed.
     own = [f"index.path={given.index}", f"serve.port={free_port()}"]
     with local_pubmed(given.corpus, systems) as online:
         ablate(

@@ -44,7 +44,10 @@ def kept(
     recognise: Recogniser,
     threshold: float,
 ) -> tuple[int, int]:
-    """(sentences that the scorer supports, those of them whose names are the evidence's)."""
+    """Return the numbers of (sentences that the scorer supports, those that pass both checks).
+
+    The second check requires that the names of a sentence occur in the evidence.
+    """
     supported = [s for s in attribute(said, evidence, scorer, threshold=threshold) if s]
     true = 0
     for sentence in supported:

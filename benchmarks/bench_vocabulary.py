@@ -3,7 +3,7 @@
     python -m benchmarks.bench_vocabulary [TERMS...]
 
 Prints, for about that many terms (default 100,000, 1,000,000 and 4,000,000), the CPU time of each
-step in seconds and in microseconds per term, and the peak memory in MiB of its process beside the
+step in seconds and in microseconds per term, the peak memory in MiB of its process, and the
 sizes of its input and output. The input is one large table of counts and eight tables of a
 hundredth of its size, as after eight updates.
 """
@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 def make_words() -> Any:
-    """Made-up words of 4 to 11 letters, none of them a plural."""
+    """Return invented words of 4 to 11 letters without plurals."""
     letters = np.random.default_rng(0).choice(list("abcdefghijklmnopqrtuvwxyz"), (WORDS, 11))
     sizes = np.random.default_rng(1).integers(4, 12, WORDS)
     words = ("".join(row[:size]) for row, size in zip(letters, sizes, strict=True))
@@ -56,9 +56,9 @@ def make_words() -> Any:
 
 
 def make_names(names: int, words: Any, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Names of one to four words drawn by Zipf's law; two letters and the further initials.
+    """Return names of one to four words drawn by Zipf's law, and their short forms.
 
-    Of the short forms a third end in a digit.
+    A short form has two letters and the initials of the further words; a third end in a digit.
     """
     size = rng.integers(1, 5, names)
     parts = []
@@ -72,10 +72,10 @@ def make_names(names: int, words: Any, rng: np.random.Generator) -> tuple[Any, A
 
 
 def make_counts(terms: int, seed: int, words: Any) -> TermCounts:
-    """About `terms` counts, half of keywords and half of definitions, most of one citation.
+    """Return about `terms` counts, half of keywords and half of definitions.
 
-    The shares of distinct names, of short forms to keep and of single citations are about
-    those of the BioASQ corpus.
+    Most of them have one citation. The shares of distinct names, of short forms to keep and of
+    single citations resemble those of the BioASQ corpus.
     """
     rng = np.random.default_rng(seed)
     names, shorts = make_names(terms * 2 // 3, words, rng)
@@ -127,7 +127,7 @@ def publish(paths: Sequence[Path], out: Path) -> None:
 
 
 def alone(work: Callable[..., T], *arguments: Any) -> T:
-    """What `work` gives, run in a process of its own, so that its memory is its own."""
+    """Run `work` in a separate process, so that its memory is measured separately."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(work, *arguments).result()
 

@@ -5,7 +5,7 @@
 
 Serves the index with `--saved` saved questions that were last asked of an earlier version, so that
 all are due, as after an update. Sends ordinary questions with Poisson arrivals (`--rate` a second)
-in periods of `--seconds`, alternately with the saved questions held back and with them running.
+in periods of `--seconds`, alternately with the saved questions paused and with them running.
 Prints the median and 95th percentile latency in milliseconds of both, and the ratio of the 95th
 percentiles.
 """
@@ -38,13 +38,13 @@ from tests.serve.saved.kept import saved_at
 SMALLEST = "QUESTIONS --index INDEX --saved 5 --rounds 1 --seconds 4"
 
 BEFORE = "v000000"
-# Longer than the gateway's loop sleeps, so that each turn is wholly of its kind.
+# Longer than the sleep of the gateway's loop, so that no period overlaps with the next one.
 SETTLE_S = 8.0
 
 
 @dataclass
 class Turns:
-    """Times of ordinary questions in seconds, and how many saved ones were asked beside them."""
+    """Latencies of ordinary questions in seconds, and the number of saved questions asked."""
 
     seconds: list[float] = field(default_factory=list)
     beside: int = 0
@@ -53,7 +53,7 @@ class Turns:
 
 
 def save_due(saved: Saved, questions: Sequence[str], answers: Sequence[Any], count: int) -> None:
-    """`count` saved questions with an answer of an earlier version; none may be asked yet."""
+    """Save `count` questions with answers of an earlier version, paused at first."""
     pairs = itertools.islice(itertools.cycle(zip(questions, answers, strict=True)), count)
     rows = [
         {
@@ -69,7 +69,10 @@ def save_due(saved: Saved, questions: Sequence[str], answers: Sequence[Any], cou
 
 
 def hold_back(saved: Saved, held: bool) -> None:
-    """For MOST_WAIT_S, which is longer than a turn: what lies further ahead is due."""
+    """Pause the saved questions if `held`, or resume them.
+
+    The pause is MOST_WAIT_S, which is longer than a period; a longer wait would count as due.
+    """
     until = time.time() + MOST_WAIT_S if held else 0.0
     with saved.database.write() as connection:
         connection.execute(update(WATCHES).values(not_before=until))
@@ -105,7 +108,10 @@ async def drive(
 async def measure(
     url: str, saved: Saved, questions: Sequence[str], given: argparse.Namespace
 ) -> tuple[Turns, Turns]:
-    """(alone, beside), of turns that alternate; both kinds ask the same at the same moments."""
+    """Return the results of alternating periods without and with saved questions.
+
+    Both kinds of period send the same questions at the same times.
+    """
     alone, beside = Turns(), Turns()
     async with httpx.AsyncClient(base_url=url, timeout=120) as http:
         answers = []
@@ -114,7 +120,7 @@ async def measure(
             answers.append(reply.raise_for_status().json())
         save_due(saved, questions, answers, given.saved)
         for number in range(given.rounds):
-            # The one that comes first changes, so that what drifts favours neither.
+            # Alternate which kind comes first, so that a drift favours neither.
             for held in (True, False) if number % 2 == 0 else (False, True):
                 hold_back(saved, held)
                 await asyncio.sleep(SETTLE_S)
@@ -122,7 +128,7 @@ async def measure(
                 found = await drive(http, questions, given.rate, given.seconds, number)
                 found.beside = asked(saved) - before
                 if held and found.beside:
-                    raise SystemExit(f"{found.beside} saved questions were asked though held back")
+                    raise SystemExit(f"{found.beside} saved questions were asked in a pause")
                 tell(f"round {number + 1}, {'alone' if held else 'beside'}", found)
                 total = alone if held else beside
                 total.seconds += found.seconds

@@ -75,7 +75,7 @@ def our_postings(rows: list[SegmentRows], over: str, directory: Path) -> None:
 
 
 def bare_tantivy(texts: list[str], directory: Path) -> None:
-    """As its documentation shows it, with the filters and the index options that we use."""
+    """Write an index as in tantivy's documentation, with the filters and options of CiteRay."""
     schema = tantivy.SchemaBuilder()
     schema.add_integer_field("row", fast=True)
     schema.add_text_field("body", tokenizer_name="english", index_option="freq")
@@ -97,7 +97,7 @@ def bare_tantivy(texts: list[str], directory: Path) -> None:
 
 
 def cost(work: Callable[[Path], object]) -> tuple[float, float]:
-    """(CPU seconds of all threads, wall seconds)."""
+    """Return (CPU seconds of all threads, wall seconds)."""
     with tempfile.TemporaryDirectory() as folder:
         before, begun = os.times(), time.perf_counter()
         work(Path(folder))

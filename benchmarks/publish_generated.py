@@ -31,7 +31,7 @@ WIDTH = 32
 
 
 def stand_in(texts: Sequence[str]) -> np.ndarray:
-    """Random unit vectors (n, WIDTH), the same for as many texts."""
+    """Return random unit vectors (n, WIDTH) that depend only on the number of texts."""
     vectors = np.random.default_rng(len(texts)).normal(size=(len(texts), WIDTH))
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.maximum(norms, 1e-9), np.float32)
@@ -55,7 +55,7 @@ def _stage(index: Path, number: int, count: int, first: int, shards: int) -> Par
 
 
 def build(settings: Settings, encoder: EncoderEntry, count: int) -> Manifest:
-    """Publish the first version, of `count` citations with PMIDs from 1."""
+    """Publish the first version, with `count` citations and PMIDs from 1."""
     index = Path(settings.index.path)
     told = _stage(index, 1, count, 1, settings.index.shards)
     quantiser = index / "staging" / "quantiser.faiss"
@@ -74,7 +74,7 @@ def build(settings: Settings, encoder: EncoderEntry, count: int) -> Manifest:
 
 
 def update(settings: Settings, previous: Manifest, number: int, count: int, first: int) -> Manifest:
-    """Publish source `number`, with `count` records of PMIDs from `first`, on `previous`."""
+    """Publish an update of `previous`: source `number` with `count` records from PMID `first`."""
     index = Path(settings.index.path)
     told = _stage(index, number, count, first, settings.index.shards)
     name = segment_id("bench", settings.index, [told], previous)
@@ -88,7 +88,7 @@ def update(settings: Settings, previous: Manifest, number: int, count: int, firs
 
 
 def compact(settings: Settings, previous: Manifest) -> Manifest:
-    """Publish `previous` with one segment a shard, and remove what only it needs."""
+    """Compact `previous` to one segment per shard, and remove the files that only it needs."""
     index = Path(settings.index.path)
     plan = segment_plan("", quantiser_of(index, previous), WIDTH, settings.index)
     entries = [compact_shard(index, n, s, plan, None) for n, s in enumerate(previous.shards)]

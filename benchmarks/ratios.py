@@ -1,4 +1,4 @@
-"""Represent a figure of CiteRay, the figure of a peer from the same run, and their ratio."""
+"""Compare figures of CiteRay with figures of a peer from the same run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HEAD = "| what | CiteRay | peer | its figure | ratio |\n| --- | --- | --- | --- 
 
 @dataclass(frozen=True)
 class Ratio:
-    """`ours` and `theirs` are in `unit`: of "ms" and "s" less is better, of rates more."""
+    """Figures of CiteRay and a peer in `unit`; smaller is better for "ms", "s" and "bytes"."""
 
     what: str
     ours: float
@@ -20,7 +20,7 @@ class Ratio:
 
     @property
     def better(self) -> float:
-        """How many times better we are, by time or by rate."""
+        """Return the factor by which CiteRay is better."""
         if self.unit in ("ms", "s", "bytes"):
             return self.theirs / self.ours
         return self.ours / self.theirs

@@ -25,7 +25,7 @@ from pipelines.build.plan_build import Progress
 
 
 class StageClock:
-    """When each stage was last heard of, in seconds from now."""
+    """Time of the last progress message of each stage, in seconds since the clock was created."""
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
@@ -35,7 +35,7 @@ class StageClock:
         self._last[progress.stage] = time.monotonic() - self._begun
 
     def stages(self) -> dict[str, float]:
-        """Seconds from one stage's last word to the next one's; `publish` is the rest."""
+        """Return the seconds between the last messages of stages in turn; `publish` is the rest."""
         ends = [*self._last.items(), ("publish", time.monotonic() - self._begun)]
         begins = [0.0, *(end for _, end in ends[:-1])]
         pairs = zip(ends, begins, strict=True)
@@ -43,7 +43,7 @@ class StageClock:
 
 
 def stand_in_settings(index: Path, shards: int) -> Settings:
-    """The settings of a build into `index` by the stand-in encoder."""
+    """Return the settings of a build into `index` with the stand-in encoder."""
     model = index.parent / "stand-in"
     model.mkdir(exist_ok=True)
     (model / "config.json").write_text('{"stand-in": "benchmarks.stand_in"}')
@@ -52,17 +52,17 @@ def stand_in_settings(index: Path, shards: int) -> Settings:
         "index.shards": shards,
         "encoder.model": f"file:{model.resolve()}",
         "vocabulary.concepts": "",
-        # The stand-in has no tokens of a text whose vectors could be coded.
+        # The stand-in has no token vectors.
         "index.token_vectors": "none",
     }
     return load_settings(None, [f"{name}={value}" for name, value in overrides.items()])
 
 
 def use_stand_in() -> None:
-    """Replace the encoder in this process, and in the workers of a Ray that it starts."""
+    """Replace the encoder in this process and in the Ray workers that it starts."""
     stage_steps.load_encoder = lambda _settings, _model: BagOfWords()  # type: ignore[assignment,return-value]
     stage_steps.find_encoder = stage_steps.load_encoder
-    # Or the workers would import the module anew, with the real encoder.
+    # Otherwise the workers would import the module again, with the real encoder.
     ray.cloudpickle.register_pickle_by_value(stage_steps)
 
 
@@ -75,7 +75,7 @@ def run(job: str, shards: str, index: Path, sources: Sequence[str]) -> None:
         if job == "build":
             result = jobs.build_index(files, settings, clock)
         else:
-            # The update's number leaves room for any corpus before it.
+            # The number of the update is higher than that of any source of the corpus.
             result = jobs.update_index(files, settings, clock, allow_gap=True)
     stages = clock.stages()
     citations = sum(source.kept for source in result.sources)

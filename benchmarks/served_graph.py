@@ -25,7 +25,7 @@ START_S = 600
 
 @dataclass(frozen=True)
 class Graph:
-    """`started` has the seconds from the command to each stage being ready."""
+    """Running graph. `started` has the seconds until each stage was ready."""
 
     url: str
     process: subprocess.Popen
@@ -36,11 +36,11 @@ class Graph:
         return [parent, *parent.children(recursive=True)]
 
     def memory_mib(self) -> Counter[str]:
-        """What each kind of process holds for itself: its share of shared pages counts once."""
+        """Return the PSS in MiB by kind of process, which divides shared pages among processes."""
         return self._held(lambda process: process.memory_full_info().pss)
 
     def anonymous_mib(self) -> Counter[str]:
-        """What no file backs: it does not change with what else runs that maps the same files."""
+        """Return the anonymous memory in MiB by kind of process, without file-backed pages."""
         return self._held(anonymous_bytes)
 
     def _held(self, bytes_of: Callable[[psutil.Process], int]) -> Counter[str]:
@@ -73,7 +73,7 @@ def served_graph(settings: Sequence[str]) -> Iterator[Graph]:
     try:
         while not started.get("all"):
             if process.poll() is not None or time.monotonic() - begun > START_S:
-                raise SystemExit("citeray serve does not start; try it by itself")
+                raise SystemExit("citeray serve does not start; run it directly to see why")
             time.sleep(0.2)
             try:
                 readiness = httpx.get(f"{url}/readyz", timeout=5).json()

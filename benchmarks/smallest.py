@@ -1,9 +1,9 @@
-"""The option `--smallest`, which every benchmark has: a run of seconds, to show that it works.
+"""The option `--smallest` of every benchmark: run for a few seconds, to check that it works.
 
-`--smallest` takes the place of all other arguments. The benchmark then runs on the sample corpus or
-on a few generated citations; its figures mean nothing. Arguments after `--smallest` are added to
-those of the smallest run. `--smallest FOLDER` keeps the inputs in FOLDER, where the next benchmark
-finds them.
+`--smallest` replaces all other arguments. The benchmark then runs on the sample corpus or on a few
+generated citations, and its figures are meaningless. Arguments after `--smallest` are added to
+those of the smallest run. `--smallest FOLDER` keeps the inputs in FOLDER, so that the next
+benchmark can reuse them.
 """
 
 from __future__ import annotations

@@ -26,7 +26,10 @@ _ROWS = 1 << 16
 
 
 class BagOfWords:
-    """Encodes texts as `cluster.models.encoder.Encoder` does, (n, 384) float32 of length 1."""
+    """Encoder with the interface of `cluster.models.encoder.Encoder`.
+
+    Returns unit vectors of shape (n, 384) in float32.
+    """
 
     dtype = "float32"
 
@@ -54,5 +57,5 @@ class BagOfWords:
         return found
 
     def embed(self, texts: Sequence[str], _: object) -> Embedded:
-        """As `encode`; of words no codes are made."""
+        """Embed texts as `encode` does, without token codes."""
         return Embedded(self.encode(texts), [NO_CODES] * len(texts))

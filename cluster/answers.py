@@ -1,4 +1,4 @@
-"""What is asked, found and answered. The same names stand in JSON, run files and logs."""
+"""Questions, search results and answers. JSON, run files and logs use the same field names."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ NOT_ENOUGH: Verdict = "not_enough_evidence"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`exclude` are PMIDs that it wants no more, such as those judged in earlier rounds.
+    """A question.
 
-    `given` are passages that came with it: where there are any, they alone are its evidence.
-    `budget_ms` is how long a reply may take; 0: as long as the settings allow. `guess` asks for
-    the best guess where the evidence does not answer, for file formats that force a choice.
+    `exclude` are PMIDs to leave out, such as those judged in earlier rounds. `given` are passages
+    that came with the question; if there are any, no other evidence is used. `budget_ms` limits
+    the time of a reply; 0 applies the limits of the settings. `guess` requests the best guess if
+    the evidence is not enough for an answer, for file formats that force a choice.
     """
 
     id: str
@@ -45,10 +46,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Evidence(Weighed):
-    """A passage that may support an answer, with its scores by stage; never a retracted one.
+    """A passage that may support an answer, with its scores by stage; never from a retraction.
 
-    `stance` is whether it supports or contradicts the answer, which `stance_on` names: "yes",
-    "no" or the answer's first sentence. Without an answer it is unknown, on "".
+    `stance` is whether it supports or contradicts the answer in `stance_on`: "yes", "no" or the
+    answer's first sentence. Without an answer, `stance` is "unknown" and `stance_on` is "".
     """
 
     passage: Passage
@@ -63,7 +64,7 @@ class Evidence(Weighed):
     def of(
         cls, passage: Passage, citation: Citation, scores: Mapping[str, float]
     ) -> Evidence | None:
-        """The passage of `citation` as evidence; None where that was retracted."""
+        """Return the passage of `citation` as evidence; None if the citation was retracted."""
         if citation.retracted:
             return None
         title, year, types = citation.title, citation.year, citation.publication_types
@@ -72,7 +73,7 @@ class Evidence(Weighed):
 
 @dataclass(frozen=True, slots=True)
 class RankedCitation(Weighed):
-    """A citation in the order of a search, with its scores by stage."""
+    """A citation in the ranking of a search, with its scores by stage."""
 
     pmid: int
     score: float
@@ -83,7 +84,7 @@ class RankedCitation(Weighed):
 
     @classmethod
     def of(cls, citation: Citation, score: float, scores: Mapping[str, float]) -> RankedCitation:
-        """The citation as a search ranks it."""
+        """Return a RankedCitation for `citation`."""
         c = citation
         return cls(c.pmid, score, scores, c.title, c.year, c.retracted, **weighed(c))
 
@@ -93,8 +94,8 @@ class Sentence:
     """One sentence of an answer with the 1-3 PMIDs that support it.
 
     `support` is the support score of its best evidence, 0 to 1; `contradicted` are up to three
-    PMIDs whose evidence says otherwise. One that is `unsupported` is there where the answer's
-    check is not "drop", without PMIDs but those that the model itself cites.
+    PMIDs whose evidence contradicts it. `unsupported` sentences occur only if the answer's check
+    is not "drop", and have only the PMIDs that the model itself cites.
     """
 
     text: str
@@ -105,7 +106,7 @@ class Sentence:
 
 
 def supported(sentences: Iterable[Sentence]) -> tuple[Sentence, ...]:
-    """The sentences without the unsupported ones."""
+    """Return the sentences without the unsupported ones."""
     return tuple(sentence for sentence in sentences if not sentence.unsupported)
 
 
@@ -115,9 +116,9 @@ ExactAnswer = str | list[list[str]] | None
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a reply took, of the question's budget (0: none), in ms of the wall clock.
+    """Wall-clock time of a reply and the question's budget (0: none), in ms.
 
-    `rungs` are the steps of the preset's ladder that were searched, in their order.
+    `rungs` are the steps of the preset's cascade that were searched, in order.
     """
 
     budget_ms: int
@@ -127,7 +128,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A question that was asked before in the same conversation, and the answer it got."""
+    """An earlier question of the same conversation, and its answer."""
 
     question: str
     answer: str = ""
@@ -135,12 +136,12 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was made of the words of a question, where that is not what was typed.
+    """How a question was interpreted, if it was not searched as it was typed.
 
-    `question` is what was searched and answered. `filters` were read from field tags of the
-    question, None for none. `pmids` are those that the question named and the index holds.
-    `completed_by` says who completed a follow-up question: the language "model" or "rules". `notes`
-    are sentences about what was left out or changed.
+    `question` is the text that was searched and answered. `filters` were parsed from field tags in
+    the question; None if there were none. `pmids` are the PMIDs in the question that are in the
+    index. `completed_by` tells whether the language "model" or "rules" completed a follow-up
+    question. `notes` are sentences about what was left out or changed.
     """
 
     question: str
@@ -152,15 +153,16 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """`index_version` is the oldest that any shard read, `last_source` its last source file.
+    """The result of a search.
 
-    `filters` are those under which was searched, None for none. `model_calls` is how often
-    the search asked language models. `sort` is the order of `citations` and `evidence`;
-    `evidence_by` counts the citations by year and by study design. `understood` is None where the
-    question was searched as it was typed. `did_you_mean` is the question with misspelt words
-    corrected; None where none is. `filtered_out` says, where the filters leave no article of the
-    index, how many there are without each of them; "" otherwise. `candidates` counts the citations
-    that each step of the search passed on, by the step's name and in their order.
+    `index_version` is the oldest version that any shard used, `last_source` its last source file.
+    `filters` are the filters of the search; None for none. `model_calls` is the number of calls of
+    language models during the search. `sort` is the order of `citations` and `evidence`;
+    `evidence_by` counts the citations by year and by study design. `understood` is None if the
+    question was searched as it was typed. `did_you_mean` is the question with spelling corrected;
+    None if nothing was corrected. If the filters match no article of the index, `filtered_out`
+    states how many match without each of the filters; otherwise it is "". `candidates` counts the
+    citations after each step of the search, by step name and in order.
     """
 
     question: Question
@@ -187,7 +189,7 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """The best guess at an answer that the evidence does not support well enough to state."""
+    """A best guess, which the evidence does not support well enough to be stated as an answer."""
 
     ideal: tuple[Sentence, ...]
     exact: ExactAnswer
@@ -195,27 +197,26 @@ class Guess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(SearchResult):
-    """What a search found, and the cited answer that was written from it.
+    """A search result with the cited answer that was written from it.
 
-    `origin` says who wrote the ideal answer: the model or the evidence. `ideal` and `exact` are
-    what a reader is shown: both are empty where `verdict` is not_enough_evidence, and `citations`
-    are then the nearest ones. `mixed` means that sources disagree. `confidence`, 0 to 1, is how
-    sure the writer is that its answer is right; `signals` are what it is computed from. Where the
-    evidence is not enough, `closest` quotes the sentences that come closest to an answer, and
-    `guess` is there if the question asks for it.
+    `origin` is the source of the ideal answer: generated by the model, or extracted from the
+    evidence. `ideal` and `exact` are shown to the user. If `verdict` is not_enough_evidence, both
+    are empty and `citations` are the closest ones found. `mixed` means that sources disagree.
+    `confidence`, 0 to 1, is the estimated probability that the answer is right; `signals` are the
+    values that it is computed from. If the evidence is not enough, `closest` quotes the sentences
+    that come closest to an answer, and `guess` is set if the question requests it.
 
-    `supported` justifies the exact answer, where the preset asks for it. `shown` are the places
-    in `evidence`, from 0, of the passages that the language model was shown, in its order: fewer
-    than all where no more fit. It is None where no model was asked. `check` is what became of the
-    model's sentences that no evidence supports: they were dropped, or only marked and left out of
-    account, or marked and counted like the others ("off"). `writing_calls` is how often the writer
-    asked its language model. `answer_id` is the id under which the endpoint stored it, "" where it
-    did not.
+    `supported` justifies the exact answer, if the preset requests it. `shown` are the indices in
+    `evidence`, from 0, of the passages in the language model's prompt, in their order there: not
+    all passages may fit. It is None if no model was called. `check` is how sentences of the model
+    that no evidence supports were treated: dropped ("drop"), marked and ignored ("mark"), or marked
+    and counted like the others ("off"). `writing_calls` is the number of the writer's calls of its
+    language model. `answer_id` is the id of the stored answer; "" if it was not stored.
 
-    `caveats` are sentences that a reader needs beside the answer, such as that its sources are
-    studies in mice. `sides` are the sources for it and against it, `agreement` how far they agree
-    (None where none takes a stance), `concept_coverage` which concepts of the question are named
-    (None where the question has none that are linked).
+    `caveats` are sentences that qualify the answer, for example that its sources are studies in
+    mice. `sides` are the sources for and against the answer. `agreement` is how far they agree;
+    None if no source takes a stance. `concept_coverage` is which concepts of the question are
+    named; None if the question has no linked concepts.
     """
 
     verdict: Verdict
@@ -238,11 +239,10 @@ class Answer(SearchResult):
 
     @property
     def choice(self) -> Guess:
-        """The answer for formats that force a choice: the guess where nothing is stated.
+        """The answer for formats that force a choice: the stated answer, or else the guess.
 
-        No such format can mark a sentence: unsupported ones are left out unless `check` is "off".
-
-        Raises ValueError where nothing is stated and the question did not ask for a guess.
+        These formats cannot mark a sentence, so unsupported sentences are left out unless `check`
+        is "off". Raises ValueError if no answer is stated and the question requested no guess.
         """
         if self.verdict == NOT_ENOUGH and self.guess is None:
             raise ValueError(f"question {self.question.id}: no guess; ask with guess=True")

@@ -1,4 +1,4 @@
-"""Citations as Arrow tables: one schema for staging, index and reading back."""
+"""Convert citations to and from Arrow tables, with one schema for staging and index."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ CITATION_SCHEMA = pa.schema(
 
 
 def citations_to_table(citations: Iterable[Citation]) -> pa.Table:
-    """One row a citation, in order, in CITATION_SCHEMA."""
+    """Return a table with CITATION_SCHEMA and one row for each citation, in order."""
     return pa.Table.from_pylist([asdict(c) for c in citations], schema=CITATION_SCHEMA)
 
 
@@ -92,14 +92,14 @@ def _sections(rows: Iterable[Mapping[str, str]]) -> tuple[Section, ...]:
 
 
 def citation_from_row(row: Mapping[str, Any]) -> Citation:
-    """The citation of one row, given as `pa.Table.to_pylist` gives it."""
+    """Return the citation of one row, as returned by `pa.Table.to_pylist`."""
     values = dict(row)
     values["sections"] = _sections(values["sections"])
     values["other_abstracts"] = tuple(
         OtherAbstract(o["language"], o["kind"], _sections(o["sections"]))
         for o in values["other_abstracts"]
     )
-    # Rows of an index that an older CiteRay built have no authors.
+    # Rows of an index that an older version of CiteRay built have no authors.
     values["authors"] = tuple(Author(**a) for a in values.get("authors", ()))
     values["mesh"] = tuple(MeshHeading(**m) for m in values["mesh"])
     values["chemicals"] = tuple(Chemical(**c) for c in values["chemicals"])
@@ -110,22 +110,22 @@ def citation_from_row(row: Mapping[str, Any]) -> Citation:
 
 
 def titles_and_abstracts(rows: pa.Table | pa.RecordBatch) -> list[tuple[str, str]]:
-    """The title and the canonical abstract of each row; no other column is looked at."""
+    """Return the title and the canonical abstract of each row; reads no other columns."""
     titles = rows.column("title").to_pylist()
     abstracts = (abstract_text(_sections(s)) for s in rows.column("sections").to_pylist())
     return list(zip(titles, abstracts, strict=True))
 
 
 def map_table(path: Path) -> pa.Table:
-    """The table in the Arrow file at `path`, mapped: read where it lies, as far as it is used."""
+    """Return the table in the Arrow file at `path`, memory-mapped."""
     return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
 
 
 class RowTaker:
-    """Takes rows of a table batch by batch, at the cost of those rows.
+    """Takes rows of a table batch by batch, so that only these rows are copied.
 
-    `pa.Table.take` joins all chunks of a nested column first: half a gigabyte copied for
-    ten rows of 400,000 citations (pyarrow 26).
+    `pa.Table.take` first joins all chunks of a nested column, which copies half a gigabyte for ten
+    rows of 400,000 citations (pyarrow 26).
     """
 
     def __init__(self, table: pa.Table) -> None:
@@ -134,7 +134,7 @@ class RowTaker:
         self._ends = np.cumsum([batch.num_rows for batch in self._batches], dtype=np.int64)
 
     def take(self, rows: npt.NDArray[np.int64], columns: Sequence[str] | None = None) -> pa.Table:
-        """`rows` in the order asked for, of all columns or of `columns`."""
+        """Return `rows` in the given order, with all columns or only `columns`."""
         names = self._schema.names if columns is None else list(columns)
         owners = np.searchsorted(self._ends, rows, side="right")
         order = np.argsort(owners, kind="stable")

@@ -1,4 +1,4 @@
-"""The frame of every BioASQ file: `{"questions": [...]}` in JSON."""
+"""Read the outer structure of BioASQ files: `{"questions": [...]}` in JSON."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from cluster.read_given import read_given
 
 
 def read_rows(path: Path) -> list[Any]:
-    """What stands under `questions`, unchecked.
+    """Return the list under `questions`; its items are not checked.
 
-    Raises InputError naming the file when it cannot be read or has not that form.
+    Raises InputError that names the file if it cannot be read or has another structure.
     """
     content = parse_json(read_given(path), str(path))
     rows = content.get("questions") if isinstance(content, dict) else None

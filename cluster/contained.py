@@ -1,4 +1,4 @@
-"""What a value of JSON or YAML holds, level by level and without recursion."""
+"""Iterate over nested JSON or YAML values level by level, without recursion."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def contained(values: Iterable[Any]) -> Iterator[Any]:
-    """What the lists and maps among `values` hold; of a map its values."""
+    """Yield the items of the lists and the values of the mappings in `values`."""
     for value in values:
         if isinstance(value, dict):
             yield from value.values()

@@ -1,4 +1,4 @@
-"""Errors a user can mend. Each carries one sentence that names the place and the mend."""
+"""Errors that a user can fix. Each message names what failed, where, and how to fix it."""
 
 import re
 
@@ -12,10 +12,10 @@ def without_credentials(text: str) -> str:
 
 
 class CiteRayError(Exception):
-    """Something failed that is not the user's input; exit code 1.
+    """Failure that is not caused by the user's input; exit code 1.
 
-    All arguments go to ``Exception.__init__`` so that the error survives a process boundary. Text
-    among them loses the credentials of its URLs: errors are printed, logged and sent to callers.
+    All arguments are passed to ``Exception.__init__``, so that the error can be pickled. URL
+    credentials are removed from them, since errors are printed, logged and sent to callers.
     """
 
     exit_code = 1
@@ -36,25 +36,25 @@ class SourceError(CiteRayError):
 
 
 class IndexFormatError(CiteRayError):
-    """An index that this code does not know how to read, or that is damaged; exit code 2.
+    """An index that is damaged or in an unknown format; exit code 2.
 
-    To the commands whose exit code 1 is a verdict on what they were given it is bad input.
+    The exit code is that of bad input, since some commands use exit code 1 to report a result.
     """
 
     exit_code = 2
 
 
 class StorageError(CiteRayError, OSError):
-    """A place that cannot be written to: its disk is full, or it is read-only.
+    """A storage location that cannot be written to: the disk is full, or it is read-only.
 
-    An OSError too, for those who can do without what they wanted to write.
+    Also an OSError, for callers that can continue without the write.
     """
 
 
 class RefusedError(CiteRayError):
-    """A request that cannot be met; `status` is the HTTP reply's.
+    """A request that is refused; `status` is the HTTP status of the response.
 
-    `message` is what to say: Ray makes a trace of `str()` on its way.
+    Report `message`, not `str()`, which Ray replaces by a traceback.
     """
 
     def __init__(self, message: str, status: int, retry_after_s: int = 0) -> None:
@@ -69,11 +69,11 @@ class RefusedError(CiteRayError):
 
 
 class RayStartError(CiteRayError):
-    """No Ray can be started on this machine, or none can be joined at RAY_ADDRESS."""
+    """Ray cannot be started on this machine, or RAY_ADDRESS cannot be reached."""
 
 
 class HeadLostError(CiteRayError):
-    """The head of the Ray that a command runs on is gone, and with it all that it started."""
+    """The Ray head node of a command was lost, and with it all its tasks."""
 
 
 class LLMError(CiteRayError):
@@ -81,10 +81,10 @@ class LLMError(CiteRayError):
 
 
 class PubMedError(CiteRayError):
-    """PubMed's E-utilities are unreachable, at fault, too slow, or refuse the caller."""
+    """PubMed's E-utilities are unreachable, return errors, are too slow, or refuse the caller."""
 
 
-# What is said of a MemoryError.
+# Message for a MemoryError.
 NO_MEMORY = (
     "memory ran out; nothing published is lost: free some, or take a machine with more, and "
     "run the same command again"
@@ -92,7 +92,7 @@ NO_MEMORY = (
 
 
 def one_line(text: str) -> str:
-    """`text` in one line, with escapes for what would steer a terminal or cannot be encoded."""
+    """Return `text` in one line, with escapes for control and unencodable characters."""
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode()
         for c in " ".join(text.split())
@@ -100,15 +100,15 @@ def one_line(text: str) -> str:
 
 
 def brief(text: object) -> str:
-    """`text` in quotes where it is too short to repeat a question, else its length.
+    """Return `text` in quotes if it is too short to contain a question; otherwise its length.
 
-    For what a model or another server said, as errors are logged and questions are not.
+    For replies of models and servers in error messages: errors are logged, questions must not be.
     """
     said = str(text)
     return repr(said) if len(said) <= BRIEF_CHARACTERS else f"{len(said):,} characters"
 
 
 def cut(text: str, length: int = 200) -> str:
-    """`text` as `one_line` of at most `length` characters, to stand in a sentence."""
+    """Return `one_line(text)`, cut to at most `length` characters."""
     line = one_line(text[: length + 1])
     return line if len(line) <= length else f"{line[: length - 3]}..."

@@ -1,9 +1,9 @@
-"""The HTTP clients of the product: each request uses a proxy of the environment only where it may.
+"""HTTP clients that choose a proxy for each request.
 
-httpx chooses proxies when a client is created, also for hosts on this machine. Here they are chosen
-for each request, after a redirect too: none for a loopback address, else what HTTP_PROXY,
-HTTPS_PROXY, ALL_PROXY and NO_PROXY say. A proxy that is not supported is an error only for a
-request that would use it.
+httpx chooses proxies when a client is created, even for hosts on this machine. These clients choose
+one for each request and redirect: none for a loopback address, otherwise according to HTTP_PROXY,
+HTTPS_PROXY, ALL_PROXY and NO_PROXY. An unsupported proxy is an error only for requests that would
+use it.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ DEFAULT_LIMITS = httpx.Limits(max_connections=100, max_keepalive_connections=20)
 
 
 class UnsupportedProxyError(httpx.HTTPError):
-    """The environment names a proxy for this request that cannot be used."""
+    """The environment names an unsupported proxy for this request."""
 
 
 def open_client(*, limits: httpx.Limits = DEFAULT_LIMITS, **options: Any) -> httpx.Client:
-    """Return an httpx.Client with these options whose proxies are chosen for each request."""
+    """Return an httpx.Client with `options` that chooses a proxy for each request."""
     return httpx.Client(transport=_Transport(limits), **options)
 
 
 def open_async_client(
     *, limits: httpx.Limits = DEFAULT_LIMITS, **options: Any
 ) -> httpx.AsyncClient:
-    """Return an httpx.AsyncClient with these options whose proxies are chosen for each request."""
+    """Return an httpx.AsyncClient with `options` that chooses a proxy for each request."""
     return httpx.AsyncClient(transport=_AsyncTransport(limits), **options)
 
 
 def find_proxy(url: httpx.URL) -> str | None:
-    """Return the URL of the proxy that a request to `url` must use, or None for none."""
+    """Return the URL of the proxy for a request to `url`, or None to connect directly."""
     if is_loopback(url.host):
         return None
     proxies = getproxies()
@@ -50,7 +50,7 @@ def find_proxy(url: httpx.URL) -> str | None:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """Trusted certificates, read once: reading them takes a tenth of a second."""
+    """Load the trusted certificates, once per process since this takes 0.1 s."""
     return httpx.create_ssl_context()
 
 
@@ -90,7 +90,7 @@ class _AsyncTransport(httpx.AsyncBaseTransport):
 
 
 def _make(kind: Any, proxy: str | None, url: httpx.URL, limits: httpx.Limits) -> Any:
-    """Create a transport; raises UnsupportedProxyError, which shows no password of the proxy."""
+    """Create a transport. Raises UnsupportedProxyError, without the proxy's password."""
     try:
         return kind(verify=_tls(), limits=limits, proxy=proxy)
     except (ImportError, ValueError, httpx.InvalidURL):
@@ -102,6 +102,6 @@ def _make(kind: Any, proxy: str | None, url: httpx.URL, limits: httpx.Limits) ->
 
 
 def _variable(scheme: str) -> str:
-    """Return the name of the environment variable that the proxy for `scheme` is from."""
+    """Return the name of the environment variable that sets the proxy for `scheme`."""
     names = (f"{scheme}_proxy", f"{scheme}_proxy".upper(), "all_proxy", "ALL_PROXY")
     return next((name for name in names if os.environ.get(name)), "the system's configuration")

@@ -1,7 +1,7 @@
-"""Which addresses are this machine's own, and how proxies are kept out of their way.
+"""Recognise loopback addresses, and exclude them from proxies.
 
-A proxy that HTTP_PROXY or ALL_PROXY names must never see a request to a server on this machine: the
-proxy could not reach it, and would be shown questions and API keys.
+A request to a server on this machine must never go to a proxy in HTTP_PROXY or ALL_PROXY: the proxy
+could not reach the server, and would see questions and API keys.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import socket
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
-# IPv6 in brackets is left out: httpx cannot parse it in NO_PROXY.
+# Without IPv6 addresses in brackets, which httpx cannot parse in NO_PROXY.
 _NO_PROXY = ("localhost", "127.0.0.1", "127.0.0.0/8", "::1")
 
 
 def is_loopback(host: str) -> bool:
-    """Return True if `host`, a name or an address, is this machine's loopback by its form.
+    """Return True if `host`, a name or an address, is a loopback address.
 
     True for localhost and names below it, 127.0.0.0/8 in every notation, ::1, their IPv4-mapped
-    forms, and 0.0.0.0 and ::, which connect to this machine. No name is looked up.
+    forms, and 0.0.0.0 and ::, which connect to this machine. Names are not resolved.
     """
     name = host.strip("[]").partition("%")[0].rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):
@@ -45,7 +45,7 @@ def _parse_address(name: str) -> IPv4Address | IPv6Address | None:
 
 
 def is_loopback_url(url: str) -> bool:
-    """Return True if the host of `url` is this machine's loopback."""
+    """Return True if the host of `url` is a loopback address."""
     try:
         return is_loopback(urlsplit(url).hostname or "")
     except ValueError:
@@ -53,10 +53,10 @@ def is_loopback_url(url: str) -> bool:
 
 
 def keep_loopback_off_proxies() -> None:
-    """Add the loopback addresses to NO_PROXY, where the environment names a proxy.
+    """Add the loopback addresses to NO_PROXY if the environment names a proxy.
 
-    For libraries that read it themselves (such as Ray's job client and the hub of models) and for
-    child processes such as pip. Our own clients come from `cluster.http_clients`.
+    For libraries that read NO_PROXY themselves (such as Ray's job client and huggingface_hub) and
+    for child processes such as pip. CiteRay's own clients are in `cluster.http_clients`.
     """
     if not any(_names_proxy(name) and value for name, value in os.environ.items()):
         return

@@ -1,7 +1,7 @@
-"""What a later notice says of a citation: retraction, expression of concern, correction.
+"""Later notices about a citation: retraction, expression of concern, correction.
 
-NLM never deletes an article for it: its record links to the notice (NLM fact sheet "Errata,
-Retractions, and Other Linked Citations in PubMed"). Kinds are the DTD's RefTypes
+NLM does not delete such an article; its record links to the notice (NLM fact sheet "Errata,
+Retractions, and Other Linked Citations in PubMed"). The kinds of links are the DTD's RefTypes
 (https://dtd.nlm.nih.gov/ncbi/pubmed/doc/out/250101/).
 """
 
@@ -17,8 +17,8 @@ RETRACTED: Final = "retracted"
 DOUBTED: Final = "expression of concern"
 CORRECTED: Final = "corrected"
 
-# The kinds that a later notice leaves on the article itself. NLM has counted partial retractions
-# as errata since October 2016.
+# Kinds of links from an article to a later notice. NLM has counted partial retractions as errata
+# since October 2016.
 NOTICES: Mapping[str, Notice] = {
     **dict.fromkeys(RETRACTED_LINKS, RETRACTED),
     "ExpressionOfConcernIn": DOUBTED,
@@ -27,7 +27,8 @@ NOTICES: Mapping[str, Notice] = {
     "PartialRetractionIn": CORRECTED,
     "UpdateIn": CORRECTED,
 }
-# The kinds that a notice itself bears. A correction or an update also reports findings of its own.
+# Kinds of links from a notice to its article. CorrectedandRepublishedFrom and UpdateOf are omitted,
+# because such articles report findings of their own.
 _NOTICE_OF: Mapping[str, str] = {
     "RetractionOf": "It is the notice that retracts",
     "ExpressionOfConcernFor": "It is an expression of concern about",
@@ -38,30 +39,30 @@ _SAID: Mapping[str, str] = {
     DOUBTED: "The journal has published an expression of concern",
     CORRECTED: "Corrected or updated since",
 }
-# References and comments that an article cites are many and change nothing about it.
+# The references of an article are many and do not affect its validity.
 _NOT_SHOWN = "Cites"
 MOST_LINKS = 50
 
 
 def shown_links(citation: Citation) -> tuple[Link, ...]:
-    """The links of a record that a reader is shown, later notices first; at most MOST_LINKS."""
+    """Return the links of a record to show, later notices first; at most MOST_LINKS."""
     links = [link for link in citation.links if link.kind != _NOT_SHOWN]
     return tuple(sorted(links, key=lambda link: link.kind not in NOTICES)[:MOST_LINKS])
 
 
 def has_erratum(citation: Citation) -> bool:
-    """Whether a later notice corrects or updates it."""
+    """Return whether a later notice corrects or updates the citation."""
     return any(NOTICES.get(link.kind) == CORRECTED for link in citation.links)
 
 
 def as_printed(link: Link) -> str:
-    """A link's kind, its printed place and its PMID, as far as the record has them."""
+    """Return a link's kind, printed source and PMID, as far as the record has them."""
     pmid = f"PMID {link.pmid}" if link.pmid else ""
     return " ".join(part for part in (link.kind, link.source, pmid) if part)
 
 
 def notice_words(citation: Citation) -> str:
-    """What a reader must know of a citation, in sentences, the worst first; "" for nothing."""
+    """Return the notices about a citation as sentences, the most severe first; "" if none."""
     said = []
     for state, words in _SAID.items():
         links = [link for link in citation.links if NOTICES.get(link.kind) == state]
@@ -80,5 +81,5 @@ def _where(links: list[Link]) -> str:
 
 
 def _names(links: list[Link]) -> str:
-    """The notices by PMID; their printed place is another's text, and stands in the links."""
+    """Return the PMIDs of the notices; their printed source is in the links."""
     return ", ".join(dict.fromkeys(f"PMID {link.pmid}" for link in links if link.pmid))

@@ -1,4 +1,4 @@
-"""JSON from outside, refused in one sentence where it is none."""
+"""Parse untrusted JSON strictly."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MAX_DEPTH = 100
 
 
 def parse_json(text: str, place: str) -> Any:
-    """The value that `text` holds. Stricter than Python's: NaN and Infinity are no JSON.
+    """Return the value of `text`. Unlike Python's parser, reject NaN and Infinity.
 
-    Raises InputError naming `place` for what is not JSON, for a number too large for a float,
-    and for what is nested deeper than `MAX_DEPTH`, which could not be shown or written again.
+    Raises InputError that names `place` if the text is not JSON, has a number too large for a
+    float, or is nested deeper than `MAX_DEPTH`, which could not be written again.
     """
     try:
         value = json.loads(text, parse_constant=_refuse, parse_float=_finite)

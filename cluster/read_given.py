@@ -1,4 +1,4 @@
-"""The text of a file that a user names, refused in one sentence where it has none."""
+"""Read text files that a user names, with a size limit."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from pathlib import Path
 
 from cluster.errors import InputError
 
-# BioASQ's training file, the largest of its kind, has some tens of MiB.
+# The largest expected file, BioASQ's training set, has a few tens of MiB.
 MAX_FILE_BYTES = 512 * 1024**2
 
 
 def read_given(path: Path, max_bytes: int = MAX_FILE_BYTES) -> str:
-    """The text of a file in UTF-8, without a mark of its byte order.
+    """Return the text of a UTF-8 file, without a byte order mark.
 
-    Raises InputError naming the file when it cannot be read, is empty, larger or not in UTF-8.
+    Raises InputError that names the file if it is unreadable, empty, too large or not UTF-8.
     """
     text = read_text(path, str(path), max_bytes, "split it")
     if not text.strip():
@@ -22,9 +22,9 @@ def read_given(path: Path, max_bytes: int = MAX_FILE_BYTES) -> str:
 
 
 def read_text(path: Path, place: str, max_bytes: int, mend: str) -> str:
-    """As `read_given`, but an empty file is "", and messages name `place`.
+    """Like `read_given`, but return "" for an empty file, and name `place` in messages.
 
-    `mend` says what to do about a file that is too large.
+    `mend` ends the message about a file that is too large.
     """
     try:
         with path.open("rb") as file:

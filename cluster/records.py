@@ -1,4 +1,4 @@
-"""What PubMed holds, and passages of it. The same names stand in Arrow, JSON and logs.
+"""PubMed records and passages of them. Arrow tables, JSON and logs use the same field names.
 
 Offsets are Unicode code points, end exclusive, into the title or into the
 canonical abstract (`Citation.abstract`).
@@ -14,15 +14,15 @@ ABSTRACT: Literal["abstract"] = "abstract"
 SectionName = Literal["title", "abstract"]
 
 
-# PubMed's own stand-in where a record has no title.
+# PubMed's placeholder for a record without a title.
 NO_TITLE = "[Not Available]."
 
-# The MeSH descriptor Humans, with which NLM's indexers check that an article is about people.
+# The MeSH descriptor Humans, which NLM's indexers assign to articles about people.
 HUMANS_UI = "D006801"
 
 RETRACTED_TYPE = "Retracted Publication"
-# The DTD's RefTypes (pubmed_250101.dtd) that a retracted article bears. NLM has counted partial
-# retractions as errata since October 2016 (NLM Tech Bull 2016 Sep-Oct;(412):e3).
+# RefTypes (pubmed_250101.dtd) of links in a retracted article. NLM has counted partial retractions
+# as errata since October 2016 (NLM Tech Bull 2016 Sep-Oct;(412):e3).
 RETRACTED_LINKS = frozenset({"RetractionIn", "RetractedandRepublishedIn"})
 
 
@@ -45,10 +45,10 @@ class OtherAbstract:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """A person (`last`, `fore`, `initials`) or a group (`collective`); "" for what is not given.
+    """A person (`last`, `fore`, `initials`) or a group (`collective`); missing fields are "".
 
-    A suffix ends both `fore` and `initials` ("Martin Luther Jr", "ML Jr"): NLM's citations print
-    it after the given names, never after the family name.
+    A suffix is appended to both `fore` and `initials` ("Martin Luther Jr", "ML Jr"), since NLM's
+    citations print it after the given names, never after the family name.
     """
 
     last: str = ""
@@ -84,15 +84,15 @@ class Link:
 
 
 def abstract_text(sections: tuple[Section, ...]) -> str:
-    """The canonical abstract: sections joined by one space, `LABEL: text` if labelled.
+    """Return the canonical abstract: sections joined by one space, `LABEL: text` if labelled.
 
-    This is how BioASQ's gold offsets see an abstract.
+    BioASQ's gold offsets refer to this form of the abstract.
     """
     return " ".join(f"{s.label}: {s.text}" if s.label else s.text for s in sections)
 
 
 def search_text(title: str, abstract: str) -> str:
-    """Title, where there is one, and abstract as the one field that BM25 over citations sees."""
+    """Return title, if there is one, and abstract as the text that BM25 over citations indexes."""
     return " ".join(t for t in ("" if title == NO_TITLE else title, abstract) if t)
 
 
@@ -130,7 +130,7 @@ class Citation:
 
     @property
     def abstract(self) -> str:
-        """The canonical abstract, which offsets refer to; "" where there is none."""
+        """The canonical abstract, which offsets refer to; "" if there is none."""
         return abstract_text(self.sections)
 
     @property
@@ -150,12 +150,12 @@ class Citation:
 
     @property
     def humans(self) -> bool:
-        """Whether NLM indexed it as about people; unindexed articles are False as well."""
+        """Whether NLM indexed the article as about people; False for unindexed articles."""
         return any(heading.ui == HUMANS_UI for heading in self.mesh)
 
     @property
     def retracted(self) -> bool:
-        """Whether it was retracted; a notice that retracts another article was not."""
+        """Whether the article was retracted; False for a notice that retracts another article."""
         return RETRACTED_TYPE in self.publication_types or any(
             link.kind in RETRACTED_LINKS for link in self.links
         )
@@ -163,7 +163,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A PMID named by a DeleteCitation element of `source`, of one version; 0: of any."""
+    """A PMID in a DeleteCitation element of `source`; `version` 0 deletes any version."""
 
     pmid: int
     source: str
@@ -173,7 +173,7 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A record that was read and not kept. `reason` is a short fixed word for counting."""
+    """A record that was read but rejected. `reason` is a short fixed word for counting."""
 
     reason: str
     detail: str
@@ -193,13 +193,13 @@ class Passage:
 
     @property
     def id(self) -> str:
-        """Stable across rebuilds: it names only what the passage is a span of."""
+        """Identifier that is stable across rebuilds, made of PMID, section and span."""
         return f"{self.pmid}:{self.section}:{self.begin}-{self.end}"
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A concept found in a question: the matched text, its span, and what else names it."""
+    """A concept found in a question: the matched text, its span, and its synonyms."""
 
     text: str
     begin: int

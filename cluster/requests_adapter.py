@@ -1,4 +1,4 @@
-"""Requests' side of `cluster.http_clients`, for libraries that take a session of requests."""
+"""Counterpart of `cluster.http_clients` for libraries that use requests."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from cluster.loopback import is_loopback_url
 
 
 class DirectOnLoopback(HTTPAdapter):
-    """Adapter that sends requests to loopback addresses without a proxy, after a redirect too."""
+    """Adapter that connects to loopback addresses without a proxy, even after a redirect."""
 
     def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:
-        """See `HTTPAdapter.send`; `proxies` is left out for a loopback address."""
+        """See `HTTPAdapter.send`; `proxies` is ignored for a loopback address."""
         if is_loopback_url(request.url or ""):
             options["proxies"] = {}
         return super().send(request, *args, **options)

@@ -1,4 +1,4 @@
-"""What is told of citations and answers so that a reader can weigh them."""
+"""Details of citations and answers by which a reader can weigh the evidence."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from cluster.study_design.tell_design import tell_design
 Sort = Literal["relevance", "date", "design"]
 
 
-# Without slots, or no record that has slots could take these fields up beside its own.
+# Without slots, since a class with slots cannot inherit from two classes that both have slots.
 @dataclass(frozen=True, kw_only=True)
 class Weighed:
-    """What a citation is worth, by its record.
+    """Details of a citation's record by which its evidence can be weighed.
 
-    `design` is the kind of study, `design_from` what tells it ("" where nothing does and `design`
-    is "other"). `subjects` are those studied: people, animals by species, in vitro. `erratum` is
-    whether a later notice corrects it; `notice` says in a sentence that it was retracted, doubted
-    or corrected, "" for none of these. `links` are the record's links to notices and comments.
+    `design` is the study design, `design_from` the source of this information ("" if there is none
+    and `design` is "other"). `subjects` are the subjects studied: people, animals by species, in
+    vitro. `erratum` is whether a later notice corrects the article; `notice` states in a sentence
+    that it was retracted, corrected or subject to an expression of concern, "" otherwise. `links`
+    are the record's links to notices and comments.
     """
 
     design: Design = "other"
@@ -34,7 +35,7 @@ class Weighed:
 
 
 def weighed(citation: Citation) -> dict[str, Any]:
-    """The fields of `Weighed` for a citation, as keyword arguments."""
+    """Return the fields of `Weighed` for a citation, as keyword arguments."""
     told = tell_design(citation)
     return {
         "design": told.name,
@@ -48,20 +49,20 @@ def weighed(citation: Citation) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class WeighedCitation(Weighed, Citation):
-    """A whole record with what it is worth, and all of its links."""
+    """A whole record with the fields of `Weighed`, and all of its links."""
 
     @classmethod
     def of(cls, citation: Citation) -> WeighedCitation:
-        """The record with the fields of `Weighed`."""
+        """Return the record with the fields of `Weighed`."""
         own = {field.name: getattr(citation, field.name) for field in fields(citation)}
         return cls(**{**weighed(citation), **own})
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceCounts:
-    """How many citations of a result there are by year and by study design.
+    """Number of citations of a result by year and by study design.
 
-    Years are in order, and "unknown" last; designs are in the order in which they weigh.
+    Years are in order, with "unknown" last; designs are ordered by their weight as evidence.
     """
 
     year: Mapping[str, int] = field(default_factory=dict)
@@ -88,7 +89,7 @@ class SideSource:
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The sources for a stated answer and those against it, each once."""
+    """The sources for and against a stated answer, each listed once."""
 
     supporting: tuple[SideSource, ...] = ()
     contradicting: tuple[SideSource, ...] = ()

@@ -1,1 +1,1 @@
-"""The `citeray` command: one module a command, on top of everything."""
+"""The `citeray` command line; each module defines one command."""

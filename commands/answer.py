@@ -1,4 +1,4 @@
-"""`citeray answer` and `citeray remember`: runs in every format, and what they learn from."""
+"""`citeray answer` and `citeray remember`: answer question files, and store few-shot examples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from serve.batches.answer_batch import Batch
 
 FORMATS = ("bioasq", "synergy", "biogen-a", "biogen-b")
-# Those whose files have snippets.
+# Formats whose files contain snippets.
 GIVING = ("bioasq", "synergy")
 
 EvidenceOption = Annotated[
@@ -26,14 +26,14 @@ EvidenceOption = Annotated[
     typer.Option(
         "--evidence",
         help="search, or given: answer from the snippets in the questions file (BioASQ's phase B) "
-        "and from the golden ones in the feedback (Synergy). A question that has none is searched "
-        "for, and counted.",
+        "and from the golden snippets in the feedback (Synergy). Questions without snippets are "
+        "searched and counted.",
     ),
 ]
 
 
 QuestionsArgument = Annotated[
-    Path, typer.Argument(help="Questions in BioASQ's JSON form, or BioGen's topics.")
+    Path, typer.Argument(help="Questions in BioASQ's JSON format, or BioGen topics.")
 ]
 OutputOption = Annotated[Path, typer.Option("--output", "-o", help="The run file to write.")]
 FormatOption = Annotated[
@@ -42,19 +42,25 @@ FormatOption = Annotated[
 FeedbackOption = Annotated[
     list[Path] | None,
     typer.Option(
-        help="Synergy: experts' feedback on an earlier round (repeatable, all of them). What they "
-        "judged is left out; where llm.examples names a folder, the answers that they approved "
-        "become examples there, as `citeray remember` does."
+        help="Synergy: expert feedback on an earlier round (repeat for each). Judged documents and "
+        "snippets are left out. If llm.examples names a folder, approved answers are stored "
+        "there as examples, as by `citeray remember`."
     ),
 ]
 Documents = Annotated[
     int,
     typer.Option(
-        min=1, max=100, help="Documents a question; BioASQ takes ten, `citeray table` any number."
+        min=1,
+        max=100,
+        help="Documents per question. BioASQ accepts ten, `citeray table` any number.",
     ),
 ]
-NoAnswers = Annotated[bool, typer.Option("--no-answers", help="Documents and snippets only; fast.")]
-Concurrent = Annotated[int, typer.Option(min=1, max=64, help="Questions at once.")]
+NoAnswers = Annotated[
+    bool, typer.Option("--no-answers", help="Return documents and snippets only (faster).")
+]
+Concurrent = Annotated[
+    int, typer.Option(min=1, max=64, help="Number of questions answered at once.")
+]
 
 
 def answer(
@@ -73,11 +79,11 @@ def answer(
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """A batch of questions to a run file; an interrupted batch goes on where it stopped.
+    """Answer a batch of questions and write a run file; an interrupted batch resumes.
 
-    bioasq: documents, snippets and answers. synergy: the same for a round's test set, answers
-    for questions marked answerReady alone. biogen-a: for each given sentence PMIDs for and
-    against it. biogen-b: an answer of at most 250 words, every sentence with its PMIDs.
+    bioasq: documents, snippets and answers. synergy: the same for a round's test set, with answers
+    only for questions marked answerReady. biogen-a: PMIDs that support or contradict each given
+    sentence. biogen-b: an answer of at most 250 words in which every sentence has PMIDs.
     """
     from serve.batches.answer_batch import answer_batch
 
@@ -118,19 +124,19 @@ def _print_counts(context: Context, counted: Mapping[str, Mapping[str, int]]) ->
 
 def remember(
     sources: Annotated[
-        list[Path], typer.Argument(help="Synergy's feedback files, or BioASQ's gold files.")
+        list[Path], typer.Argument(help="Synergy feedback files or BioASQ gold files.")
     ],
     number: Annotated[
-        int | None, typer.Option("--round", min=1, help="The round; the next one if not given.")
+        int | None, typer.Option("--round", min=1, help="Round number (default: the next one).")
     ] = None,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """Keep approved answers as few-shot examples, a version a round, in llm.examples.
+    """Store approved answers as few-shot examples, one version per round, in llm.examples.
 
-    A question counts unless it is marked as not answerReady. Presets that show examples take
-    those whose questions are nearest; a running endpoint takes a new round at once.
+    Questions with answerReady set to false are skipped. Presets that use examples select those with
+    the most similar questions. A running endpoint uses a new round immediately.
     """
     from serve.synergy.keep_examples import remember as store
 
@@ -159,10 +165,10 @@ def make_batch(
     given: bool = False,
     documents: int = 10,
 ) -> Batch:
-    """What is asked, and how it is written, for one of `FORMATS`.
+    """Return the questions and the output format of a batch, for one of `FORMATS`.
 
-    `given`: the files' own snippets are the evidence, in the formats of `GIVING`. Raises
-    InputError for files that have not the format's form.
+    With `given`, the snippets in the files are the evidence, in the formats of `GIVING`. Raises
+    InputError for files that do not match the format.
     """
     from serve.batches import biogen_batch
     from serve.batches.answer_batch import bioasq_batch
@@ -192,18 +198,18 @@ def make_batch(
 
 
 def _check_format(file_format: str, feedback: Sequence[Path], *, no_answers: bool) -> bool:
-    """Whether the format asks for answers; InputError for options that do not go together."""
+    """Return True if the format asks for answers; raise InputError for conflicting options."""
     if file_format not in FORMATS:
         raise InputError(f"--format {file_format}: unknown; there are: {', '.join(FORMATS)}")
     if feedback and file_format != "synergy":
         raise InputError("--feedback: goes with --format synergy")
     if no_answers and file_format.startswith("biogen"):
-        raise InputError(f"--no-answers: goes not with --format {file_format}")
+        raise InputError(f"--no-answers: cannot be combined with --format {file_format}")
     return not no_answers and file_format != "biogen-a"
 
 
 def _check_evidence(evidence: str, file_format: str, *, answers: bool) -> bool:
-    """Whether the files give it; InputError for options that do not go together."""
+    """Return True if the files provide it; raise InputError for conflicting options."""
     if evidence not in ("search", "given"):
         raise InputError(f"--evidence {evidence}: unknown; there are: search, given")
     if evidence == "given" and file_format not in GIVING:
@@ -214,7 +220,7 @@ def _check_evidence(evidence: str, file_format: str, *, answers: bool) -> bool:
 
 
 def _learn(context: Context, feedback: Sequence[Path]) -> dict[str, Any]:
-    """Keeps the examples of the feedback where a folder is named; what the summary says of it."""
+    """Store examples from the feedback if llm.examples is set; return the summary's fields."""
     folder = context.settings.llm.examples
     if folder is None or not feedback:
         return {}

@@ -27,22 +27,22 @@ from serve.client.print_answer import print_answer, print_search
 
 QuestionArgument = Annotated[str, typer.Argument(help="The question, in plain English.")]
 TypeOption = Annotated[
-    str, typer.Option("--type", help="yesno, factoid, list or summary; guessed if not given.")
+    str, typer.Option("--type", help="yesno, factoid, list or summary (default: detected).")
 ]
 MaxWrongOption = Annotated[
     float | None,
     typer.Option(
         min=0,
         max=1,
-        help="Share of stated answers that may be wrong, 0 to 1 (default: the preset's, 0.10). "
-        "1 states every answer.",
+        help="Maximum share of stated answers that may be wrong, 0 to 1 (default: the preset's, "
+        "0.10). 1 states every answer.",
     ),
 ]
 CheckOption = Annotated[
     Check | None,
     typer.Option(
-        help="The model's sentences that no evidence supports are dropped, or marked, or "
-        "(off) marked and counted like the others. The preset's own if not given."
+        help="Drop or mark the model's unsupported sentences; off marks them and counts them like "
+        "the others (default: the preset's)."
     ),
 ]
 SortOption = Annotated[
@@ -53,10 +53,10 @@ AfterOption = Annotated[
     list[Path] | None,
     typer.Option(
         metavar="FILE",
-        help="Follow up on the answer in this file, of `citeray ask --json`. Repeat for several.",
+        help="Follow up on the answer in this file, from `citeray ask --json`. Repeat for several.",
     ),
 ]
-KOption = Annotated[int, typer.Option("-k", min=1, max=100, help="How many citations.")]
+KOption = Annotated[int, typer.Option("-k", min=1, max=100, help="Number of citations.")]
 
 
 def search(
@@ -72,14 +72,14 @@ def search(
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """Ranked citations for a question."""
+    """Search for citations that match a question."""
     context = make_context(config, overrides, json)
     chosen = check_options(context, system, as_of=as_of)
     request = {"question": question, "system": chosen.system, "k": k, "sort": sort}
     request["filters"] = read_filters(filters, until, designs)
     with open_client(chosen, answers=False) as client:
         found = client.search(request)
-        # Before the graph stops: with a language model that takes seconds.
+        # Print before the graph stops, which takes seconds with a language model.
         if json:
             context.print_json(found)
         else:
@@ -103,7 +103,7 @@ def ask(
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """A cited answer to a question."""
+    """Answer a question with citations."""
     context = make_context(config, overrides, json)
     chosen = check_options(context, system, question_type, as_of)
     request = {"question": question, "type": question_type, "system": chosen.system, "k": k}
@@ -122,7 +122,7 @@ def ask(
 
 
 def serve(as_of: AsOf = None, config: Config = None, overrides: Overrides = None) -> None:
-    """The endpoint in the foreground, until interrupted."""
+    """Run the endpoint in the foreground until interrupted."""
     from cluster.ray.watch_head import await_head_loss
     from serve.graph.run_graph import running_graph
 
@@ -143,7 +143,7 @@ def demo(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Sample corpus, index, endpoint, three cited answers; then everything stops."""
+    """Index the sample corpus, start the endpoint, ask three questions and stop."""
     from commands.demo import run_demo
 
     context = make_context(config, overrides, json)

@@ -1,6 +1,6 @@
-"""The `citeray` command: each command's module is loaded when it is asked for.
+"""The `citeray` command line; each command's module is imported only when it runs.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage or bad input.
+Exit codes: 0 success, 1 failure, 2 wrong usage or bad input.
 """
 
 from __future__ import annotations
@@ -21,44 +21,44 @@ from cluster.loopback import keep_loopback_off_proxies
 from cluster.ray.ray_access import keep_to_this_machine
 from commands.terminal import finish_output, make_log_console, prepare_output
 
-# Each command's module beside this one and its name there, with the first line of its help:
-# `citeray --help` loads none of them.
+# Module and attribute of each command, with the first line of its help, so that
+# `citeray --help` imports none of the modules.
 COMMANDS = {
     "download": (
         ".download:download",
-        "Fetch PubMed's files and check each against its md5; run again, fetch what is missing.",
+        "Download PubMed files and check each against its md5; run again to fetch missing files.",
     ),
     "sample": (
         ".index_jobs.index:write_sample_corpus",
         "Write the sample corpus: illustrative citations in PubMed XML, and forty questions.",
     ),
     "index": (".index_jobs.index:index", "Build, update and inspect the index."),
-    "search": (".ask:search", "Ranked citations for a question."),
-    "ask": (".ask:ask", "A cited answer to a question."),
+    "search": (".ask:search", "Search for citations that match a question."),
+    "ask": (".ask:ask", "Answer a question with citations."),
     "answer": (
         ".answer:answer",
-        "A batch of questions to a run file; an interrupted batch goes on where it stopped.",
+        "Answer a batch of questions and write a run file; an interrupted batch resumes.",
     ),
     "remember": (
         ".answer:remember",
-        "Keep approved answers as few-shot examples, a version a round, in llm.examples.",
+        "Store approved answers as few-shot examples, one version per round, in llm.examples.",
     ),
     "feedback": (
         ".saved.feedback:feedback",
-        "What people said of stored answers: listed, reviewed, exported as BioASQ's gold.",
+        "List, review and export users' feedback on stored answers.",
     ),
     "watch": (
         ".saved.watch:watch",
-        "Saved questions: asked again after each version of the index, with what changed.",
+        "Manage saved questions, which are asked again after each new index version.",
     ),
     "export": (
         ".export:export",
-        "Citations as a file for reference managers, or as a styled reference list.",
+        "Export citations for reference managers, or as a styled reference list.",
     ),
-    "serve": (".ask:serve", "The endpoint in the foreground, until interrupted."),
+    "serve": (".ask:serve", "Run the endpoint in the foreground until interrupted."),
     "demo": (
         ".ask:demo",
-        "Sample corpus, index, endpoint, three cited answers; then everything stops.",
+        "Index the sample corpus, start the endpoint, ask three questions and stop.",
     ),
     "evaluate": (
         ".evaluation.evaluate:evaluate",
@@ -94,17 +94,17 @@ COMMANDS = {
     ),
     "plan": (
         ".plan:plan",
-        "Shards, replicas, memory, hours and cost for a corpus and a load.",
+        "Plan shards, replicas, memory, hours and cost for a corpus and a load.",
     ),
     "train": (".train:train", "Train the small models: adapters of the encoder."),
-    "job": (".job:job", "Commands as jobs on a Ray cluster."),
-    "models": (".models:models", "The models that the settings name."),
-    "version": (".cli:print_version", "The version of CiteRay."),
+    "job": (".job:job", "Run commands as jobs on a Ray cluster."),
+    "models": (".models:models", "List and download the models that the settings name."),
+    "version": (".cli:print_version", "Print the version of CiteRay."),
 }
 
 
 class LazyGroup(TyperGroup):
-    """The commands of COMMANDS: shown by what stands there, loaded to be run."""
+    """Group of the commands in COMMANDS; lists them without importing their modules."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -113,8 +113,7 @@ class LazyGroup(TyperGroup):
         }
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command by name; it is loaded here only to complete its own options."""
-        # Completion asks for a command's own options.
+        """Return the command by name; import it only for shell completion."""
         if ctx.resilient_parsing and cmd_name in COMMANDS:
             return load_command(cmd_name)
         return super().get_command(ctx, cmd_name)
@@ -126,7 +125,7 @@ class LazyGroup(TyperGroup):
 
 
 def load_command(name: str) -> Any:
-    """The command `name`, its module imported."""
+    """Import the module of the command `name` and return the command."""
     module, _, attribute = COMMANDS[name][0].partition(":")
     found: Any = getattr(import_module(module, __package__), attribute)
     if not isinstance(found, typer.Typer):
@@ -157,7 +156,7 @@ app = typer.Typer(
 
 
 def print_version() -> None:
-    """The version of CiteRay."""
+    """Print the version of CiteRay."""
     print(version("citeray"))
 
 
@@ -179,7 +178,7 @@ def _citeray(show: Version = False) -> None:
 
 
 def main() -> None:
-    """Run the command line; an error is one line on standard error, with --json an object."""
+    """Run the command line; print an error as one line, or as a JSON object with --json."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     keep_to_this_machine()
     keep_loopback_off_proxies()
@@ -187,7 +186,7 @@ def main() -> None:
     as_json = "--json" in sys.argv
     try:
         try:
-            # Typer itself shows wrong usage in a box, and exits.
+            # In standalone mode, Typer itself prints usage errors and exits.
             sys.exit(app(standalone_mode=not as_json))
         finally:
             finish_output()

@@ -1,4 +1,4 @@
-"""The options that every command takes, and where a command writes."""
+"""Options that every command accepts, and the consoles that commands write to."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from commands.terminal import make_console, make_log_console
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The global options. Results go to standard output, all else to standard error.
+    """The global options. Results go to standard output, everything else to standard error.
 
-    Standard output is that of the command's start: cluster.ray.session redirects it.
+    `stdout` is standard output as it was when the command started, because cluster.ray.session
+    redirects it later.
     """
 
     config: str | None
@@ -29,9 +30,9 @@ class Context:
 
     @property
     def settings(self) -> Settings:
-        """Read the settings of `--config` and `--set` anew; raises InputError for invalid ones.
+        """Load the settings of `--config` and `--set`; raise InputError if they are invalid.
 
-        The presets that they name can be asked for from then on.
+        Also registers the presets that the settings name.
         """
         settings = load_settings(self.config, self.overrides)
         name_systems(settings.serve.systems)
@@ -48,7 +49,7 @@ class Context:
         return make_log_console()
 
     def print_json(self, value: Any) -> None:
-        """One JSON document on standard output."""
+        """Print one JSON document to standard output."""
         plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
         text = json.dumps(plain, ensure_ascii=False, default=str)
         print(text, file=self.stdout, flush=True)
@@ -60,11 +61,13 @@ Config = Annotated[
 ]
 Overrides = Annotated[
     list[str] | None,
-    typer.Option("--set", "-s", metavar="KEY=VALUE", help="One setting, such as index.shards=4."),
+    typer.Option(
+        "--set", "-s", metavar="KEY=VALUE", help="Override one setting, such as index.shards=4."
+    ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
+Json = Annotated[bool, typer.Option("--json", help="Print machine-readable output.")]
 
 
 def make_context(config: str | None, overrides: list[str] | None, json_output: bool) -> Context:
-    """Context of a command from its global options, None standing for no `--set`."""
+    """Create the context of a command from its global options."""
     return Context(config, tuple(overrides or ()), json_output)

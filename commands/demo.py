@@ -1,4 +1,4 @@
-"""`citeray demo`: the commands a user would type, run on the sample corpus."""
+"""`citeray demo`: run the commands that a user would type, on the sample corpus."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from serve.client.open_client import HttpClient, endpoint_url
 from serve.client.print_answer import print_answer
 from serve.graph.run_graph import serving, start_graph
 
-# (type, question, error budget). Without a larger model no name keeps the default budget; a budget
-# of 1 shows the best one.
+# (type, question, error budget). With a small model no factoid answer meets the default budget;
+# a budget of 1 shows the best one.
 QUESTIONS = (
     ("yesno", "Should propofol be avoided in someone prone to malignant hyperthermia?", None),
     ("factoid", "Which EGFR mutation is the main cause of acquired resistance to gefitinib?", 1),
@@ -33,22 +33,22 @@ QUESTIONS = (
 def _citeray(
     context: Context, *arguments: str, options: Sequence[str] = (), ray_address: str = ""
 ) -> None:
-    """Run a command as a user would, showing it first; on the Ray at `ray_address` if given."""
+    """Show and run a command as a user would, on the Ray cluster at `ray_address` if given."""
     context.log.print(f"$ citeray {' '.join(arguments)}", style="bold")
     command = [sys.executable, "-m", f"{__package__}.cli", *arguments, *options]
     environment = {**os.environ, **({"RAY_ADDRESS": ray_address} if ray_address else {})}
-    # With --json, standard output is for the answers alone.
+    # With --json, standard output contains only the answers.
     output = sys.stderr if context.json else None
     if subprocess.run(command, check=False, stdout=output, env=environment).returncode != 0:
-        raise CiteRayError(f"citeray {arguments[0]} failed; its own words are above")
+        raise CiteRayError(f"citeray {arguments[0]} failed; see its messages above")
 
 
 def _settings(context: Context, index: Path) -> Settings:
-    """The user's settings with the demo's index, and CPU slots for indexing beside the model."""
+    """Return the settings for the demo's index, with enough CPU slots to index and serve."""
     overrides = [*context.overrides, f"index.path={index}"]
     settings = load_settings(context.config, overrides)
     if settings.llm.kind == "vllm" and find_spec("vllm") is None:
-        context.log.print("vLLM is not installed: the evidence alone answers")
+        context.log.print("vLLM is not installed; answers are extracted from the evidence")
         overrides.append("llm.kind=none")
         settings = load_settings(context.config, overrides)
     if settings.ray.cpus:
@@ -58,9 +58,9 @@ def _settings(context: Context, index: Path) -> Settings:
 
 
 def run_demo(context: Context, keep: Path | None) -> list[dict[str, Any]]:
-    """Make and index the sample corpus, start the graph, ask three questions, stop.
+    """Create and index the sample corpus, start the graph, ask three questions and stop.
 
-    The language model loads while the index is built: it needs minutes on a small machine.
+    The language model loads while the index is built, because it needs minutes on a small machine.
     """
     begun = time.monotonic()
     out = context.out

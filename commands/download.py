@@ -1,4 +1,4 @@
-"""`citeray download`: PubMed's baseline and update files, kept as NCBI's server has them."""
+"""`citeray download`: mirror PubMed's baseline and update files from NCBI's server."""
 
 from __future__ import annotations
 
@@ -33,44 +33,50 @@ DESTINATION = ".citeray/pubmed"
 LINE_EVERY_S = 5.0
 
 Destination = Annotated[
-    str, typer.Argument(help="A folder, or a URL: s3://bucket/prefix, gs://bucket/prefix.")
+    str, typer.Argument(help="A folder or a URL, such as s3://bucket/prefix or gs://bucket/prefix.")
 ]
 Baseline = Annotated[
     bool | None,
-    typer.Option("--baseline/--no-baseline", help="The year's baseline, unless --since."),
+    typer.Option(
+        "--baseline/--no-baseline", help="Download the annual baseline (default: unless --since)."
+    ),
 ]
+Since = Annotated[
+    int | None, typer.Option(min=0, help="Download only update files with a higher number.")
+]
+Files = Annotated[int | None, typer.Option(min=1, help="Download only the first N files.")]
 Query = Annotated[
     str | None,
-    typer.Option(help="Not files but the records that this PubMed query finds, to a folder."),
+    typer.Option(help="Download the records that match this PubMed query, instead of files."),
 ]
 
 
 def download(
     destination: Destination = DESTINATION,
     baseline: Baseline = None,
-    updates: Annotated[bool, typer.Option(help="The daily update files.")] = True,
-    since: Annotated[
-        int | None, typer.Option(min=0, help="Only update files numbered above this.")
-    ] = None,
-    files: Annotated[
-        int | None, typer.Option(min=1, help="At most so many files, the first ones.")
-    ] = None,
-    base_url: Annotated[str, typer.Option(help="Has baseline/ and updatefiles/.")] = BASE_URL,
-    concurrent: Annotated[int, typer.Option(min=1, max=16, help="Files at once.")] = 4,
-    tries: Annotated[int, typer.Option(min=1, max=20, help="Tries a request.")] = 6,
+    updates: Annotated[bool, typer.Option(help="Download the daily update files.")] = True,
+    since: Since = None,
+    files: Files = None,
+    base_url: Annotated[
+        str, typer.Option(help="URL of the folder with baseline/ and updatefiles/.")
+    ] = BASE_URL,
+    concurrent: Annotated[
+        int, typer.Option(min=1, max=16, help="Number of files downloaded at once.")
+    ] = 4,
+    tries: Annotated[int, typer.Option(min=1, max=20, help="Attempts per request.")] = 6,
     query: Query = None,
     limit: Annotated[
-        int, typer.Option(min=0, help="With --query: at most so many records; 0: all.")
+        int, typer.Option(min=0, help="With --query: maximum number of records; 0 means all.")
     ] = 0,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """Fetch PubMed's files and check each against its md5; run again, fetch what is missing.
+    """Download PubMed files and check each against its md5; run again to fetch missing files.
 
-    What broke off goes on where it stopped. A file that cannot be had is named and the
-    exit code is then 1. With --query the records come by NCBI's E-utilities, as the settings'
-    entrez has them, in files that `index build` takes.
+    An interrupted download resumes. If a file cannot be downloaded, it is named and the exit code
+    is 1. With --query the records come from NCBI's E-utilities, configured by the entrez settings,
+    as files that `index build` accepts.
     """
     if query is not None:
         _download_query(make_context(config, overrides, json), query, destination, limit)
@@ -112,7 +118,7 @@ def _download_query(context: Context, query: str, destination: str, limit: int) 
     if context.json:
         context.print_json(asdict(done))
         return
-    lost = f", {done.missing:,} that PubMed gave no citation for" if done.missing else ""
+    lost = f", {done.missing:,} without a citation in PubMed" if done.missing else ""
     context.out.print(
         f"{destination}: {done.records:,} records fetched{lost}; files: "
         f"{len(done.files) - done.present} written, {done.present} there already",
@@ -141,7 +147,7 @@ def _report(
     if failed:
         context.log.print(
             f"{len(failed)} of {len(outcomes)} files are not there; run the same command again: "
-            "the others are not fetched again",
+            "only these are fetched",
         )
         raise typer.Exit(1)
 
@@ -163,7 +169,7 @@ def _observer(context: Context) -> Iterator[Observer]:
 
 
 class _Bytes:
-    """Adds up what has come of all files; a file that is begun again counts anew."""
+    """Total bytes received over all files; a file that restarts is counted from zero."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, int] = {}
@@ -171,14 +177,14 @@ class _Bytes:
         self.lock = threading.Lock()
 
     def count(self, name: str, done: int) -> int:
-        """So much of `name` is here; gives the sum over all files."""
+        """Set the bytes received of `name`, and return the total over all files."""
         self._sum += done - self._by_name.get(name, 0)
         self._by_name[name] = done
         return self._sum
 
 
 class _Bars:
-    """A bar for each file under way, and one for all."""
+    """Progress bars: one for each active file, and one for the total."""
 
     def __init__(self, bars: Progress) -> None:
         self._bars = bars
@@ -209,7 +215,7 @@ class _Bars:
 
 
 class _Lines:
-    """Progress where there is no terminal: a line a file, and one now and then between."""
+    """Progress without a terminal: a line for each file, and a line every few seconds."""
 
     def __init__(self, context: Context) -> None:
         self._log = context.log

@@ -1,4 +1,4 @@
-"""`citeray export`."""
+"""`citeray export`: write citations for reference managers or as a reference list."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 STDIN = "-"
 FORMATS = ("ris", "bibtex", "csl-json", "nbib", "csv")
 STYLES = ("vancouver", "apa", "ama")
-# A batch's run names some 100,000 documents; more records than that do not fit one file's reader.
+# Upper bound of one export: about the number of documents in a batch's run.
 MOST_PMIDS = 100_000
 MOST_BYTES = 4 << 20
 MOST_NAMED = 5
@@ -33,7 +33,7 @@ Source = Annotated[
     typer.Option(
         "--from",
         metavar="RUN.json",
-        help="Export what stored answers cite: /v1/answer replies, or a run file.",
+        help="Export the citations of stored answers: /v1/answer replies or a run file.",
     ),
 ]
 
@@ -47,7 +47,8 @@ def export(
     batch: Annotated[
         str | None,
         typer.Option(
-            metavar="ID", help="Export what this finished batch of the running endpoint cites."
+            metavar="ID",
+            help="Export the citations of this finished batch of the running endpoint.",
         ),
     ] = None,
     form: Annotated[
@@ -63,10 +64,10 @@ def export(
     config: Config = None,
     overrides: Overrides = None,
 ) -> None:
-    """Citations as a file for reference managers, or as a styled reference list.
+    """Export citations for reference managers, or as a styled reference list.
 
-    The records are those of the index at index.path, in the order given, each once. If it lacks
-    one of them, nothing is written and the exit code is 2.
+    The records come from the index at index.path, in the given order and without duplicates. If one
+    is missing from the index, nothing is written and the exit code is 2.
     """
     context = make_context(config, overrides, json_output=False)
     _check(form, "--format", FORMATS)
@@ -93,14 +94,14 @@ def _cited(source: Path) -> list[int]:
 
 
 def _cited_by_batch(context: Context, batch: str) -> list[int]:
-    """The citations of a batch's run, which the endpoint of the settings has."""
+    """Return the citations of a batch's run, fetched from the running endpoint."""
     from serve.client.open_client import endpoint_url, running_client
 
     running = running_client(context.settings)
     if running is None:
         raise InputError(
             f"--batch {cut(batch)}: no endpoint is ready at {endpoint_url(context.settings)}; "
-            "start it, or give the run file of the batch by --from"
+            "start it, or pass the run file of the batch with --from"
         )
     with running:
         run = running.batch_run(batch)
@@ -110,7 +111,7 @@ def _cited_by_batch(context: Context, batch: str) -> list[int]:
 
 
 def _wanted(given: list[str], cited: list[int], source: Path | str | None) -> list[int]:
-    """The PMIDs in the order given, those that answers cite last, each once."""
+    """Return the distinct PMIDs: the given ones in order, then those cited by answers."""
     found = [pmid for text in given for pmid in _read_argument(text)]
     wanted = list(dict.fromkeys([*found, *cited]))
     if not wanted:
@@ -132,7 +133,7 @@ def _read_argument(text: str) -> list[int]:
 
 
 def _read_pmids(text: str, place: str) -> list[int]:
-    """PMIDs separated by white space or commas."""
+    """Return the PMIDs in `text`, separated by white space or commas."""
     if len(text) > MOST_BYTES:
         raise InputError(f"{place}: more than {MOST_BYTES:,} characters; split it")
     words = text.replace(",", " ").split()

@@ -1,4 +1,4 @@
-"""`citeray job`: any citeray command as a job on a Ray cluster, asked for once by its name."""
+"""`citeray job`: run any citeray command as a job on a Ray cluster, once per job name."""
 
 from __future__ import annotations
 
@@ -22,39 +22,44 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 CONFIG = ("--config", "-c")
 
 job = typer.Typer(
-    help="Commands as jobs on a Ray cluster.", no_args_is_help=True, add_completion=False
+    help="Run commands as jobs on a Ray cluster.", no_args_is_help=True, add_completion=False
 )
 
 Address = Annotated[
     str,
     typer.Option(
-        envvar=["RAY_API_SERVER_ADDRESS", "RAY_ADDRESS"], help="The dashboard of the head."
+        envvar=["RAY_API_SERVER_ADDRESS", "RAY_ADDRESS"],
+        help="URL of the Ray dashboard on the head node.",
     ),
 ]
-Name = Annotated[str, typer.Argument(metavar="ID", help="The job's name, as submit tells it.")]
-Json = Annotated[bool, typer.Option("--json", help="One document; the log to standard error.")]
+Name = Annotated[str, typer.Argument(metavar="ID", help="The job's name, as printed by submit.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document; the log goes to standard error.")
+]
 HERE = "http://127.0.0.1:8265"
 
 
 @job.command("submit", context_settings={"allow_interspersed_args": False})
 def submit_job(
-    command: Annotated[list[str], typer.Argument(help="A command of citeray and its options.")],
+    command: Annotated[list[str], typer.Argument(help="A citeray command and its options.")],
     name: Annotated[
-        str, typer.Option("--id", help="The job's name; without it a digest of the command.")
+        str, typer.Option("--id", help="The job's name (default: a digest of the command).")
     ] = "",
     address: Address = HERE,
-    working_dir: Annotated[Path, typer.Option(help="The code that travels along.")] = Path("."),
+    working_dir: Annotated[
+        Path, typer.Option(help="Folder of code to upload with the job.")
+    ] = Path("."),
     no_working_dir: Annotated[
-        bool, typer.Option("--no-working-dir", help="Run the code that the image holds.")
+        bool, typer.Option("--no-working-dir", help="Run the code in the container image.")
     ] = False,
-    detach: Annotated[bool, typer.Option(help="Submit only, do not follow.")] = False,
+    detach: Annotated[bool, typer.Option(help="Submit the job without following its log.")] = False,
     json: Json = False,
 ) -> None:
-    """Run a command of citeray as a job, once however often it is asked for.
+    """Run a citeray command as a job. Submitting the same job again does not run it twice.
 
-    A job of that name that runs is followed, one that succeeded is shown, one that failed
-    or was stopped is gone on with. Its log (output and messages, which Ray keeps as one)
-    comes on standard output, the exit code is the command's own. Ctrl-C stops the job.
+    If a job of this name is running, it is followed; if it succeeded, its log is shown; if it
+    failed or was stopped, it is resumed. The log (output and messages, which Ray stores together)
+    is printed to standard output, and the exit code is that of the command. Ctrl-C stops the job.
     """
     from cluster.ray import jobs
 
@@ -75,7 +80,7 @@ def submit_job(
 
 @job.command("follow")
 def follow_job(name: Name, address: Address = HERE, json: Json = False) -> None:
-    """Show a job's log until it ends; the exit code is its own. Ctrl-C stops the job."""
+    """Show a job's log until it ends, and exit with its exit code. Ctrl-C stops the job."""
     from cluster.ray import jobs
 
     head = jobs.connect(address, _say)
@@ -84,7 +89,7 @@ def follow_job(name: Name, address: Address = HERE, json: Json = False) -> None:
 
 @job.command("cancel")
 def cancel_job(name: Name, address: Address = HERE) -> None:
-    """Stop a job and wait until it has ended; one that has ended stays as it is."""
+    """Stop a job and wait until it has ended. A job that has already ended is unchanged."""
     from cluster.ray import jobs
 
     head = jobs.connect(address, _say)
@@ -96,7 +101,7 @@ def cancel_job(name: Name, address: Address = HERE) -> None:
 
 @job.command("list")
 def list_jobs(address: Address = HERE, json: Json = False) -> None:
-    """The jobs that the cluster knows, the oldest first."""
+    """List the jobs that the cluster knows, oldest first."""
     from cluster.ray import jobs
 
     found = jobs.all_jobs(jobs.connect(address, _say))
@@ -122,7 +127,7 @@ def list_jobs(address: Address = HERE, json: Json = False) -> None:
 
 
 def follow_to_end(head: Any, name: str, *, json: bool) -> None:
-    """Ends the process with the job's exit code where that is not 0."""
+    """Follow a job until it ends; exit with its exit code if that is not 0."""
     from cluster.ray import jobs
 
     text: list[str] = []
@@ -144,7 +149,7 @@ def follow_to_end(head: Any, name: str, *, json: bool) -> None:
 
 
 def last_document(log: str) -> Any:
-    """The JSON document that a command's --json printed into its log; None without one."""
+    """Return the JSON document that a command's --json printed to its log, or None."""
     for line in reversed(log.splitlines()):
         if line.startswith(("{", "[")):
             try:
@@ -155,7 +160,7 @@ def last_document(log: str) -> Any:
 
 
 def name_of(words: list[str]) -> str:
-    """Readable, and the same for the same command with the same settings file."""
+    """Return a readable job name that depends only on the command and its settings file."""
     digest = blake2b(shlex.join(words).encode(), digest_size=6)
     for option, value in pairwise(words):
         if option in CONFIG and Path(value).is_file():

@@ -1,4 +1,4 @@
-"""`citeray models`: the models that the settings name, and their fetching."""
+"""`citeray models`: list and download the models that the settings name."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from cluster.settings.used_models import used_models
 from commands.context import Config, Json, Overrides, make_context
 
 models = typer.Typer(
-    help="The models that the settings name.", no_args_is_help=True, add_completion=False
+    help="List and download the models that the settings name.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 
 
 @models.command("list")
 def list_models(config: Config = None, overrides: Overrides = None, json: Json = False) -> None:
-    """The models that the settings use, and which of them are in the store."""
+    """List the models that the settings use, and which of them are in the store."""
     context = make_context(config, overrides, json)
     stored = {m.name: m for m in ModelStore().list()}
     pins = read_pins()
@@ -46,13 +48,14 @@ def list_models(config: Config = None, overrides: Overrides = None, json: Json =
 @models.command("pull")
 def pull_models(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Models by name; none: all that the settings use.")
+        list[str] | None,
+        typer.Argument(help="Names of models (default: all that the settings use)."),
     ] = None,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """Fetch models into the store, checking the checksums that are pinned."""
+    """Download models into the store and verify their pinned checksums."""
     context = make_context(config, overrides, json)
     wanted = names or sorted(set(used_models(context.settings).values()))
     pulled: dict[str, Path] = {}

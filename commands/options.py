@@ -1,4 +1,4 @@
-"""What the commands that ask questions share: the preset to use, and where to ask."""
+"""Options shared by the commands that ask questions, and the choice of endpoint."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SystemOption = Annotated[
     str | None,
     typer.Option(
         "--system",
-        help="A preset, or a YAML file of your own; the settings' serve.system if not given.",
+        help="A preset, or a YAML file of your own (default: serve.system).",
     ),
 ]
 
@@ -40,7 +40,7 @@ AsOf = Annotated[
     str | None,
     typer.Option(
         "--as-of",
-        help="The state of the index after this source, such as pubmed26n1340.xml.gz.",
+        help="Use the index as it was after this source, such as pubmed26n1340.xml.gz.",
     ),
 ]
 
@@ -50,7 +50,7 @@ FilterOption = Annotated[
     typer.Option(
         "--filter",
         metavar="KEY=VALUE",
-        help="Find only such citations: year_from, year_to, journals, publication_types, "
+        help="Find only matching citations: year_from, year_to, journals, publication_types, "
         "languages, mesh, authors, all_of, humans, retracted, has_abstract. Repeat for several.",
     ),
 ]
@@ -70,9 +70,9 @@ Until = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The name of the preset to use, in a context that knows it.
+    """The preset to use, and the context that defines it.
 
-    `here` says why the question cannot be asked of a running endpoint, or "".
+    `here` is the reason why a running endpoint cannot answer, or "" if it can.
     """
 
     context: Context
@@ -83,9 +83,9 @@ class Chosen:
 def read_filters(
     given: Sequence[str] | None, until: str | None, designs: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """The `filters` of a request; a key that is given several times has several values.
+    """Return the `filters` of a request; a repeated list key collects several values.
 
-    Raises InputError for what is not KEY=VALUE, and for a key that there is not.
+    Raises InputError for text that is not KEY=VALUE, and for an unknown key.
     """
     filters: dict[str, Any] = {"until": until} if until else {}
     filters |= {"design": list(designs)} if designs else {}
@@ -103,9 +103,9 @@ def read_filters(
 
 
 def read_turns(files: Sequence[Path] | None) -> list[dict[str, str]]:
-    """The earlier turns of a request, from replies of `citeray ask --json`, the oldest first.
+    """Return the earlier turns of a request, oldest first, from `citeray ask --json` replies.
 
-    Raises InputError, with the file, for what is no such reply.
+    Raises InputError, naming the file, for a file that is not a reply.
     """
     turns = []
     for file in files or ():
@@ -123,7 +123,7 @@ def read_turns(files: Sequence[Path] | None) -> list[dict[str, str]]:
 
 
 def with_setting(context: Context, key: str, value: str) -> Context:
-    """The context as with `--set key=value`, whatever characters the value has."""
+    """Return the context with `--set key=value` added; `value` may have any characters."""
     setting = f"{key}={json.dumps(value, ensure_ascii=False)}"
     return replace(context, overrides=(*context.overrides, setting))
 
@@ -135,7 +135,10 @@ def check_options(
     as_of: str | None = None,
     until: str | None = None,
 ) -> Chosen:
-    """Raises InputError for a preset that there is not, and for a file that is none."""
+    """Check the options and choose the preset.
+
+    Raises InputError for an unknown preset or question type, and for an invalid preset file.
+    """
     here = ""
     if as_of:
         context, here = with_setting(context, "serve.as_of", as_of), f"as of {as_of}"
@@ -155,10 +158,10 @@ def check_options(
 
 
 def open_client(chosen: Chosen, *, answers: bool) -> Client:
-    """The running endpoint where there is one; otherwise a graph started for the command.
+    """Connect to the running endpoint if there is one; otherwise start a graph in this process.
 
-    That graph loads the language model only if the preset asks it. An endpoint knows no preset of
-    a file of one's own and serves one version, so that such questions always have a graph here.
+    The local graph loads the language model only if the preset uses it. It is always used for
+    presets from a file and for earlier versions of the index, which an endpoint cannot serve.
     """
     from serve.answer.ask_model import asks_model
 

@@ -35,57 +35,71 @@ from planning.units import parse_bytes, parse_count, parse_day, parse_rate, pars
 PATHS = ("search", "answer")
 
 Citations = Annotated[str, typer.Option(help="Size of the corpus, such as 38M.")]
-Qps = Annotated[str, typer.Option(help="Questions a second.")]
-P95 = Annotated[str, typer.Option(help="How late 19 of 20 questions may be, such as 2s.")]
-QuestionPath = Annotated[str, typer.Option(help="What p95 is of: search or answer.")]
+Qps = Annotated[str, typer.Option(help="Questions per second.")]
+P95 = Annotated[str, typer.Option(help="Target 95th-percentile latency, such as 2s.")]
+QuestionPath = Annotated[
+    str, typer.Option(help="Operation that --p95 applies to: search or answer.")
+]
 Calibrate = Annotated[
-    bool, typer.Option("--calibrate", help="Measure this machine first, which takes minutes.")
+    bool, typer.Option("--calibrate", help="Measure this machine first (takes minutes).")
 ]
 Calibration = Annotated[
     Path | None,
-    typer.Option(help=f"Coefficients to use, or to write; {DEFAULT_FILE} if not named."),
+    typer.Option(
+        help=f"Coefficients to read, or to write with --calibrate (default {DEFAULT_FILE})."
+    ),
 ]
 Sample = Annotated[
     list[str] | None,
-    typer.Option(help="PubMed files to calibrate on or check with; none: generated citations."),
+    typer.Option(help="PubMed files for --calibrate and --check (default: generated citations)."),
 ]
 Check = Annotated[
     bool,
-    typer.Option("--check", help="Build here for real; tell the plan's error, and keep it."),
+    typer.Option(
+        "--check", help="Build an index on this machine; report and save the plan's error."
+    ),
 ]
-CheckCitations = Annotated[str, typer.Option(help="Generated citations that --check builds.")]
-NodeMemory = Annotated[str, typer.Option(help="Memory of a node, such as 64GB or 64Gi.")]
-NodeCpus = Annotated[int, typer.Option(min=1, help="Cores of a node.")]
-Nodes = Annotated[int | None, typer.Option(min=1, help="Nodes that build; none: as many as serve.")]
+CheckCitations = Annotated[
+    str, typer.Option(help="Number of generated citations that --check indexes.")
+]
+NodeMemory = Annotated[str, typer.Option(help="Memory per node, such as 64GB or 64Gi.")]
+NodeCpus = Annotated[int, typer.Option(min=1, help="Cores per node.")]
+Nodes = Annotated[
+    int | None, typer.Option(min=1, help="Nodes that build (default: as many as serve).")
+]
 GpuNodes = Annotated[
-    int, typer.Option(min=0, help="Nodes with GPUs that build; 0: all, if settings use them.")
+    int,
+    typer.Option(min=0, help="GPU nodes that build; 0 means all nodes if the settings use GPUs."),
 ]
-GpusPerNode = Annotated[int, typer.Option(min=1, help="GPUs of such a node.")]
+GpusPerNode = Annotated[int, typer.Option(min=1, help="GPUs per GPU node.")]
 Shards = Annotated[
-    int | None, typer.Option(min=1, max=4096, help="Shards; none: the fewest that do.")
+    int | None,
+    typer.Option(min=1, max=4096, help="Number of shards (default: the fewest that suffice)."),
 ]
-UpdateCitations = Annotated[str, typer.Option(help="Citations of an update.")]
-NodeHour = Annotated[float | None, typer.Option(min=0, help="Price of a node, hourly.")]
-GpuHour = Annotated[float | None, typer.Option(min=0, help="Price of a GPU, hourly.")]
-EmitConfig = Annotated[Path | None, typer.Option(help="Write settings for --config here.")]
+UpdateCitations = Annotated[str, typer.Option(help="Number of citations in one update.")]
+NodeHour = Annotated[float | None, typer.Option(min=0, help="Price of a node per hour.")]
+GpuHour = Annotated[float | None, typer.Option(min=0, help="Price of a GPU per hour.")]
+EmitConfig = Annotated[
+    Path | None, typer.Option(help="Write a settings file for --config to this path.")
+]
 EmitValues = Annotated[
-    Path | None, typer.Option(help="Write values for the Helm chart in k8s/ here.")
+    Path | None, typer.Option(help="Write values for the Helm chart in k8s/ to this path.")
 ]
 LlmReply = Annotated[
     str | None,
     typer.Option(
-        help="Median time of a language model's reply, where none was measured, such as 6s."
+        help="Median reply time of the language model, if it was not measured, such as 6s."
     ),
 ]
 PricesOf = Annotated[
-    str, typer.Option(metavar="DAY", help="Day of the prices, such as 2026-11-26.")
+    str, typer.Option(metavar="DAY", help="Date of the prices, such as 2026-11-26.")
 ]
 Simulate = Annotated[
-    bool, typer.Option("--simulate", help="Simulate an hour of the plan's load with lost nodes.")
+    bool, typer.Option("--simulate", help="Simulate one hour of load with node failures.")
 ]
 NodeLostEvery = Annotated[str, typer.Option(help="How often --simulate loses a node.")]
 NodeBack = Annotated[str, typer.Option(help="How soon a lost node is back.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of --simulate.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed of --simulate.")]
 Explain = Annotated[bool, typer.Option("--explain", help="Show each figure's formula.")]
 
 
@@ -104,11 +118,11 @@ def plan(
     explain: Explain = False,
     config: Config = None, overrides: Overrides = None, json: Json = False,
 ) -> None:  # fmt: skip
-    """Shards, replicas, memory, hours and cost for a corpus and a load.
+    """Plan shards, replicas, memory, hours and cost for a corpus and a load.
 
-    Figures come from a calibration on this machine (--calibrate, kept for later runs), or
-    from one that is shipped. The exit code is 1 where the plan would not do: p95 cannot be met,
-    or a process does not fit a node.
+    The figures come from a calibration of this machine (--calibrate, saved for later runs), or from
+    the calibration that ships with CiteRay. The exit code is 1 if the plan is not feasible: the p95
+    target cannot be met, or a process does not fit on a node.
     """
     context = make_context(config, overrides, json)
     reply = parse_seconds(llm_reply, "--llm-reply") if llm_reply else None
@@ -141,7 +155,7 @@ def _emit(context: Context, made: Plan, config: Path | None, values: Path | None
     if config:
         write_text(config_yaml(context.settings, made), config)
     if values:
-        # The chart knows the shipped files; another one is given by what differs from laptop.yaml.
+        # The chart includes the shipped files; others are written as changes to laptop.yaml.
         shipped = context.config if (CONFIGS / str(context.config)).is_file() else DEFAULT_CONFIG
         write_text(values_yaml(context.settings, made, str(shipped)), values)
 
@@ -180,9 +194,9 @@ def _coefficients(
     *,
     calibrate: bool,
 ) -> tuple[Coefficients, bool]:
-    """The coefficients to plan with, and whether they are the shipped ones.
+    """Return the coefficients to plan with, and whether they are the shipped ones.
 
-    Raises InputError for a `path` that does not exist, or that they do not cover.
+    Raises InputError if `path` is unknown or the coefficients do not cover it.
     """
     if path not in PATHS:
         raise InputError(f"--path {path}: unknown; there are: {', '.join(PATHS)}")
@@ -210,7 +224,7 @@ def _coefficients(
 def _check(
     context: Context, found: Coefficients, citations: int, given: list[File]
 ) -> tuple[list[dict[str, Any]], Coefficients]:
-    """The rows of a check, and the coefficients with how far they were off."""
+    """Return the rows of the check, and the coefficients with the plan's error."""
     from planning.check_plan import check_plan
 
     tell = _teller(context, "checking")

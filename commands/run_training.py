@@ -1,4 +1,4 @@
-"""What the commands of `citeray train` share: their options, and how a job is run and shown."""
+"""Options shared by the `citeray train` commands, and functions to run a training job."""
 
 from __future__ import annotations
 
@@ -18,34 +18,40 @@ if TYPE_CHECKING:
     from pipelines.train.jobs import Job
     from pipelines.train.loop import Measures, Report
 
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the result; resumes there.")]
+Out = Annotated[
+    Path, typer.Option("--out", "-o", help="Output folder; an interrupted run there is resumed.")
+]
 HeldOut = Annotated[
-    list[Path] | None, typer.Option(help="Files to measure on and never to learn from.")
+    list[Path] | None, typer.Option(help="Held-out files for evaluation, never used for training.")
 ]
 Corpus = Annotated[
-    list[str], typer.Option(help="PubMed XML with the gold citations and others: files, globs.")
+    list[str], typer.Option(help="PubMed XML with the gold and other citations: files or globs.")
 ]
 Changes = Annotated[
     list[str] | None,
-    typer.Option("--with", "-w", metavar="KEY=VALUE", help="A line of the recipe, as steps=200."),
+    typer.Option(
+        "--with", "-w", metavar="KEY=VALUE", help="Override a recipe setting, such as steps=200."
+    ),
 ]
-Licence = Annotated[str, typer.Option(help="What the data allow, for the card.")]
-Workers = Annotated[int, typer.Option(min=0, help="Workers of Ray Train; 0: this process alone.")]
+Licence = Annotated[str, typer.Option(help="Licence of the training data, for the model card.")]
+Workers = Annotated[
+    int, typer.Option(min=0, help="Number of Ray Train workers; 0 trains in this process.")
+]
 Questions = Annotated[list[Path], typer.Argument(help="BioASQ files with gold documents.")]
 
 
 def whole_paths(paths: list[Path] | None) -> tuple[Path, ...]:
-    """Absolute paths, because workers may run in another folder."""
+    """Return absolute paths, because workers may run in another folder."""
     return tuple(path.resolve() for path in paths or ())
 
 
 def run_training(context: Context, job: Job, licence: str, workers: int) -> None:
-    """Train `job` to its end and print what was measured, with the folder of the result."""
+    """Train `job` and print its measures and output folder."""
     show_measures(context, train_job(context, job, licence, workers), job.folder)
 
 
 def show_measures(context: Context, measured: Measures, folder: Path) -> None:
-    """Print what was measured of a training, with the folder of its result."""
+    """Print the measures of a training job and its output folder."""
     if context.json:
         context.print_json({"folder": str(folder), "measured": measured})
         return
@@ -57,18 +63,18 @@ def show_measures(context: Context, measured: Measures, folder: Path) -> None:
 
 
 def train_job(context: Context, job: Job, licence: str, workers: int) -> Measures:
-    """Train `job` in this process, or in `workers` of Ray Train where that is above 0."""
+    """Train `job` in this process, or on `workers` Ray Train workers if that is above 0."""
     from pipelines.train.run_job import run_job
 
     if workers > job.recipe.batch:
         raise InputError(
-            f"{workers} workers for batches of {job.recipe.batch}: take fewer, or a larger batch "
+            f"{workers} workers for batches of {job.recipe.batch}: use fewer, or a larger batch "
             "(--with batch=...)"
         )
     tell = partial(_tell, context)
     if workers == 0:
         return run_job(job, licence, tell)
-    context.log.print(f"{workers} workers; how they stand is in {job.folder}/.training/log.jsonl")
+    context.log.print(f"{workers} workers; progress is logged to {job.folder}/.training/log.jsonl")
     with ray_session(context.settings.ray):
         return run_job(job, licence, tell, _on_ray(context, workers))
 

@@ -1,8 +1,8 @@
-"""Standard output of the commands, and the only place that creates consoles.
+"""Console output of the commands; the only module that creates consoles.
 
-Rich replaces `:100:` by an emoji and reads `[b]` as markup. Titles, questions, file names and error
-messages contain both, so nothing that a command prints is interpreted. Style comes from the
-`style` argument or from `rich.text.Text`.
+Rich replaces `:100:` with an emoji and reads `[b]` as markup. Titles, questions, file names and
+error messages contain both, so printed text is never interpreted. Set styles with the `style`
+argument or `rich.text.Text`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cluster.errors import CiteRayError
 
 
 class OutputError(CiteRayError):
-    """Standard output cannot be written to, such as a file on a full disk."""
+    """Standard output cannot be written, for example because the disk is full."""
 
 
 def make_console(file: TextIO | None = None) -> Console:
@@ -30,17 +30,17 @@ def make_console(file: TextIO | None = None) -> Console:
 
 
 def make_log_console() -> Console:
-    """Return a console for progress and messages, on standard error. It wraps no lines."""
+    """Return a console for progress and messages, on standard error, without line wrapping."""
     return Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def make_text_column(text: str) -> TextColumn:
-    """Return a column of a progress display; `text` is a format string of the task."""
+    """Return a progress column; `text` is a format string with the fields of the task."""
     return TextColumn(text, markup=False)
 
 
 class StandardOutput:
-    """Standard output that raises OutputError, not OSError, when it cannot be written to.
+    """Standard output that raises OutputError instead of OSError when writing fails.
 
     A closed pipe still raises BrokenPipeError, which rich and typer handle.
     """
@@ -56,7 +56,7 @@ class StandardOutput:
             raise _output_error(error) from error
 
     def flush(self) -> None:
-        """Write what is buffered."""
+        """Write buffered text."""
         try:
             self._stream.flush()
         except OSError as error:
@@ -67,10 +67,10 @@ class StandardOutput:
 
 
 def prepare_output() -> None:
-    """Make standard output and standard error safe to write any text to.
+    """Allow standard output and standard error to receive any text.
 
-    Half a surrogate pair, which a file may contain, is written as JSON's escape. Standard output
-    is UTF-8 unless it is a terminal, so that exported files are, whatever the locale.
+    Unpaired surrogates, which files may contain, are written as backslash escapes. Unless standard
+    output is a terminal, it is UTF-8, so that redirected exports are UTF-8 in every locale.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -82,9 +82,10 @@ def prepare_output() -> None:
 
 
 def finish_output() -> None:
-    """Write what is buffered; raises OutputError, or SystemExit if the reader has closed the pipe.
+    """Flush standard output at exit.
 
-    The interpreter would report either error at its exit, with a traceback and exit code 120.
+    Raises OutputError if writing fails, and SystemExit if the reader has closed the pipe. Otherwise
+    the interpreter would report the error with a traceback and exit code 120.
     """
     if sys.stdout is None:  # Closed by the caller, as by `>&-`.
         return
@@ -99,7 +100,7 @@ def finish_output() -> None:
 
 
 def _discard_buffer() -> None:
-    """Send what is still buffered to the null device."""
+    """Send buffered text to the null device."""
     with suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())

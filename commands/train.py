@@ -1,4 +1,4 @@
-"""`citeray train`: an adapter, or a whole model, from files of examples."""
+"""`citeray train`: train an adapter, or a whole model, from files of examples."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ train = typer.Typer(
 
 @train.command("ner")
 def train_ner(
-    texts: Annotated[list[Path], typer.Argument(help="JSON lines of text and entities.")],
+    texts: Annotated[list[Path], typer.Argument(help="JSON lines with text and entities.")],
     out: Out,
     held_out: HeldOut = None,
     changes: Changes = None,
@@ -47,9 +47,9 @@ def train_ner(
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """A recogniser of the entities that the texts mark.
+    """Train an entity recogniser from texts with marked entities.
 
-    A file that marks some types only says nothing of the others.
+    A file that marks only some entity types is not used as evidence about the other types.
     """
     from pipelines.train.jobs import TagJob
 
@@ -62,7 +62,9 @@ def train_ner(
 
 @train.command("nli")
 def train_nli(
-    claims: Annotated[list[Path], typer.Argument(help="JSON lines of claim, evidence, label.")],
+    claims: Annotated[
+        list[Path], typer.Argument(help="JSON lines with claim, evidence and label.")
+    ],
     out: Out,
     changes: Changes = None,
     licence: Licence = "",
@@ -71,9 +73,10 @@ def train_nli(
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """A checker of claims against evidence: SUPPORT, CONTRADICT or NEUTRAL.
+    """Train a classifier of claims against evidence: SUPPORT, CONTRADICT or NEUTRAL.
 
-    The recipe's share of the claims, with all their evidence, is measured on.
+    The recipe sets the share of claims that is held out, with all of their evidence, for
+    evaluation.
     """
     from pipelines.train.jobs import ClaimJob
 
@@ -96,9 +99,9 @@ def train_encoder(
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """The encoder's adapter for dense search and late interaction.
+    """Train the encoder's adapter for dense search and late interaction.
 
-    An index must be built anew to be searched with it.
+    Rebuild the index before searching with the new adapter.
     """
     context = make_context(config, overrides, json)
     _retrieval(context, "encoder", questions, corpus, out, held_out, changes, licence, workers)
@@ -117,7 +120,7 @@ def train_reranker(
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """The late-interaction reranker's own adapter; the index stays as it is."""
+    """Train a separate adapter for the late-interaction reranker; the index stays valid."""
     context = make_context(config, overrides, json)
     _retrieval(context, "reranker", questions, corpus, out, held_out, changes, licence, workers)
 
@@ -132,16 +135,18 @@ def train_reader(
     questions: Annotated[list[Path], typer.Argument(help="BioASQ files with gold answers.")],
     corpus: Corpus,
     out: Out,
-    base: Annotated[str, typer.Option(help="Model to start from, as in configs/models.yaml.")],
+    base: Annotated[
+        str, typer.Option(help="Model to start from, as named in configs/models.yaml.")
+    ],
     abstract_questions: Annotated[
-        Path | None, typer.Option(help="Yes/no/maybe questions on abstracts, as PubMedQA's.")
+        Path | None, typer.Option(help="Yes/no/maybe questions on abstracts, in PubMedQA's format.")
     ] = None,
     findings: Annotated[
-        Path | None, typer.Option(help="JSON lines of trials' findings, as Evidence Inference's.")
+        Path | None, typer.Option(help="JSON lines of trial findings, as in Evidence Inference.")
     ] = None,
     abstracts: Annotated[
         list[str] | None,
-        typer.Option(help="PubMed XML of the articles of the two options above: files, globs."),
+        typer.Option(help="PubMed XML of the articles in these two data sets: files or globs."),
     ] = None,
     held_out: HeldOut = None,
     changes: Changes = None,
@@ -150,9 +155,9 @@ def train_reader(
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """Train the reader, which answers from the evidence where no language model does.
+    """Train the reader, which answers from the evidence when no language model is used.
 
-    It learns relevance, stances on yes/no questions, names and answering sentences.
+    It learns relevance, stances on yes/no questions, names and answer sentences.
     """
     from pipelines.train.reader.train_reader import ReaderData, ReaderJob
     from pipelines.train.reader.train_reader import train_reader as train_job
@@ -173,11 +178,11 @@ def train_reader(
 
 @train.command("average")
 def train_average(
-    adapters: Annotated[list[Path], typer.Argument(help="Folders of `citeray train`.")],
+    adapters: Annotated[list[Path], typer.Argument(help="Output folders of `citeray train`.")],
     out: Out,
-    rank: Annotated[int, typer.Option(min=1, max=512, help="Rank of the result.")] = 128,
+    rank: Annotated[int, typer.Option(min=1, max=512, help="Rank of the averaged adapter.")] = 128,
 ) -> None:
-    """Make several trainings of one model into one adapter, which errs less than each."""
+    """Average several adapters of the same model into one with a lower error."""
     from pipelines.train.average import average_adapters
 
     average_adapters(adapters, out, rank)
@@ -210,7 +215,7 @@ def _retrieval(
 
 
 def _plain(context: Context) -> EncoderSettings:
-    """The encoder without the adapter that it may come with: each training begins there."""
+    """Return the encoder settings without an adapter: training starts from the base model."""
     encoder = context.settings.encoder
     model = plain_model(encoder)
     kept = encoder.sha256 if model == encoder.model else ""

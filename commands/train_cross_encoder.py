@@ -1,4 +1,4 @@
-"""`citeray train cross-encoder`, and the pseudo-documents that it learns from."""
+"""`citeray train cross-encoder`, and `citeray train pseudo-documents` for its training data."""
 
 from __future__ import annotations
 
@@ -31,26 +31,27 @@ from pipelines.train.recipe import CrossEncoderRecipe, read_recipe
 if TYPE_CHECKING:
     from pipelines.train.cross_encoder_job import CrossEncoderJob
 
-# Where the model lies that was trained on gold, when the same command adapts it.
+# Subfolder of the model trained on gold documents, when the same command then adapts it.
 FIRST_STAGE = ".training/trained"
 
+Unanswered = Annotated[list[Path], typer.Argument(help="BioASQ files; gold answers are ignored.")]
 Questions = Annotated[
     list[Path] | None,
-    typer.Argument(help="BioASQ files with gold documents; none to adapt --model alone."),
+    typer.Argument(help="BioASQ files with gold documents; omit to adapt --model only."),
 ]
 Written = Annotated[
     list[Path] | None,
-    typer.Option(help="Pseudo-documents: files of `citeray train pseudo-documents`."),
+    typer.Option(help="Pseudo-document files from `citeray train pseudo-documents`."),
 ]
 Adapt = Annotated[
     list[Path] | None,
-    typer.Option(help="BioASQ files of test questions to adapt to; their gold is not read."),
+    typer.Option(help="BioASQ files of test questions to adapt to; gold answers are ignored."),
 ]
 Model = Annotated[
-    str, typer.Option(help="Model to begin from; by default the settings' cross-encoder.")
+    str, typer.Option(help="Model to start from (default: the settings' cross-encoder).")
 ]
 Discriminator = Annotated[
-    str, typer.Option(help="Cross-encoder that leaves out pseudo-documents; none by default.")
+    str, typer.Option(help="Cross-encoder that filters the pseudo-documents (default: none).")
 ]
 
 
@@ -70,11 +71,11 @@ def train_cross_encoder(
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """Train a cross-encoder that reranks, by Huang's recipe (BioASQ 12b).
+    """Train a cross-encoder for reranking, following Huang's recipe (BioASQ 12b).
 
-    It learns from gold documents, pseudo-documents and random citations; with --adapt then from
-    the pseudo-documents of test questions. Without a cross-encoder in the settings it begins from
-    the encoder's model.
+    It learns from gold documents, pseudo-documents and random citations, and with --adapt then from
+    the pseudo-documents of test questions. If the settings have no cross-encoder, training starts
+    from the encoder's model.
     """
     from pipelines.train.cross_encoder_job import CrossEncoderJob
 
@@ -83,7 +84,7 @@ def train_cross_encoder(
     if not written and (adapt or discriminator):
         raise InputError(
             f"--{'adapt' if adapt else 'discriminator'}: needs pseudo-documents; write them with "
-            "`citeray train pseudo-documents FILE --out WRITTEN.jsonl` and name that as --written"
+            "`citeray train pseudo-documents FILE --out WRITTEN.jsonl` and pass them with --written"
         )
     context = make_context(config, overrides, json)
     job = CrossEncoderJob(
@@ -106,17 +107,20 @@ def train_cross_encoder(
 
 
 def write_pseudo_documents(
-    questions: Annotated[list[Path], typer.Argument(help="BioASQ files; their gold is not read.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="JSON lines; resumes there.")],
-    documents: Annotated[int, typer.Option(min=1, help="Documents a question.")] = 1,
+    questions: Unanswered,
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="Output file (JSON lines); an existing one is resumed."),
+    ],
+    documents: Annotated[int, typer.Option(min=1, help="Documents per question.")] = 1,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """Have the language model of llm.url write documents that answer questions.
+    """Generate documents that answer questions, with the language model at llm.url.
 
-    An interrupted run goes on where it stopped. Run again with another llm.model_id, it adds
-    that model's documents to the same file.
+    An interrupted run resumes when run again. A run with another llm.model_id adds that model's
+    documents to the same file.
     """
     from pipelines.train.examples.read_questions import read_unanswered
     from pipelines.train.examples.read_written import read_written
@@ -128,7 +132,7 @@ def write_pseudo_documents(
     model = find_model(settings, "", settings.llm)
     if model is None:
         raise InputError(
-            f"llm.kind {settings.llm.kind}: no language model by a URL; name a running one with "
+            f"llm.kind {settings.llm.kind}: no language model at a URL; name a running one with "
             "--set llm.kind=url --set llm.url=URL --set llm.model_id=NAME"
         )
     asked = {one.id: one.text for one in read_unanswered(questions)}
@@ -144,7 +148,7 @@ def write_pseudo_documents(
         count=documents,
         deadline_s=settings.serve.llm.deadline_s,
         file=out,
-        tell=lambda done: context.log.print(f"{done} questions written for"),
+        tell=lambda done: context.log.print(f"documents written for {done} questions"),
     )
     asyncio.run(writing)
     if json:
@@ -154,7 +158,7 @@ def write_pseudo_documents(
 
 
 def _base(settings: Settings, model: str) -> EncoderSettings:
-    """Where training begins, on the encoder's device: `model`, else that of the settings."""
+    """Return the model to start from, on the encoder's device: `model`, or that of the settings."""
     encoder, reranker = settings.encoder, settings.reranker
     if model:
         return _began_from(encoder, model)

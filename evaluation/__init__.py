@@ -1,1 +1,1 @@
-"""Scores run files by the field's own measures; runs without Ray."""
+"""Score run files with the standard measures of the field; does not need Ray."""

@@ -1,8 +1,8 @@
-"""How far a measure could differ by chance of the questions: percentile bootstrap.
+"""Percentile bootstrap: how much a measure could vary with the choice of questions.
 
-Questions are drawn with replacement, 1,000 times or more from a seed (Efron and Tibshirani
-1993, chapters 13 and 16). Two runs are compared on the same draws, so that hard questions
-are hard for both.
+Questions are drawn with replacement, at least 1,000 times, with a fixed seed (Efron and Tibshirani
+1993, chapters 13 and 16). Two runs are compared on the same draws, so that the difficulty of the
+questions affects both alike.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CHUNK = 250
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A measure, and where 95% of the resamples lie. NaN where no question has the measure."""
+    """A measure with its 95% interval over the resamples; NaN if no question has the measure."""
 
     value: float
     low: float
@@ -38,14 +38,14 @@ _WORDS = {1: ("better", "worse"), -1: ("worse", "better"), 0: ("higher", "lower"
 
 
 def verdict(difference: Interval, direction: int = 1) -> str:
-    """ "better" or "worse" only where the interval excludes 0; `direction` as in Measure."""
+    """Return "better" or "worse" only if the interval excludes 0; `direction` as in Measure."""
     if not difference.excludes_zero:
         return NO_DIFFERENCE
     return _WORDS[direction][difference.value < 0]
 
 
 def intervals(scores: Scores, *, seed: int = 0, resamples: int = RESAMPLES) -> dict[str, Interval]:
-    """Each measure of a run with its interval. {} for a run that answers nothing."""
+    """Return each measure of a run with its interval; {} for a run that answers nothing."""
     if not scores.ids:
         return {}
     drawn = np.concatenate(
@@ -57,9 +57,10 @@ def intervals(scores: Scores, *, seed: int = 0, resamples: int = RESAMPLES) -> d
 def differences(
     one: Scores, other: Scores, *, seed: int = 0, resamples: int = RESAMPLES
 ) -> dict[str, Interval]:
-    """Each measure of `one` less that of `other`, over the questions that both answer.
+    """Return each measure of `one` minus that of `other`, over the questions both answer.
 
-    A column counts only where both have it: who leaves hard questions out gains nothing.
+    A column counts only if both runs have it, so that leaving out hard questions gives no
+    advantage.
     """
     theirs = set(other.ids)
     shared = [id_ for id_ in one.ids if id_ in theirs]
@@ -76,7 +77,7 @@ def differences(
 
 
 def _draws(questions: int, seed: int, resamples: int) -> Iterator[Values]:
-    """How often each question is drawn: (up to 250, questions), in all `resamples` rows."""
+    """Yield how often each question is drawn: (up to 250, questions), `resamples` rows in all."""
     random = np.random.default_rng(seed)
     for begin in range(0, resamples, _CHUNK):
         rows = min(_CHUNK, resamples - begin)

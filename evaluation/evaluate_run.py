@@ -1,4 +1,4 @@
-"""One run file, whatever its format, with everything that was asked to be measured of it."""
+"""Evaluate one run file of any format with all requested measures."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ENCODER = Path("encoder")
 class Request:
     """What to measure a run against; the fields are the options of `citeray evaluate`.
 
-    `depth` is that of `citeray table`: how many documents and snippets of a question count.
+    `depth` is that of `citeray table`: the number of documents and snippets scored per question.
     """
 
     gold: Path
@@ -64,9 +64,9 @@ class Request:
 def evaluate_run(
     run: Path, request: Request, settings: Settings, tell: Callable[[str], None]
 ) -> Evaluated:
-    """Raises InputError naming the file and the place of what cannot be scored.
+    """Evaluate a run; `tell` is called with progress messages of the slow parts.
 
-    `tell` hears how the slow parts go.
+    Raises InputError, naming the file and the place, for content that cannot be scored.
     """
     if request.judge is not None:
         check_judge(request.judge, request.judge_model, settings)
@@ -83,8 +83,8 @@ def evaluate_run(
         raise InputError(f"{run}: answers no question of {request.gold}; name the run's gold file")
     if form.is_empty and not request.allow_empty:
         raise InputError(
-            f"{run}: answers nothing, so that every measure would be 0; look at how it was made, "
-            "or give --allow-empty to score it all the same"
+            f"{run}: answers nothing, so that every measure would be 0; check how it was made, "
+            "or pass --allow-empty to score it anyway"
         )
     problems = check_run(form, asked).problems
     if problems:
@@ -95,14 +95,14 @@ def evaluate_run(
     if missing:
         total = len(evaluated.scores.ids) + missing
         evaluated = evaluated.with_notes(
-            f"{missing} of {total} gold questions have no answer and are in no mean (as in the "
-            "official programs)"
+            f"{missing} of {total} gold questions have no answer and are excluded from the "
+            "means (as in the official programs)"
         )
     return evaluated
 
 
 def _bertscore_folder(named: Path, settings: Settings) -> Path:
-    """The folder itself, or for the word "encoder" that of the settings' encoder."""
+    """Return the named folder, or for the word "encoder" that of the settings' encoder."""
     if named.is_dir():
         return named
     if named == ENCODER:
@@ -137,15 +137,15 @@ def _bioasq(
 def find_leakage(
     gold: Path, trained_on: Sequence[Path], settings: Settings
 ) -> tuple[list[str], list[str]]:
-    """Does a BioASQ gold file stand in the models' training data? As `explain_leakage`.
+    """Check whether a BioASQ gold file occurs in training data; returns as `explain_leakage`.
 
-    Looks into `trained_on`, and into what the cards of the settings' models name.
+    Searches `trained_on`, and the data named by the cards of the settings' models.
     """
     return explain_leakage(read_bioasq_gold(gold), _training_data(trained_on, settings))
 
 
 def _training_data(files: Sequence[Path], settings: Settings) -> list[TrainingData]:
-    """What the models of the settings were trained on, by their cards, and `files`."""
+    """Return the training data named by the settings' models' cards, and `files`."""
     missing = [path for path in files if not path.is_file()]
     if missing:
         raise InputError(f"--trained-on {missing[0]}: no such file")
@@ -159,7 +159,7 @@ def _training_data(files: Sequence[Path], settings: Settings) -> list[TrainingDa
 
 
 def _local_folder(name: str) -> Path | None:
-    """Where a model lies that is used in its place, if it is a folder, which may have a card."""
+    """Return the model's folder if it is a local one, which may contain a card."""
     parsed = parse_name(name)
     path = Path(parsed.path).expanduser()
     return path if parsed.is_local and path.is_dir() else None
@@ -189,7 +189,7 @@ def _ragas(
 def _biogen(
     run: Path, run_format: str, request: Request, settings: Settings
 ) -> tuple[Evaluated, tuple[str, ...]]:
-    """What is measured, and the topics."""
+    """Return the evaluated run and the topics."""
     labels, topics = read_gold(request.gold)
     judge = _nli(settings)
     task = evaluate_task_a if run_format == "biogen-a" else evaluate_task_b
@@ -203,9 +203,9 @@ def _biogen(
 
 
 def _nli(settings: Settings) -> Judge | None:
-    """The settings' NLI model over the index; None where they name none.
+    """Return the settings' NLI model over the index, or None if they name none.
 
-    Raises InputError when there is no index to read the cited documents from.
+    Raises InputError if there is no index from which to read the cited documents.
     """
     if settings.support.kind != "nli":
         return None

@@ -1,4 +1,4 @@
-"""A scored run on its way to the terminal, to JSON and to the report page."""
+"""The scored run, as input for the terminal output, the JSON and the report page."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ WORST = 30
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """`groups` are the questions of each type; `cases` shows those whose scores it is given.
+    """A scored run.
 
-    `looked_at` are columns of `scores`: the first that the run has ranks its questions, and
-    all that it has are shown question by question. `curves` are the (coverage, risk) points of
-    each type of question that has a confidence.
+    `groups` are the questions of each type; `cases` returns the questions to show, given their
+    scores. `looked_at` are columns of `scores`: the first that the run has ranks its questions, and
+    all that it has are shown for each question. `curves` are the (coverage, risk) points of each
+    type of question that has a confidence.
     """
 
     scores: Scores
@@ -31,23 +32,23 @@ class Evaluated:
     curves: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
     def with_scores(self, more: Scores, *notes: str) -> Evaluated:
-        """The same with the measures of `more` beside its own."""
+        """Return a copy with the measures of `more` added."""
         return replace(self, scores=self.scores.beside(more), notes=(*self.notes, *notes))
 
     def with_notes(self, *notes: str) -> Evaluated:
-        """A copy with `notes` after those that it has."""
+        """Return a copy with `notes` appended."""
         return replace(self, notes=(*self.notes, *notes))
 
 
 def compare(
     one: Evaluated, other: Evaluated, name: str, *, seed: int, resamples: int
 ) -> Comparison:
-    """`one` less `other`, each measure with its interval and verdict.
+    """Return `one` minus `other`, each measure with its interval and verdict.
 
-    Raises InputError when they are not runs of one task.
+    Raises InputError if they are runs of different tasks.
     """
     if one.scores.names != other.scores.names:
-        raise InputError(f"--against {name}: its measures are others; compare runs of one task")
+        raise InputError(f"--against {name}: it has different measures; compare runs of one task")
     found = differences(one.scores, other.scores, seed=seed, resamples=resamples)
     directions = {measure.name: measure.direction for measure in one.scores.measures}
     verdicts = {name: verdict(interval, directions[name]) for name, interval in found.items()}
@@ -64,7 +65,7 @@ def make_report(
     resamples: int = RESAMPLES,
     against: Comparison | None = None,
 ) -> Report:
-    """What the report page shows; `found` is the intervals over all questions."""
+    """Return the content of the report page; `found` holds the intervals over all questions."""
     scores = evaluated.scores
     groups = [Group("all", len(scores.ids), found)]
     if len(evaluated.groups) > 1:

@@ -1,4 +1,4 @@
-"""Citations by PMID from the published index version, for whatever checks or shows a run."""
+"""Look up citations by PMID in the published index version."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from cluster.settings.settings import Settings
 from serve.graph.load_stages import load_shard, open_manifest
 
 _PMIDS = range(1, 1 << 63)
-# A question names its documents, and then snippets of the same ones.
+# Number of cached citations: a question names documents, then snippets of the same documents.
 _KEPT = 1024
 
 
 class CitationLookup:
-    """Opens a shard, checksums verified, when one of its PMIDs is first asked for.
+    """Citations by PMID; opens and verifies a shard when one of its PMIDs is first requested.
 
-    Raises IndexFormatError where `index.path` holds no index or one that is damaged.
+    Raises IndexFormatError if `index.path` has no index or a damaged one.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -34,11 +34,11 @@ class CitationLookup:
         return self._manifest.version
 
     def find(self, pmid: int) -> Citation | None:
-        """The citation; None where this version holds none, or none any more, of that PMID."""
+        """Return the citation, or None if this version has no live one."""
         return self._read(pmid) if pmid in _PMIDS else None
 
     def texts(self, pmids: Sequence[int]) -> dict[int, str]:
-        """Title and abstract of each PMID that this version holds, in the order of `pmids`."""
+        """Return title and abstract of each PMID in this version, in the order of `pmids`."""
         found = {pmid: self.find(pmid) for pmid in pmids}
         return {pmid: citation.search_text for pmid, citation in found.items() if citation}
 

@@ -1,9 +1,8 @@
-"""Do a benchmark's questions or citations stand in what a model was trained on?
+"""Check whether a benchmark's questions or citations occur in a model's training data.
 
-A model's card (README.md with the Hugging Face front matter `datasets:`, or the
-`data_config.json` of sentence-transformers) names its training data. Files that are here
-are read and compared; a name that cannot be opened is only told, and flagged when it is a
-biomedical question benchmark's own.
+A model's card (README.md with the Hugging Face front matter `datasets:`, or the `data_config.json`
+of sentence-transformers) names its training data. Local files are read and compared. A name without
+a local file is only reported, and flagged if it is a biomedical question benchmark.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class TrainingData:
-    """What the card of `model` names: `files` that are here, and `names` that are not."""
+    """Training data named by the card of `model`: local `files`, and `names` without files."""
 
     model: str
     files: tuple[Path, ...] = ()
@@ -41,7 +40,7 @@ class TrainingData:
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """The benchmark's questions (ids) and gold documents (PMIDs) that stand in `file`."""
+    """The benchmark's questions (ids) and gold documents (PMIDs) that occur in `file`."""
 
     model: str
     file: str
@@ -50,7 +49,7 @@ class Leak:
 
 
 def read_card(model: str, folder: Path) -> TrainingData:
-    """The training data that the card in `folder` names; relative names are sought there."""
+    """Return the training data named by the card in `folder`, which relative names refer to."""
     named: list[str] = []
     card = next((folder / name for name in CARDS if (folder / name).is_file()), None)
     config = folder / "data_config.json"
@@ -80,11 +79,11 @@ def _named_in_card(card: Path) -> list[str]:
 
 
 def find_leaks(gold: Mapping[str, Entry], data: TrainingData) -> list[Leak]:
-    """One Leak for each file of `data` in which a question or gold document of `gold` stands.
+    """Return a Leak for each file of `data` that contains a question or document of `gold`.
 
-    Questions match by id or by their words (letters and digits, case aside). Documents
-    match where the training data names a PMID under a field that is about citations.
-    Raises InputError for a file that cannot be read.
+    Questions match by id or by their words (letters and digits, ignoring case). Documents match if
+    the training data names a PMID in a field about citations. Raises InputError for a file that
+    cannot be read.
     """
     by_text = {_plain(entry.body): id_ for id_, entry in gold.items() if entry.body}
     wanted = {document_id(d) for entry in gold.values() for d in entry.documents}
@@ -109,7 +108,7 @@ def find_leaks(gold: Mapping[str, Entry], data: TrainingData) -> list[Leak]:
 def explain_leakage(
     gold: Mapping[str, Entry], data: Sequence[TrainingData]
 ) -> tuple[list[str], list[str]]:
-    """(what was found, a sentence each; the models whose training data could not be read)."""
+    """Return (findings, one sentence each; models whose training data could not be read)."""
     wanted = len({document_id(d) for entry in gold.values() for d in entry.documents})
     found, unknown = [], []
     for training in data:
@@ -140,9 +139,9 @@ def _plain(text: str) -> str:
 
 
 def _strings(path: Path) -> Iterator[tuple[str, str]]:
-    """(the field it stands under, text) of every string and number of a training file.
+    """Yield (field name, text) for every string and number of a training file.
 
-    JSON, JSON lines, or lines of tab-separated cells (no field name); `.gz` is unpacked.
+    Reads JSON, JSON lines, or tab-separated lines (no field name); `.gz` files are decompressed.
     """
     name = path.name.removesuffix(".gz")
     try:

@@ -1,4 +1,4 @@
-"""What the HTML pages share: templates that escape their texts, and characters that HTML lacks."""
+"""Shared code of the HTML pages: escaping templates, and characters that HTML forbids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FORBIDDEN = re.compile(
 
 
 def open_templates(folder: Path) -> Environment:
-    """The templates of a folder; texts are escaped, and links can be told by the test `web`."""
+    """Return the templates of a folder; texts are escaped, and the test `web` accepts web links."""
     page = Environment(
         loader=FileSystemLoader(folder),
         autoescape=True,
@@ -26,10 +26,10 @@ def open_templates(folder: Path) -> Environment:
 
 
 def is_web_address(text: str) -> bool:
-    """Anything else, such as `javascript:`, is no link."""
+    """Return True for web addresses; others, such as `javascript:`, must not become links."""
     return text.startswith(("https://", "http://"))
 
 
 def replace_forbidden(page: str) -> str:
-    """The page with U+FFFD for every character that HTML cannot hold as text."""
+    """Replace characters that HTML text cannot contain with U+FFFD."""
     return _FORBIDDEN.sub("\ufffd", page)

@@ -1,7 +1,7 @@
-"""A table of scores, question by question, and the measures over the whole set made from it.
+"""A table of scores per question, and the measures over the whole set computed from it.
 
-A measure is a function of sums of columns, so that a resample of the questions costs one
-matrix product, or one sort of a column, and no question is scored twice.
+A measure is a function of column sums, so that a resample of the questions costs one matrix product
+or one sort of a column, and no question is scored twice.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ Values = npt.NDArray[np.float64]
 
 
 class Drawn:
-    """Sums over resamples of the questions; arrays are (resamples,) unless a method says otherwise.
+    """Sums over resamples of the questions.
 
-    `rows` (questions, columns) are the scores, `counts` (resamples, questions) says how often each
-    question was drawn.
+    Arrays are (resamples,) unless a method says otherwise. `rows` (questions, columns) are the
+    scores; `counts` (resamples, questions) is how often each question was drawn.
     """
 
     def __init__(self, columns: Sequence[str], rows: Values, counts: Values) -> None:
@@ -33,15 +33,15 @@ class Drawn:
         self._cumulated: dict[tuple[str, str], tuple[Values, Values]] = {}
 
     def sum(self, column: str) -> Values:
-        """Return the sum of a column; 0 where no drawn question has it."""
+        """Return the sum of a column; 0 if no drawn question has it."""
         return self._sums[:, self._places[column]]
 
     def questions(self, column: str) -> Values:
-        """How many of the drawn questions have the column."""
+        """Return the number of drawn questions that have the column."""
         return self._known[:, self._places[column]]
 
     def mean(self, column: str) -> Values:
-        """Return the mean of a column; NaN where no drawn question has it."""
+        """Return the mean of a column; NaN if no drawn question has it."""
         return self.sum(column) / self.questions(column)
 
     def cumulate(self, column: str, by: str) -> tuple[Values, Values]:
@@ -58,7 +58,7 @@ class Drawn:
         values, keys = self._rows[:, self._places[column]], self._rows[:, self._places[by]]
         known = np.flatnonzero(~np.isnan(values) & ~np.isnan(keys))
         order = known[np.argsort(-keys[known], kind="stable")]
-        # The last question of each run of equal keys.
+        # Last question of each run of equal keys.
         last = np.flatnonzero(np.diff(keys[order], append=np.inf))
         counts = self._counts[:, order]
         return counts.cumsum(axis=1)[:, last], (counts * values[order]).cumsum(axis=1)[:, last]
@@ -66,9 +66,10 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """`of` may divide 0 by 0: NaN says that the measure does not apply.
+    """A measure over a set of questions.
 
-    `direction` is 1 where more is better, -1 where less is, 0 where neither is.
+    `of` may divide 0 by 0: NaN means that the measure does not apply. `direction` is 1 if more is
+    better, -1 if less is better, and 0 if neither is.
     """
 
     name: str
@@ -77,20 +78,20 @@ class Measure:
 
 
 def mean(name: str, column: str | None = None, direction: int = 1) -> Measure:
-    """The mean over the questions that have `column` (the measure's own name if not given)."""
+    """Return the mean over the questions that have `column` (default: the measure's name)."""
     return Measure(name, lambda drawn: drawn.mean(column or name), direction)
 
 
 def ratio(name: str, part: str, whole: str, direction: int = 1) -> Measure:
-    """The sum of `part` over that of `whole`: each item weighs the same, not each question."""
+    """Return the ratio of two sums, which weights each item equally, not each question."""
     return Measure(name, lambda drawn: drawn.sum(part) / drawn.sum(whole), direction)
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """`rows` is (questions, columns) for the answered questions `ids`, in the gold's order.
+    """Scores of the answered questions `ids`, in gold order; `rows` is (questions, columns).
 
-    NaN where a column does not apply to a question.
+    A value is NaN if the column does not apply to the question.
     """
 
     ids: tuple[str, ...]
@@ -101,35 +102,35 @@ class Scores:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the measures, in their order."""
+        """Return the names of the measures, in order."""
         return tuple(measure.name for measure in self.measures)
 
     def over(self, counts: Values) -> Values:
-        """Each measure over resamples of the questions; NaN where it does not apply.
+        """Return each measure over resamples of the questions; NaN if it does not apply.
 
-        `counts` (resamples, questions) says how often each question was drawn; the result
-        is (resamples, measures).
+        `counts` (resamples, questions) is how often each question was drawn; the result is
+        (resamples, measures).
         """
         drawn = Drawn(self.columns, self.rows, counts)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.stack([measure.of(drawn) for measure in self.measures], axis=1)
 
     def values(self) -> dict[str, float]:
-        """Each measure over the set itself."""
+        """Return each measure over the set itself."""
         found = self.over(np.ones((1, len(self.ids))))[0]
         return dict(zip(self.names, found.tolist(), strict=True))
 
     def only(self, ids: Sequence[str]) -> Scores:
-        """The same for some of the answered questions, in the order of `ids`."""
+        """Return the scores of some of the answered questions, in the order of `ids`."""
         places = {id_: place for place, id_ in enumerate(self.ids)}
         return replace(self, ids=tuple(ids), rows=self.rows[[places[id_] for id_ in ids]])
 
     def without(self, cells: npt.NDArray[np.bool_]) -> Scores:
-        """The same where `cells` (questions, columns) do not apply."""
+        """Return a copy in which `cells` (questions, columns) do not apply."""
         return replace(self, rows=np.where(cells, np.nan, self.rows))
 
     def beside(self, other: Scores) -> Scores:
-        """Both tables as one, over the questions of this one; `other` may lack some."""
+        """Join the columns of both tables for the questions of this one; `other` may lack some."""
         rows = np.full((len(self.ids), len(other.columns)), np.nan)
         places = {id_: place for place, id_ in enumerate(other.ids)}
         for row, id_ in zip(rows, self.ids, strict=True):
@@ -144,7 +145,7 @@ class Scores:
         )
 
     def by_question(self) -> dict[str, dict[str, float]]:
-        """What each question has; columns that do not apply to it are left out."""
+        """Return the scores of each question, without columns that do not apply to it."""
         return {
             id_: {n: v for n, v in zip(self.columns, row, strict=True) if not math.isnan(v)}
             for id_, row in zip(self.ids, self.rows.tolist(), strict=True)
@@ -157,7 +158,7 @@ def tabulate(
     measures: Sequence[Measure],
     missing: Sequence[str] = (),
 ) -> Scores:
-    """`found` is the columns of each answered question, those that apply to it."""
+    """Build the scores from `found`, the applicable columns of each answered question."""
     rows = np.full((len(found), len(columns)), np.nan)
     places = {name: place for place, name in enumerate(columns)}
     for row, values in zip(rows, found.values(), strict=True):

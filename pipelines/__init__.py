@@ -1,1 +1,1 @@
-"""From PubMed XML to a published index, one module a step, in the order of the data."""
+"""Batch pipelines: download, build, update and verify an index, and train the small models."""

@@ -1,1 +1,1 @@
-"""From a question to a cited answer, one module a step, in the order of the question."""
+"""The pipeline from a question to a cited answer, and its HTTP service."""

@@ -1,4 +1,4 @@
-"""What is told while a question is at work, and the telling of it to whoever waits."""
+"""Progress events of a question, and a generator that streams them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OVER: Any = object()
 
 @dataclass(frozen=True, slots=True)
 class StageDone:
-    """A stage has ended; `ms` is how long it was at work, in all so far."""
+    """A stage has ended; `ms` is its total time so far, in milliseconds."""
 
     stage: str
     ms: float
@@ -24,21 +24,21 @@ class StageDone:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The search is over; its evidence is what the answer will rest on."""
+    """The search has ended; the answer will be based on its evidence."""
 
     result: SearchResult
 
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """A piece of what the model says, as it says it: not checked against the evidence yet."""
+    """A piece of the model's output, not yet checked against the evidence."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The answer is done; always the last event."""
+    """The answer is complete; always the last event."""
 
     answer: Answer
 
@@ -48,17 +48,17 @@ Tell = Callable[[Event], None]
 
 
 def tell_nobody(_: Event) -> None:
-    """For who waits for the end alone."""
+    """No-op listener for callers that only need the final answer."""
 
 
 async def told(work: Callable[[Callable[[E], None]], Awaitable[E]]) -> AsyncGenerator[E, None]:
-    """What `work` tells as it tells it, then what it returns; what it raises is raised here.
+    """Yield the events that `work` emits, then its return value; re-raise its exceptions.
 
-    Who stops listening ends the work too.
+    Closing the generator cancels the work.
     """
     events: asyncio.Queue[E] = asyncio.Queue()
     task = asyncio.ensure_future(work(events.put_nowait))
-    # Wakes the listener at the end, whichever way it came.
+    # Wake the listener when the work ends, fails or is cancelled.
     task.add_done_callback(lambda _: events.put_nowait(OVER))
     try:
         while (event := await events.get()) is not OVER:

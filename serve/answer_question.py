@@ -1,4 +1,4 @@
-"""The whole path of a question: search, then write, under one deadline."""
+"""Run the whole pipeline for a question: search, then write, under one deadline."""
 
 from __future__ import annotations
 
@@ -38,16 +38,18 @@ from serve.search.whole_citations import ranked, telling
 from serve.weighing.arrange_result import arranged
 from serve.weighing.weigh_answer import weigh_answer
 
-# What an answer of the evidence's sentences takes, where none has told yet.
+# Expected time to write an extractive answer until a duration has been measured.
 WRITING_MS = 200.0
 NO_TIME = "llm: no time in the budget, extractive answer"
-# Stands in where the writer is lost.
+# Used when the writer is lost.
 NOTHING_WRITTEN = WrittenAnswer((), None, "none")
 
 
 def without(found: SearchResult, exclude: Sequence[int], limit: int, evidence: int) -> SearchResult:
-    """The first `limit` citations and `evidence` passages of what is not excluded, and the rest of
-    these passages' citations."""
+    """Return `found` without the citations in `exclude`, cut to `limit` citations.
+
+    It keeps the first `evidence` passages, and all further passages of the same citations.
+    """
     gone = frozenset(exclude)
     citations = [c for c in found.citations if c.pmid not in gone]
     passages = [e for e in found.evidence if e.passage.pmid not in gone]
@@ -58,18 +60,18 @@ def without(found: SearchResult, exclude: Sequence[int], limit: int, evidence: i
 
 
 def strong(evidence: Sequence[Evidence], share: float) -> tuple[Evidence, ...]:
-    """The pieces that score at least `share` of what the best one does, in their order."""
+    """Return the evidence that scores at least `share` of the best score, in order."""
     best = max((item.scores["score"] for item in evidence), default=0.0)
     return tuple(item for item in evidence if not share or item.scores["score"] >= share * best)
 
 
 def reads_whole(request: Request) -> bool:
-    """Whether more than one passage of a citation may be in the evidence that was found."""
+    """Return True if the evidence found may contain several passages of one citation."""
     return bool(request.system.whole) and not request.question.given
 
 
 def with_stances(evidence: Sequence[Evidence], written: WrittenAnswer) -> tuple[Evidence, ...]:
-    """The evidence with its stances; where nothing is stated there is nothing to take one on."""
+    """Return the evidence with stances; unchanged if no answer is stated."""
     if written.verdict == NOT_ENOUGH:
         return tuple(evidence)
     return tuple(
@@ -81,7 +83,7 @@ def with_stances(evidence: Sequence[Evidence], written: WrittenAnswer) -> tuple[
 
 
 def places_of(shown: Sequence[str] | None, evidence: Sequence[Evidence]) -> tuple[int, ...] | None:
-    """Where the passages of these ids stand in the evidence, from 0; None of None."""
+    """Return the positions of passage ids in the evidence, from 0; None if `shown` is None."""
     if shown is None:
         return None
     places = {item.passage.id: place for place, item in enumerate(evidence)}
@@ -89,10 +91,10 @@ def places_of(shown: Sequence[str] | None, evidence: Sequence[Evidence]) -> tupl
 
 
 def presented(question: Question, written: WrittenAnswer) -> dict[str, Any]:
-    """The fields of an Answer that say what was written.
+    """Return the fields of an Answer that hold the written text.
 
-    Where the evidence is not enough none of it is stated; a question that asks for the best
-    guess gets it as `guess`.
+    If the verdict is not_enough_evidence, nothing is stated; if the question asks for a best
+    guess, the text is returned as `guess`.
     """
     verdict = {
         "verdict": written.verdict,
@@ -108,9 +110,9 @@ def presented(question: Question, written: WrittenAnswer) -> dict[str, Any]:
 
 
 class QuestionAnswerer:
-    """Answers questions over one index version; of those before it knows only what they cost.
+    """Answers questions; the only state kept between questions is the measured `costs`.
 
-    `quoted` is how many characters of passages a prompt of the search may hold.
+    `quoted` is the maximum number of characters of passages in a prompt of the search.
     """
 
     def __init__(self, stages: Stages, settings: ServeSettings, quoted: int = QUOTED) -> None:
@@ -124,7 +126,7 @@ class QuestionAnswerer:
         return StageWatch(self._settings.request_deadline_s, tell, budget.search_ms / 1000)
 
     async def search(self, request: Request) -> SearchResult:
-        """Ranked citations and evidence; raises StageLostError when no shard answers."""
+        """Return ranked citations and evidence; raises StageLostError if no shard answers."""
         budget = Budget(request.question.budget_ms)
         watch = self._watch(budget)
         asked, found = await self._read_and_search(request, watch, budget)
@@ -133,7 +135,7 @@ class QuestionAnswerer:
     async def _read_and_search(
         self, request: Request, watch: StageWatch, budget: Budget
     ) -> tuple[Request, SearchResult]:
-        """(what was searched, what was found): `request` without what typing has made of it."""
+        """Return (the request that was searched, its result), after field tags are parsed."""
         stages = WatchedStages(self._stages, self._settings, watch, self._quoted)
         read = await self._checked(await read_request(request, stages), stages)
         asked = replace(read.request, question=typed(read.request.question))
@@ -150,7 +152,7 @@ class QuestionAnswerer:
         return asked, read.told(found, request.question, better)
 
     async def _checked(self, read: ReadRequest, stages: WatchedStages) -> ReadRequest:
-        """Raises InputError for filters with values that no article has."""
+        """Check the filters; raises InputError for values that no article has."""
         asked = read.request
         if asked.question.given:
             return read
@@ -161,7 +163,7 @@ class QuestionAnswerer:
     async def _ended(
         self, found: SearchResult, request: Request, watch: StageWatch, budget: Budget
     ) -> SearchResult:
-        """`found` with its snippets, and with what became of the stages by now."""
+        """Return `found` with its snippets and the losses, timings and costs so far."""
         return replace(
             found,
             snippets=await self._snippets(request, found, watch),
@@ -176,7 +178,7 @@ class QuestionAnswerer:
         return request.filters.no_later_than(self._settings.until)
 
     async def _search(self, request: Request, watch: StageWatch, budget: Budget) -> SearchResult:
-        """What the question brings, or the search, wide enough to leave out what it excludes."""
+        """Return the given evidence, or search with room for the citations to be excluded."""
         question, system, limit = request.question, request.system, request.limit
         if question.given:
             stages = WatchedStages(self._stages, self._settings, watch, self._quoted)
@@ -219,7 +221,7 @@ class QuestionAnswerer:
         return tuple(await watch.run("snippets", work, deadline, "no snippets") or ())
 
     async def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
-        """See `IndexWords.suggest`; raises StageLostError where the expander does not answer."""
+        """See `IndexWords.suggest`; raises StageLostError if the expander does not answer."""
         work = self._stages.suggest(prefix, limit)
         try:
             return await asyncio.wait_for(work, self._settings.expander.deadline_s)
@@ -227,7 +229,7 @@ class QuestionAnswerer:
             raise StageLostError("the vocabulary does not answer; try again in a moment") from error
 
     async def examples(self) -> list[Example]:
-        """Example questions whose evidence the index holds; raises as `citation`."""
+        """Return example questions whose evidence is in the index; raises StageLostError."""
         every = example_questions()
         shards = self._stages.facts.shards
         wanted: dict[int, list[int]] = {}
@@ -242,9 +244,9 @@ class QuestionAnswerer:
         return held_examples(every, {pmid for reply in replies for pmid in reply.values()})
 
     async def citation(self, pmid: int) -> Citation | None:
-        """The whole record, or None when the index holds none of that PMID.
+        """Return the record of `pmid`, or None if it is not in the index.
 
-        Raises StageLostError when its shard does not answer.
+        Raises StageLostError if its shard does not answer.
         """
         number = shard_of(pmid, self._stages.facts.shards)
         work = self._stages.shards[number].citation(pmid)
@@ -256,9 +258,9 @@ class QuestionAnswerer:
             ) from error
 
     async def answer(self, request: Request, tell: Tell = tell_nobody) -> Answer:
-        """A cited answer; where the writer is lost, not_enough_evidence.
+        """Return a cited answer; not_enough_evidence if the writer is lost.
 
-        `tell` is told of the stages, of what was found, and of what the model says.
+        `tell` receives an event for each finished stage, the search result and draft text.
         """
         system, budget_ms = request.system, request.question.budget_ms
         budget = Budget(budget_ms, min(self._writing_ms(system), budget_ms / 2))
@@ -300,7 +302,7 @@ class QuestionAnswerer:
         return self.costs.expected(f"write {system.name}", WRITING_MS)
 
     def _style(self, system: SystemSettings, budget: Budget, watch: StageWatch) -> AnswerSettings:
-        """The preset's way to write, or the evidence's own sentences where time is short."""
+        """Return the preset's answer settings, or extractive ones if time is short."""
         style = system.answer
         if style.ideal_from == "evidence" or self._writing_ms(system) <= budget.left_ms:
             return style
@@ -308,7 +310,7 @@ class QuestionAnswerer:
         return style.model_copy(update={"ideal_from": "evidence", "exact_from": "evidence"})
 
     async def answer_events(self, request: Request) -> AsyncGenerator[Event, None]:
-        """What `answer` tells, and Finished with the answer at last."""
+        """Yield the events of `answer`, and finally Finished with the answer."""
 
         async def work(tell: Tell) -> Event:
             return Finished(await self.answer(request, tell))

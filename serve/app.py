@@ -1,8 +1,8 @@
-"""Ray Serve wiring of the question's path.
+"""Ray Serve application of the pipeline.
 
     Gateway ─► Expander, Encoder ─► Shard-0000 … Shard-NNNN ─► (Reranker) ─► Writer ─► LanguageModel
 
-Each stage is a deployment of its own, so each scales, batches and fails alone.
+Each stage is a separate deployment, so it scales, batches and fails independently.
 """
 
 from __future__ import annotations
@@ -29,22 +29,23 @@ from serve.llm_app import LLM_APP, MODELS_APP, build_llm_app, read_arguments, se
 from serve.search.pubmed.search_online import Online
 
 APP = "citeray"
-# How soon the replicas of a lost node are missed, and started where there is room.
+# Seconds between health checks, after which replicas of a lost node are restarted elsewhere.
 HEALTH_CHECK_S = 3.0
-# The label of Ray nodes by which stages are told where to run.
+# Label of Ray nodes that selects where a stage runs.
 POOL = "citeray/pool"
-# Threads of OpenMP that wait for work spin on a core that another stage could use: with 16 callers
-# on 2 cores 2.0 questions a second, 2.7 without, for 5% of the reranker's time alone.
+# By default, idle OpenMP threads busy-wait on a core that another stage could use. With 16 clients
+# on 2 cores, passive waiting raises the throughput from 2.0 to 2.7 questions per second, and makes
+# a reranker that runs alone 5% slower.
 THREADS = {"OMP_WAIT_POLICY": "PASSIVE"}
 
 
 def in_pool(pool: str) -> dict[str, Any]:
-    """The actor options that keep a replica to the Ray nodes of a pool; "": to none."""
+    """Return actor options that restrict a replica to the nodes of a pool; "" means any node."""
     return {"label_selector": {POOL: pool}} if pool else {}
 
 
 def stage_options(stage: SpreadStageSettings) -> dict[str, Any]:
-    """A deployment's options from its settings."""
+    """Return a deployment's options from its settings."""
     options: dict[str, Any] = {
         "max_ongoing_requests": stage.max_ongoing,
         "max_queued_requests": stage.max_queued,
@@ -73,13 +74,13 @@ def stage_options(stage: SpreadStageSettings) -> dict[str, Any]:
 def deployment(
     stage: Any, name: str, chosen: SpreadStageSettings, *arguments: Any, **options: Any
 ) -> Any:
-    """The stage's class as a deployment bound to its arguments."""
+    """Return the stage's class as a deployment bound to its arguments."""
     wrapped: Any = ray_serve.deployment(stage)
     return wrapped.options(name=name, **stage_options(chosen), **options).bind(*arguments)
 
 
 def one_for_all(stage: Any, name: str, pool: str, *arguments: Any) -> Any:
-    """A deployment of one replica for the whole graph, which only waits for others."""
+    """Return a deployment with a single replica, without CPUs of its own, for the whole graph."""
     wrapped: Any = ray_serve.deployment(stage)
     options = {"num_replicas": 1, "max_ongoing_requests": 1000}
     actor = {"num_cpus": 0, **in_pool(pool)}
@@ -87,11 +88,11 @@ def one_for_all(stage: Any, name: str, pool: str, *arguments: Any) -> Any:
 
 
 def build_app(settings: Settings) -> Any:
-    """The Serve application over the published version of `settings.index.path`."""
+    """Return the Serve application for the published version of `settings.index.path`."""
     manifest = open_manifest(settings)
     stages = settings.serve
     facts = (settings, manifest)
-    # Beside the gateways, where the batches' folder is.
+    # In the gateways' pool, whose nodes have the batches' folder.
     pool = stages.gateway.pool
     following = (*facts, one_for_all(Lease, "Turns", pool))
     encoder = deployment(Encoder, "Encoder", stages.encoder, *facts)
@@ -107,7 +108,7 @@ def build_app(settings: Settings) -> Any:
         deployment(Shard, f"Shard-{number:04d}", stages.shard, *following, number)
         for number in range(len(manifest.shards))
     ]
-    # A line of ours for each request says more than Serve's.
+    # The gateway writes its own access log, with more detail than Serve's.
     logs = LoggingConfig(encoding="JSON", enable_access_log=False)
     gateway = ray_serve.ingress()(Gateway)
     batches = one_for_all(Batches, "Batches", pool, *facts, bound, shards)
@@ -117,32 +118,34 @@ def build_app(settings: Settings) -> Any:
 
 
 def build(args: dict[str, str]) -> Any:
-    """`serve run serve.app:build config=... index.path=...`, and RayService's import path.
+    """Build the application, for `serve run serve.app:build config=... index.path=...`.
 
-    With `llm.kind: vllm` the model is the application of `serve.llm_app:build` beside it.
+    RayService also imports it. With `llm.kind: vllm` the model is a second application, built by
+    `serve.llm_app:build`.
     """
     return build_app(read_arguments(args))
 
 
 def deploy(settings: Settings) -> None:
-    """Deploy the graph on the Ray of this session; returns at once, `/readyz` says when it
-    is ready. HTTP is on serve.host:serve.port.
+    """Deploy the graph on the connected Ray cluster, with HTTP on serve.host:serve.port.
+
+    Returns at once; `/readyz` reports when the graph is ready.
     """
     _run(build_app(settings), APP, "/", settings)
 
 
 def deploy_llm(settings: Settings) -> None:
-    """Deploy the language models' application, if the settings ask for one; returns at once."""
+    """Deploy the language models' application if the settings need it; returns at once."""
     if served_here(settings):
         _run(build_llm_app(settings), LLM_APP, None, settings)
 
 
 def run_models(settings: Settings) -> None:
-    """Serve the language models of the settings for a graph outside of Serve, and wait for them.
+    """Serve the language models for a graph outside Serve, and wait until they are ready.
 
-    Raises CiteRayError where one cannot start.
+    Raises CiteRayError if one cannot start.
     """
-    # Where this minute is over, the next line waits one more for the proxies.
+    # If this times out after a minute, the next call waits another minute for the proxies.
     with contextlib.suppress(TimeoutError, ActorDiedError):
         ray_serve.start()
     try:
@@ -152,13 +155,13 @@ def run_models(settings: Settings) -> None:
 
 
 def stop_models() -> None:
-    """Take down what `run_models` serves."""
+    """Delete the application that `run_models` started."""
     ray_serve.delete(MODELS_APP)
 
 
 def _run(app: Any, name: str, route_prefix: str | None, settings: Settings) -> None:
-    # Both wait a minute, no more and no less, for proxies: on a busy machine one takes longer, or
-    # another is started in its place. Who asks waits for the graph, and so for them, longer.
+    # Both calls wait at most one minute for the proxies. On a busy machine a proxy takes longer, or
+    # is replaced. The caller waits for the graph, and therefore for the proxies, anyway.
     with contextlib.suppress(TimeoutError, ActorDiedError):
         ray_serve.start(
             http_options={"host": settings.serve.host, "port": settings.serve.port},
@@ -174,23 +177,23 @@ def _run(app: Any, name: str, route_prefix: str | None, settings: Settings) -> N
 
 
 def stop(drain_s: float) -> None:
-    """Take both applications down, the language model's own processes included.
+    """Delete both applications, including the language model's processes.
 
-    Questions at work are waited for, up to `drain_s` seconds, while new ones are refused.
+    Refuses new questions and waits up to `drain_s` seconds for running ones.
     """
     running = ray_serve.status().applications
     if APP in running:
         with contextlib.suppress(RayServeException, RayError, TimeoutError):
             drained = ray_serve.get_app_handle(APP).broadcast("drain", drain_s)
             drained.results(timeout_s=drain_s + 1)
-    # Where nothing was deployed there is no Serve, and to delete would raise over what went wrong.
+    # If nothing was deployed, Serve is not running, and `delete` would raise and hide the cause.
     for name in (APP, LLM_APP):
         if name in running:
             ray_serve.delete(name)
 
 
 def failure() -> str:
-    """What a deployment that cannot start says of itself, or ""."""
+    """Return the messages of deployments that cannot start, or ""."""
     applications = ray_serve.status().applications
     return "; ".join(
         f"{name}: {status.message}"

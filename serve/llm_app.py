@@ -1,8 +1,8 @@
-"""Ray Serve wiring of the language models: an application of their own.
+"""Ray Serve application of the language models.
 
-It outlives the graph's: a new index version or changed settings of a stage do not load
-the model again, and the model can load while the index is still being built. vLLM is
-imported in the replica alone, so that the cluster's head needs neither it nor a GPU.
+It is separate from the graph's application, so that a new index version or changed stage settings
+do not reload the model, and the model can load while the index is built. vLLM is imported only in
+the replica, so that the cluster's head needs neither vLLM nor a GPU.
 """
 
 from __future__ import annotations
@@ -35,44 +35,44 @@ from serve.llm.language_model import ChatModel
 from serve.llm.model_roles import in_place_of_the_writer
 
 LLM_APP = "citeray-llm"
-# Beside it, for a graph outside of Serve, for as long as that runs.
+# Application for a graph that runs outside Serve, deleted when that graph ends.
 MODELS_APP = "citeray-models"
 DEPLOYMENT = "LanguageModel"
 
 
 class LanguageModel:
-    """The vLLM engine of `ray.serve.llm`, spoken to in plain OpenAI bodies.
+    """The vLLM engine of `ray.serve.llm`, called with OpenAI request bodies.
 
-    Serve has one way into an application: the first model holds the others, `beside`.
+    A Serve application has one root deployment: the first model, bound to the others (`beside`).
     """
 
-    # Serve awaits it.
+    # Serve awaits `__init__`.
     async def __init__(self, settings: Settings, *beside: Any) -> None:  # type: ignore[misc]
         from ray.serve.llm import LLMConfig
 
         folder = await asyncio.to_thread(llm_folder, settings)
         config = LLMConfig(**llm_config(settings, folder, llm_dtype(settings)))
-        # The folder is here already; Ray would start a process just to look for it.
+        # The model is already on this node; Ray would start a process only to download it.
         config.get_or_create_callback().ctx.run_init_node = False
         if not settings.serve.llm.gpus and "OMP_NUM_THREADS" not in settings.llm.environment:
-            # Ray allows a process one thread for each CPU that it asks for; the engine's own
-            # process inherits what stands here.
+            # Ray limits a process to one thread per requested CPU, and the engine's process
+            # inherits this variable.
             os.environ["OMP_NUM_THREADS"] = str(os.cpu_count() or 1)
         watch_from_aside()
         self._server = _server(config, one_process=_one_process(settings))
         await self._server.start()
 
     async def chat(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The completion of the request `body`, of a chat or a prompt, or `{"error": ...}`."""
+        """Return the completion of a chat or prompt request, or `{"error": ...}`."""
         async for response in await self._replies(body):
             reply: dict[str, Any] = response.model_dump()
             return reply
         return {"error": {"message": "it ended without an answer"}}
 
     async def chat_in_pieces(self, body: dict[str, Any]) -> AsyncIterator[str]:
-        """The lines of server-sent events of the streamed request `body`."""
+        """Yield the lines of server-sent events of the streamed request `body`."""
         async for part in await self._replies(body):
-            # Several lines come at once; an error is an object of its own.
+            # A part may have several lines; an error is an object instead of a string.
             for lines in part if isinstance(part, list) else [part]:
                 said = lines if isinstance(lines, str) else f"data: {lines.model_dump_json()}"
                 for line in said.splitlines():
@@ -86,11 +86,11 @@ class LanguageModel:
         return await self._server.chat(ChatCompletionRequest(**body))
 
     async def check_health(self) -> None:
-        """Called by Serve, which replaces the replica if the engine raises here."""
+        """Check the engine's health; Serve calls this and replaces the replica if it raises."""
         await self._server.check_health()
 
     async def __del__(self) -> None:
-        # Serve awaits this when it stops the replica: the engine is a process of its own.
+        # Serve awaits this when it stops the replica; the engine runs in its own process.
         if server := getattr(self, "_server", None):
             await server.__del__()
 
@@ -100,28 +100,28 @@ def _one_process(settings: Settings) -> bool:
 
 
 def _server(config: Any, *, one_process: bool) -> Any:
-    """`ray.serve.llm`'s server, not started; `one_process` keeps the engine to one process."""
+    """Return a `ray.serve.llm` server, not started; `one_process` runs the engine in one."""
     from ray.llm._internal.serve.engines.vllm.vllm_engine import VLLMEngine
     from ray.serve.llm.deployment import LLMServer
 
     class Engine(VLLMEngine):
         def _start_async_llm_engine(self, args: Any, engine_config: Any, group: Any) -> Any:
             if one_process:
-                # Ray asks for one process to schedule and one to compute. On a CPU the first
-                # spins on a core that the second needs, and each imports vLLM for 15 s.
+                # By default Ray uses one process to schedule and one to compute. On a CPU the
+                # first busy-waits on a core that the second needs, and both import vLLM (15 s).
                 engine_config.parallel_config.distributed_executor_backend = "uni"
             return super()._start_async_llm_engine(args, engine_config, group)
 
     class Server(LLMServer):
         async def _start_engine(self) -> None:
-            # Ray's own goes on to start a process that counts usage for its makers.
+            # Ray's implementation also starts a process that reports usage statistics.
             await self.engine.start()
 
     return Server.sync_init(config, engine_cls=Engine)
 
 
 class HandleChatModel:
-    """A model of the language models' application as a `ChatModel`, looked up when first asked."""
+    """A model served by Ray Serve as a `ChatModel`; its handle is looked up on the first call."""
 
     def __init__(
         self,
@@ -159,19 +159,19 @@ class HandleChatModel:
 
 
 def served_model(name: str, chosen: LanguageModelSettings, app: str = LLM_APP) -> ChatModel:
-    """The model of this cluster by its role's name; "" is the writer."""
+    """Return the model that this cluster serves for a role; "" is the writer."""
     return HandleChatModel(chosen.model_id, deployment_of(name), app, completion=chosen.completion)
 
 
 def deployment_of(name: str) -> str:
-    """Name of the deployment of a role's model: "LanguageModel", "LanguageModel-ranker"."""
+    """Return the deployment name of a role: "LanguageModel", "LanguageModel-ranker"."""
     return f"{DEPLOYMENT}-{name}" if name else DEPLOYMENT
 
 
 def served_here(settings: Settings) -> dict[str, Settings]:
-    """The models that this cluster serves, by their roles' names, "" for the writer first.
+    """Return the models that this cluster serves by role, with "" for the writer first.
 
-    Each with the settings in which it is `llm`. The judge is not among them.
+    The value is the settings with that role's model as `llm`. The judge is not included.
     """
     found = {"": settings} if settings.llm.kind == "vllm" else {}
     for name, role in settings.models.roles().items():
@@ -181,7 +181,7 @@ def served_here(settings: Settings) -> dict[str, Settings]:
 
 
 def placement_bundles(settings: Settings) -> list[dict[str, float]]:
-    """One bundle of resources for each GPU, or CPU slot, that the model is spread over."""
+    """Return one resource bundle for each GPU, or CPU slot, over which the model is split."""
     llm, stage = settings.llm, settings.serve.llm
     bundle: dict[str, float] = {"CPU": stage.cpus}
     if stage.gpus:
@@ -192,9 +192,9 @@ def placement_bundles(settings: Settings) -> list[dict[str, float]]:
 
 
 def llm_config(settings: Settings, folder: Path | str, dtype: str) -> dict[str, Any]:
-    """The keyword arguments of `ray.serve.llm.LLMConfig` for the settings.
+    """Return the keyword arguments of `ray.serve.llm.LLMConfig`.
 
-    `dtype` is the engine's where the settings name none.
+    `dtype` is used unless `llm.engine` names one.
     """
     llm = settings.llm
     config: dict[str, Any] = {
@@ -207,7 +207,7 @@ def llm_config(settings: Settings, folder: Path | str, dtype: str) -> dict[str, 
             "dtype": dtype,
             **llm.engine,
             "tensor_parallel_size": llm.tensor_parallel,
-            # Without it a JSON reply can run on in white space to its token limit.
+            # Otherwise a JSON reply can continue with white space up to its token limit.
             "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
         },
     }
@@ -217,7 +217,7 @@ def llm_config(settings: Settings, folder: Path | str, dtype: str) -> dict[str, 
 
 
 def llm_options(settings: Settings, name: str = "") -> dict[str, Any]:
-    """The deployment's options: the replica shares the first bundle with its engine."""
+    """Return the deployment's options; the replica shares the first bundle with its engine."""
     llm, stage = settings.llm, settings.serve.llm
     environment = {
         "VLLM_NO_USAGE_STATS": "1",
@@ -243,9 +243,9 @@ def llm_options(settings: Settings, name: str = "") -> dict[str, Any]:
 
 
 def build_llm_app(settings: Settings) -> Any:
-    """The Serve application of every model that this cluster serves (`served_here`).
+    """Return the Serve application of all models that this cluster serves (`served_here`).
 
-    Raises InputError where the settings name none.
+    Raises InputError if there are none.
     """
     wrapped: Any = ray_serve.deployment(LanguageModel)
     models = served_here(settings)
@@ -257,11 +257,11 @@ def build_llm_app(settings: Settings) -> Any:
 
 
 def read_arguments(args: dict[str, str]) -> Settings:
-    """The settings of `serve run`'s arguments: `config`, and any setting by its dotted name."""
+    """Load settings from the arguments of `serve run`: `config`, and settings by dotted name."""
     overrides = [f"{key}={value}" for key, value in args.items() if key != "config"]
     return load_settings(args.get("config") or os.environ.get("CITERAY_CONFIG"), overrides)
 
 
 def build(args: dict[str, str]) -> Any:
-    """RayService's import path `serve.llm_app:build`; the other is `serve.app:build`."""
+    """Build the application. RayService imports it as `serve.llm_app:build`."""
     return build_llm_app(read_arguments(args))

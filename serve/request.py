@@ -1,4 +1,4 @@
-"""What is asked of the question's path, as one record from the door to the stages."""
+"""Request to the pipeline, as one record from the HTTP service to the stages."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from cluster.weighing import Sort
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A question, the preset that answers it, and how many citations the reply has at most.
+    """A question, the preset that answers it, and the maximum number of citations.
 
-    `snippets` adds the sentences of the evidence that answer, as BioASQ wants them. `filters` say
-    which citations may be found; given evidence is not found, and passes. `sort` is the order in
-    which the reply shows what was found, and changes nothing else. `turns` were
-    asked and answered before, the oldest first.
+    `snippets` adds the evidence sentences that answer, in BioASQ's form. `filters` restrict the
+    search; they do not apply to evidence given with the question. `sort` only changes the order in
+    which results are shown. `turns` are the previous questions and answers, oldest first.
     """
 
     question: Question

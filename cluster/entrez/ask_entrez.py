@@ -1,8 +1,8 @@
-"""Requests to E-utilities until they are answered: pace, cache, asking again, deadline.
+"""Requests to E-utilities with rate limit, cache, retries and a deadline.
 
-httpx rather than Biopython's `Bio.Entrez`, which blocks its thread, sleeps 15 s between
-tries, has no timeout, keeps key and pace in globals without a lock, and fetches DTDs from
-the network to parse what it got.
+Uses httpx instead of Biopython's `Bio.Entrez`, which blocks its thread, sleeps 15 s between
+retries, has no timeout, keeps key and rate limit in globals without a lock, and fetches DTDs from
+the network to parse replies.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ MAX_WAIT_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to go on asking.
+    """Retry policy and size limit of replies.
 
-    After a failure `backoff_s` is waited, then twice that, ... each less a random share of
-    up to a half, or what Retry-After asks; at most 20 s, at most `retries` times.
-    200 records take some 4 MiB, and those of thousands of collaborators a few MiB each.
+    There are at most `retries` retries, with exponential back-off from `backoff_s` and a random
+    reduction of up to a half, or the delay in Retry-After; at most 20 s each. 200 records take
+    about 4 MiB; records with thousands of collaborators take a few MiB each.
     """
 
     retries: int = 4
@@ -46,10 +46,10 @@ class Patience:
 
 
 class Entrez:
-    """Requests over POST that share connections and one deadline.
+    """POST requests that share connections and one deadline.
 
-    The API key is read from the environment at the start, sent in the body (never in an
-    address, which would be logged), and never written anywhere.
+    The API key is read from the environment once and sent in the request body, never in a URL,
+    which could be logged. It is never written to disk.
     """
 
     def __init__(
@@ -77,15 +77,15 @@ class Entrez:
         *,
         cached: bool = True,
     ) -> T:
-        """What `read` makes of the reply; only a reply that it can read is kept in the cache.
+        """Return the result of `read` for the reply; only replies that it accepts are cached.
 
-        Raises PubMedError when the server stays unreachable or at fault, and what `read`
-        raises, but for PassingError, after which the request is made again.
+        Raises PubMedError if the server is still unreachable or failing after all retries, and the
+        errors of `read`, except PassingError, which causes a retry.
         """
         place = f"{self.url}/{utility}"
         kept = await asyncio.to_thread(self._cache.read, place, params) if cached else None
         if kept is not None:
-            # What the disk has spoilt is asked for anew.
+            # A damaged cache entry is requested again.
             with suppress(CiteRayError):
                 return await asyncio.to_thread(read, kept)
         reply, result = await self._ask_until_read(place, params, read)
@@ -122,10 +122,10 @@ class Entrez:
         return min(backoff_s if problem.wait_s is None else problem.wait_s, MAX_WAIT_S)
 
     async def _post(self, place: str, params: Mapping[str, str]) -> bytes:
-        """The body of a reply that is worth reading: E-utilities explain a 400 there."""
+        """Return the body of a reply with status 200 or 400, which explains the error."""
         timeout_s = self._settings.timeout_s
         try:
-            # httpx' own timeout is per read: a server that trickles bytes would escape it.
+            # httpx's timeout applies to each read, so a slow stream of bytes would never reach it.
             async with (
                 asyncio.timeout(timeout_s),
                 self._http.stream("POST", place, data=self._form(params)) as response,
@@ -175,9 +175,9 @@ async def entrez_session(
     limiter: RateLimiter | None,
     patience: Patience,
 ) -> AsyncIterator[Entrez]:
-    """Give an Entrez for at most `settings.deadline_s`; without a limiter, the process' own.
+    """Yield an Entrez for at most `settings.deadline_s`; `limiter` defaults to the process's own.
 
-    Raises PubMedError when the deadline passes, with the last thing that went wrong.
+    Raises PubMedError with the last problem when the deadline passes.
     """
     async with open_async_client(timeout=settings.timeout_s) as http:
         entrez = Entrez(settings, http, limiter, patience)

@@ -1,4 +1,4 @@
-"""Replies kept on disk as the bytes that came, one file a request, oldest thrown out first."""
+"""Disk cache of raw replies, with one file for each request; the oldest are evicted first."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ DAY_S = 86_400.0
 
 
 class ReplyCache:
-    """Keeps replies for `days`, in at most `max_bytes`; 0 days keep nothing.
+    """Cache that keeps replies for `days`, in at most `max_bytes`; 0 days disable it.
 
-    A disk that cannot be read or written costs the cache and nothing else: `read` finds
-    nothing then, and `write` says why as its result. `clock` gives Unix time in seconds.
+    Disk errors are not raised: `read` returns None, and `write` returns the reason. `clock` returns
+    Unix time in seconds.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class ReplyCache:
         self._clock = clock
 
     def read(self, place: str, params: Mapping[str, str]) -> bytes | None:
-        """The reply to this very request, if it is here and not too old."""
+        """Return the cached reply to exactly this request, or None if missing or expired."""
         path = self._path(place, params)
         try:
             if self._clock() - path.stat().st_mtime >= self._age_s:
@@ -44,7 +44,7 @@ class ReplyCache:
             return None
 
     def write(self, place: str, params: Mapping[str, str], reply: bytes) -> str:
-        """Keep `reply`; returns "" or, where that failed, the reason in words."""
+        """Cache `reply`. Return "", or the reason in words if it could not be written."""
         if self._age_s <= 0 or len(reply) > self._max_bytes:
             return ""
         path = self._path(place, params)
@@ -62,7 +62,7 @@ class ReplyCache:
         return self._folder / hashlib.sha256(request.encode()).hexdigest()
 
     def _throw_out(self) -> None:
-        """Another process may do the same at the same moment, so a file may be gone already."""
+        """Evict old replies; tolerate files that another process has removed."""
         kept = []
         with os.scandir(self._folder) as entries:
             for entry in entries:

@@ -1,4 +1,4 @@
-"""The pace that NCBI allows, kept by all threads and tasks of this process together.
+"""Rate limiter for NCBI, shared by all threads and tasks of this process.
 
 Three requests a second without an API key, ten with one
 (https://www.ncbi.nlm.nih.gov/books/NBK25497/, Usage Guidelines and Requirements).
@@ -12,16 +12,16 @@ import time
 from collections.abc import Awaitable, Callable
 
 PER_SECOND, PER_SECOND_WITH_KEY = 3.0, 10.0
-# What starts exactly a third of a second apart arrives closer than that now and then: so many
-# starts are spread over 1.2 s as are allowed in one.
+# Requests that start exactly a third of a second apart sometimes arrive closer together, so the
+# number of starts allowed per second is spread over 1.2 s.
 _SPREAD_S = 1.2
 
 
 class RateLimiter:
     """Lets requests start at least 1.2 / `per_second` seconds apart.
 
-    There is no saving up: after a pause, or where the event loop stood still, the next
-    start is as far from the one before as ever, so no second holds more than `per_second`.
+    Unused starts do not accumulate: there is no burst after a pause or a blocked event loop, so
+    that no second has more than `per_second` starts.
     """
 
     def __init__(
@@ -37,17 +37,17 @@ class RateLimiter:
         self._next = float("-inf")
 
     async def wait(self) -> None:
-        """Return when a request may start; whoever returns has taken that start."""
+        """Wait until a request may start, and reserve this start."""
         while (early_s := self._take()) > 0:
             await self._sleep(early_s)
 
     def hold(self, seconds: float) -> None:
-        """Let nobody start for `seconds`: the server has said that there were too many."""
+        """Allow no start for `seconds`, after the server reported too many requests."""
         with self._lock:
             self._next = max(self._next, self._clock() + seconds)
 
     def _take(self) -> float:
-        """0 where a start was taken, else the seconds until there may be one."""
+        """Reserve a start and return 0, or return the seconds until one is available."""
         with self._lock:
             now = self._clock()
             if now < self._next:
@@ -61,6 +61,6 @@ _limiters_lock = threading.Lock()
 
 
 def limiter_of(url: str, per_second: float) -> RateLimiter:
-    """The one limiter of this process for the server at `url`."""
+    """Return this process's limiter for the server at `url`."""
     with _limiters_lock:
         return _limiters.setdefault((url, per_second), RateLimiter(per_second))

@@ -1,8 +1,8 @@
-"""All records of a query, where PubMed's esearch ends after the first 9,999.
+"""List all records of a query, beyond the first 9,999 of PubMed's esearch.
 
-"For PubMed, ESearch can only retrieve the first 9,999 records matching the query", with
-the history server as without (https://www.ncbi.nlm.nih.gov/books/NBK25499/). So the result
-is stored there, and taken in ranges of the date of entry, which a record has but one of.
+"For PubMed, ESearch can only retrieve the first 9,999 records matching the query", even with the
+history server (https://www.ncbi.nlm.nih.gov/books/NBK25499/). Therefore the result is stored there
+and listed by ranges of the entry date, of which each record has exactly one.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from cluster.entrez.read_replies import Found, HistoryLostError, read_search
 from cluster.errors import PubMedError
 
 REACH = 9_999
-# How often a search that the history server has forgotten is stored again.
+# Maximum number of times that a lost search is stored on the history server again.
 RENEWALS = 3
-# Older than any record; a year ahead makes up for clocks that are wrong.
+# Before the oldest record, and a year ahead to allow for wrong clocks.
 EARLIEST = date(1700, 1, 1)
 AHEAD = timedelta(days=366)
 DAY = timedelta(days=1)
 
 
 async def list_all(entrez: Entrez, params: Mapping[str, str], limit: int) -> Found:
-    """Up to `limit` PMIDs: the first 9,999 in the order asked, then the newest entries first.
+    """Return up to `limit` PMIDs: the first 9,999 in the requested order, then newest first.
 
-    `params` are esearch's. Raises PubMedError where one day's entries are more than 9,999.
+    `params` are those of esearch. Raises PubMedError if more than 9,999 matching records were
+    entered on one day.
     """
     whole = await _store(entrez, params)
     pmids = dict.fromkeys(whole.pmids)
@@ -52,7 +53,7 @@ async def list_all(entrez: Entrez, params: Mapping[str, str], limit: int) -> Fou
 
 
 def _halves(first: date, last: date, count: int) -> list[tuple[date, date]]:
-    """The two halves of a span, the newer last."""
+    """Split a span into halves, the newer one last. Raises PubMedError for a single day."""
     if first == last:
         raise PubMedError(
             f"esearch.fcgi: {count} records were entered on {first}, of which PubMed lists "
@@ -70,7 +71,7 @@ async def _store(entrez: Entrez, params: Mapping[str, str]) -> Found:
 async def _search_span(
     entrez: Entrez, params: Mapping[str, str], whole: Found, first: date, last: date
 ) -> Found:
-    """Those records of the stored search that were entered from `first` to `last`."""
+    """Return the records of the stored search that were entered from `first` to `last`."""
     span = {
         "term": f"#{whole.query_key} AND {first:%Y/%m/%d}:{last:%Y/%m/%d}[edat]",
         "WebEnv": whole.web_env,

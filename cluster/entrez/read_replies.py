@@ -1,8 +1,8 @@
-"""What the bytes of a reply mean: a result, or one of the ways in which NCBI says no.
+"""Parse the replies of E-utilities to results or errors.
 
-E-utilities say no with HTTP 200 as often as with an error status, so that every reply is
-read for it (https://www.ncbi.nlm.nih.gov/books/NBK25499/; the texts are as seen in bug
-reports, such as biopython/biopython#4193 and wcmc-its/ReCiter#324).
+E-utilities often report errors with HTTP status 200, so every reply is checked for them
+(https://www.ncbi.nlm.nih.gov/books/NBK25499/; the error texts are from bug reports, such as
+biopython/biopython#4193 and wcmc-its/ReCiter#324).
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _PASSING = re.compile(
     r"rate limit|backend failed|time-?d? ?out|temporar|empty response|unavailable|try again",
     re.IGNORECASE,
 )
-# What a reply that is JSON, but not as E-utilities write it, may raise.
+# Errors that JSON with an unexpected structure may raise.
 _UNLIKE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 _NO_SUCH_IDS = re.compile(r"ID list is empty|no correct IDs|Invalid uid", re.IGNORECASE)
 
 
 class PassingError(CiteRayError):
-    """What may well be better when asked again; `wait_s` where the server asked for a pause.
+    """A transient error. `wait_s` is the delay that the server requested, if any.
 
-    `crowded` where the server had too many requests from here.
+    `crowded` is True if the server received too many requests from this client.
     """
 
     def __init__(self, message: str, wait_s: float | None = None, crowded: bool = False) -> None:
@@ -46,12 +46,12 @@ class PassingError(CiteRayError):
 
 
 class HistoryLostError(PubMedError):
-    """The history server has forgotten a stored search; it must be run again."""
+    """The history server no longer has a stored search, which must be run again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An esearch reply. `unknown` are the phrases and fields that PubMed could not place."""
+    """An esearch reply. `unknown` are the phrases and fields that PubMed did not recognise."""
 
     count: int
     pmids: tuple[int, ...]
@@ -62,20 +62,20 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """An efetch reply; `rejected` says of each record that is no citation why."""
+    """An efetch reply; `rejected` has the reason for each record that is not a citation."""
 
     citations: tuple[Citation, ...] = ()
     rejected: tuple[str, ...] = ()
 
 
 def read_search(reply: bytes) -> Found:
-    """Read esearch's JSON.
+    """Parse esearch's JSON.
 
-    Raises PassingError where asking again may help, HistoryLostError, InputError where
-    PubMed refuses the query, and PubMedError where it refuses the caller.
+    Raises PassingError for a transient error, HistoryLostError, InputError if PubMed refuses the
+    query, and PubMedError if it refuses the caller.
     """
     try:
-        # NCBI leaves line feeds in its strings bare.
+        # NCBI does not escape line feeds in its strings.
         data: Any = json.loads(reply, strict=False)
         if "error" in data:
             raise _refusal(str(data["error"]), InputError)
@@ -103,10 +103,10 @@ def _unknown(result: dict[str, Any]) -> tuple[str, ...]:
 
 
 def read_citations(reply: bytes) -> Fetched:
-    """Read efetch's XML; PMIDs that PubMed does not know are simply not among the citations.
+    """Parse efetch's XML; PMIDs that PubMed does not have are missing from the result.
 
-    Raises PassingError where asking again may help (a truncated reply too), and
-    PubMedError where NCBI refuses the request.
+    Raises PassingError for a transient error or a truncated reply, and PubMedError if NCBI refuses
+    the request.
     """
     refused = _refused_fetch(reply)
     if refused and _NO_SUCH_IDS.search(refused):
@@ -124,7 +124,7 @@ def read_citations(reply: bytes) -> Fetched:
 
 
 def _refused_fetch(reply: bytes) -> str:
-    """What efetch says went wrong, in its own XML or in the gateway's JSON; "" for records."""
+    """Return the error in efetch's XML or in the gateway's JSON; "" for a reply with records."""
     if reply.lstrip()[:1] == b"{":
         try:
             return str(json.loads(reply, strict=False)["error"])
@@ -137,7 +137,7 @@ def _refused_fetch(reply: bytes) -> str:
 
 
 def _refusal(text: str, otherwise: type[CiteRayError]) -> CiteRayError:
-    """The error for NCBI's `text`; `otherwise` where it is about the request itself."""
+    """Return the error for NCBI's `text`; `otherwise` is its type for an invalid request."""
     said = " ".join(text.split())[:200]
     if "api key" in said.lower():
         return PubMedError(

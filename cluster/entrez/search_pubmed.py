@@ -1,6 +1,6 @@
-"""PubMed itself as a search engine: a query to PMIDs, and PMIDs to Citations.
+"""Search PubMed online for PMIDs, and fetch Citations by PMID.
 
-Meant for presets that search online:
+Used by presets that search online:
 
     pubmed = PubMed(load_settings().entrez)
     pmids = await pubmed.search("egfr AND lung neoplasms[mh]", limit=200)
@@ -28,20 +28,20 @@ T = TypeVar("T")
 Tell = Callable[[str], None]
 Sort = Literal["relevance", "pub_date", "Author", "JournalName"]
 
-# NLM asks for POST and batches from about this many on; a batch answers in a second or two.
+# NLM asks clients to use POST and batches above about this many PMIDs.
 BATCH_PMIDS = 200
 BATCHES_AT_ONCE = 4
-# How many of a longer list a message names.
+# Maximum number of items that a message lists.
 NAMED = 5
 LOG = logging.getLogger(__name__)
 
 
 class PubMed:
-    """Searches and fetches over E-utilities; safe from several tasks and threads at once.
+    """E-utilities client for searching and fetching; safe for concurrent tasks and threads.
 
-    Each call has `settings.deadline_s` in all. Every method raises PubMedError when PubMed
-    cannot be reached, stays at fault or is too slow, and InputError when the query is at
-    fault. What went less well than asked goes, one sentence at a time, to `tell`.
+    `settings.deadline_s` limits each call. Every method raises PubMedError if PubMed cannot be
+    reached, keeps failing or is too slow, and InputError for an invalid query. `tell` is called
+    with a sentence for each problem that leaves the result incomplete.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class PubMed:
     async def count(
         self, query: str, *, date_from: date | None = None, date_to: date | None = None
     ) -> int:
-        """How many records match, published between the dates given, both included."""
+        """Return the number of matching records published between the dates, both included."""
         params = {**_search_params(query, date_from, date_to), "retmax": "0"}
         async with self._session() as entrez:
             found = await entrez.ask("esearch.fcgi", params, read_search)
@@ -78,10 +78,10 @@ class PubMed:
         date_to: date | None = None,
         tell: Tell = LOG.warning,
     ) -> list[int]:
-        """The first `limit` PMIDs in the order of `sort`, published between the dates given.
+        """Return the first `limit` PMIDs in the order of `sort`, published between the dates.
 
-        PubMed lists the first 9,999 records of a query; those beyond follow by date of
-        entry, the newest first. Such a long list is not cached.
+        PubMed sorts only the first 9,999 records of a query; further ones follow by date of entry,
+        newest first. Lists longer than that are not cached.
         """
         if limit < 1:
             raise InputError(f"limit: {limit} is no number of records; ask for 1 or more")
@@ -99,9 +99,10 @@ class PubMed:
         return list(found.pmids)
 
     async def fetch_xml(self, pmids: Sequence[int]) -> list[tuple[bytes, Fetched]]:
-        """PubmedArticleSets that hold the records of `pmids`, each with what was read of it.
+        """Return PubmedArticleSets with the records of `pmids`, each with its parsed content.
 
-        In no order, and without those that PubMed lacks. None is cached.
+        Records are in no particular order. PMIDs that PubMed does not have are missing. Replies
+        are not cached.
         """
         turns = asyncio.Semaphore(BATCHES_AT_ONCE)
         async with self._session() as entrez:
@@ -111,7 +112,7 @@ class PubMed:
             )
 
     async def fetch(self, pmids: Sequence[int], *, tell: Tell = LOG.warning) -> list[Citation]:
-        """The records of `pmids` in that order, each once; those that PubMed lacks are told."""
+        """Return the records of `pmids` in order, each once; `tell` reports missing ones."""
         wanted = list(dict.fromkeys(pmids))
         turns = asyncio.Semaphore(BATCHES_AT_ONCE)
         async with self._session() as entrez:
@@ -148,7 +149,7 @@ def _with_xml(reply: bytes) -> tuple[bytes, Fetched]:
 
 
 async def _all(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """All results in order; the first failure ends the others and is raised as itself."""
+    """Return all results in order; the first failure cancels the others and is raised."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(work) for work in works]
@@ -166,7 +167,7 @@ def _search_params(query: str, date_from: date | None, date_to: date | None) -> 
     first, last = date_from or date(1000, 1, 1), date_to or date(3000, 12, 31)
     if first > last:
         raise InputError(f"date_from: {first} is after date_to, {last}; swap them")
-    # E-utilities take both or neither.
+    # E-utilities require both dates or neither.
     return {
         **params,
         "datetype": "pdat",
@@ -176,7 +177,7 @@ def _search_params(query: str, date_from: date | None, date_to: date | None) -> 
 
 
 def _check_query(found: Found, query: str, tell: Tell) -> None:
-    """PubMed leaves out what it does not know: an error where that left nothing."""
+    """Report phrases that PubMed ignored; raise InputError if it then found nothing."""
     if not found.unknown:
         return
     unknown = _some([repr(each) for each in found.unknown])

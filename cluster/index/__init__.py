@@ -1,1 +1,1 @@
-"""The index on disk: its layout, its manifest, its writer's and its reader's side."""
+"""The index on disk: its layout, manifest, writers and readers."""

@@ -1,4 +1,4 @@
-"""BM25 over one segment: tantivy finds candidates, the wanted constants re-score them.
+"""BM25 over one segment: tantivy finds candidates, which are re-scored with other constants.
 
 tantivy fixes k1 = 1.2, b = 0.75 and takes document frequencies from its own segment.
 Candidates are therefore found with term weights that undo the segment's IDF, and then
@@ -30,9 +30,10 @@ from cluster.index.terms.collection import Statistics
 from cluster.text.analysis import analyse_joined
 
 WRITER_HEAP_BYTES = 128 << 20
-# How many times as many as asked for are found first, since re-scoring lifts some past others.
+# The first search asks for this many times the limit, and at least for FIRST_LEAST hits, because
+# re-scoring changes the order.
 FIRST_FACTOR, FIRST_LEAST = 4, 50
-# A hit that is handed over takes as long as this many rows that tantivy scores under a filter
+# Cost of returning a hit, as a number of rows that tantivy scores under a filter
 # (benchmarks/bench_filters.py).
 ROWS_PER_HIT = 14
 
@@ -40,16 +41,16 @@ ROWS_PER_HIT = 14
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_integer_field("row", fast=True)
-    # Terms come analysed: analysing here too, to count them, would take twice as long.
+    # The text is already analysed; analysing it again in tantivy would double the time.
     builder.add_text_field("body", tokenizer_name="whitespace", index_option="freq")
     post_filters.add_fields(builder)
     return builder.build()
 
 
 class Bm25Writer:
-    """Adds units under consecutive rows from 0; `close` makes them one tantivy segment.
+    """Writes units at consecutive rows from 0; `close` makes them one tantivy segment.
 
-    `terms` counts those of all units.
+    `terms` is the total number of terms of all units.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -61,9 +62,9 @@ class Bm25Writer:
         self.terms = 0
 
     def add(self, text: str, posted: Posted = NOTHING_POSTED) -> list[str]:
-        """Index `text` and what is `posted` as the next row, and give the terms of `text`.
+        """Index `text` and its filter values `posted` as the next row.
 
-        They are as `cluster.text.analysis` makes them.
+        Returns the terms of `text`, as analysed by `cluster.text.analysis`.
         """
         joined = analyse_joined(text)
         filters = post_filters.fields_of(posted)
@@ -75,13 +76,13 @@ class Bm25Writer:
         return terms
 
     def close(self) -> None:
-        """Commit and merge what was added; blocks until tantivy's threads are done."""
+        """Commit and merge the units; blocks until tantivy's threads have finished."""
         self._bags.close()
         self._writer.commit()
         self._writer.wait_merging_threads()
 
     def abandon(self) -> None:
-        """Give up what is not written yet, and wait for tantivy's threads, which would write on."""
+        """Discard uncommitted units, and wait for tantivy's threads to stop writing."""
         del self._writer
 
 
@@ -89,8 +90,8 @@ class Bm25Writer:
 class Bm25Query:
     """Weighted terms with the statistics of the whole version.
 
-    `weights` maps a term to how much it counts; `frequencies` to the number of units
-    that hold it, of `units` with `mean_terms` terms on average.
+    `weights` maps each term to its weight, and `frequencies` to the number of units that
+    hold it, out of `units` units with `mean_terms` terms on average.
     """
 
     weights: Mapping[str, float]
@@ -101,18 +102,18 @@ class Bm25Query:
     b: float
 
     def with_statistics(self, known: Statistics) -> Bm25Query:
-        """The same terms and constants with the statistics of another collection."""
+        """Return the same query with the statistics of another collection."""
         mean_terms = known.terms / max(known.units, 1)
         return replace(
             self, frequencies=known.frequencies, units=known.units, mean_terms=mean_terms
         )
 
     def idf(self, term: str) -> float:
-        """Lucene's IDF of `term` over the whole version: ln(1 + (N - n + 0.5) / (n + 0.5))."""
+        """Return Lucene's IDF in the whole version: ln(1 + (N - n + 0.5) / (n + 0.5))."""
         return _lucene_idf(self.frequencies.get(term, 0), self.units)
 
     def score(self, terms: Sequence[str]) -> float:
-        """Lucene's BM25 of a unit made of `terms`; 0 when it holds none of the query's."""
+        """Return Lucene's BM25 of a unit with `terms`; 0 if it holds no term of the query."""
         counts = Counter(terms)
         norm = self.k1 * (1 - self.b + self.b * len(terms) / max(self.mean_terms, 1e-9))
         return sum(
@@ -127,7 +128,7 @@ def _lucene_idf(frequency: int, units: int) -> float:
 
 
 def _links_to(directory: Path) -> TemporaryDirectory[str]:
-    # tantivy's own threads may be taking the lock away just then.
+    # tantivy's own threads may remove the lock file at the same time.
     folder = TemporaryDirectory(prefix="citeray-bm25-", ignore_cleanup_errors=True)
     for path in (p for p in directory.iterdir() if p.suffix != ".lock"):
         (Path(folder.name) / path.name).symlink_to(path.resolve())
@@ -136,10 +137,10 @@ def _links_to(directory: Path) -> TemporaryDirectory[str]:
 
 @contextmanager
 def postings_of(directory: Path) -> Iterator[tantivy.Index]:
-    """The tantivy index at `directory`, which stays as it is: tantivy locks what it opens.
+    """Open the tantivy index at `directory` without changing the directory.
 
-    It is opened through links, so that the directory may be read-only. Raises ValueError or
-    OSError where tantivy cannot read it.
+    tantivy writes a lock file where it opens an index, so the index is opened through symbolic
+    links; the directory may be read-only. Raises ValueError or OSError if tantivy cannot read it.
     """
     with _links_to(directory) as links:
         index = tantivy.Index.open(links)
@@ -148,10 +149,10 @@ def postings_of(directory: Path) -> Iterator[tantivy.Index]:
 
 
 class Bm25Index:
-    """The reader's side; raises IndexFormatError where the units' terms cannot be read."""
+    """Searches a BM25 index. Raises IndexFormatError if the units' terms cannot be read."""
 
     def __init__(self, directory: Path) -> None:
-        # Held as long as what is opened by them.
+        # The links must exist as long as the index that was opened through them.
         self._links = None if os.access(directory, os.W_OK) else _links_to(directory)
         index = tantivy.Index.open(self._links.name if self._links else str(directory))
         index.reload()
@@ -178,9 +179,10 @@ class Bm25Index:
         dead: frozenset[int],
         among: FilteredRows | None = None,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        """The best rows by Lucene's BM25, best first (ties: the lower row), none of `dead`.
+        """Return the best rows by Lucene's BM25 and their scores, without the rows in `dead`.
 
-        With `among`, only rows that pass its filters; their scores are the same as without.
+        The best come first; ties go to the lower row. With `among`, only rows that pass its
+        filters are returned; filters do not change the scores.
         """
         compiled = self._tantivy_query(query)
         found, scores = np.empty(0, np.int64), np.empty(0, np.float32)
@@ -191,12 +193,12 @@ class Bm25Index:
         scored: set[int] = set()
         first = wanted = max(FIRST_FACTOR * limit, FIRST_LEAST)
         drop = among is not None
-        # tantivy's own order differs a little from Lucene's, and dead rows take up places:
-        # find twice as many until there are enough and those that came last change nothing.
+        # tantivy's own order differs slightly from Lucene's, and dead rows use up hits: double
+        # the number of hits until there are enough and the latest ones change nothing.
         while True:
             drop = drop and among is not None and self._dropping_pays(wanted, among)
             rows, exhausted = self._hits(compiled, wanted, among, drop=drop)
-            # By row, not by place: among equal scores two searches may differ in order.
+            # Compare rows, not positions: two searches may order equal scores differently.
             fresh = [r for r in rows if r not in dead and r not in scored]
             scored.update(fresh)
             new = np.asarray(fresh, np.int64)
@@ -208,7 +210,7 @@ class Bm25Index:
             if settled or exhausted:
                 return found, scores
             if drop and len(rows) < wanted // 2:
-                # What matches the query passes less often than other rows.
+                # Rows that match the query pass the filters less often than other rows.
                 drop = False
             else:
                 wanted *= 2
@@ -216,7 +218,7 @@ class Bm25Index:
     def _best_of(
         self, query: Bm25Query, limit: int, dead: frozenset[int], among: FilteredRows
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        """As `search`, by scoring every row that passes: tantivy does not know which do."""
+        """Search by scoring every row that passes, for filters that tantivy cannot apply."""
         rows = among.rows.rows()
         rows = rows[~np.isin(rows, np.fromiter(dead, np.int64, len(dead)))]
         scores = self.scores(query, rows)
@@ -230,10 +232,10 @@ class Bm25Index:
     def _hits(
         self, compiled: tantivy.Query, wanted: int, among: FilteredRows | None, *, drop: bool
     ) -> tuple[list[int], bool]:
-        """About `wanted` rows in tantivy's order, and whether there are no more.
+        """Return about `wanted` rows in tantivy's order, and whether there are no more.
 
-        Those that do not pass `among` are left out by tantivy, or are dropped here: tantivy
-        skips most documents that score low, except where it has filters to go by.
+        Rows that do not pass `among` are excluded by tantivy or, with `drop`, here: tantivy
+        skips most low-scoring documents, but only in queries without filters.
         """
         if among is not None and not drop:
             compiled = post_filters.filtered(compiled, among.filters, self._schema)
@@ -247,7 +249,7 @@ class Bm25Index:
         return rows, len(hits) < wanted
 
     def scores(self, query: Bm25Query, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-        """Lucene's BM25 of each of `rows`; as `Bm25Query.score` of their texts' terms."""
+        """Return Lucene's BM25 of each of `rows`, equal to `Bm25Query.score` of its terms."""
         if not len(rows) or not query.weights:
             return np.zeros(len(rows), np.float32)
         counts, lengths = self._bags.count(rows, list(query.weights))

@@ -1,10 +1,10 @@
-"""Files of an index on this machine, to be mapped: in place, or copied from an object store.
+"""Local files of an index for memory-mapping: in place, or copied from an object store.
 
-Copies lie in `index.cache` as they lie in the store. Each is checked against the manifest
-while it is copied and whenever a reader opens it again, so that one that was cut short,
-changed or belongs to another version is copied anew. A job, whose cost must not be that of
-all bytes that were ever indexed, opens a copy of the right size unread. Whatever holds a
-copy mapped may go on reading it when it is removed or replaced.
+Copies in `index.cache` have the same layout as in the store. Each is checked against the
+manifest when it is copied and whenever a reader opens it, and is copied again if it is
+truncated, changed or of another version. Jobs check only the size of a copy, so that their
+cost does not grow with the whole index. A process that has mapped a copy can still read it
+after it was removed or replaced.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _IsKept: TypeAlias = Callable[[Path, Artefact], bool]
 
 
 def verified(folder: Place, artefacts: Mapping[str, Artefact]) -> Path:
-    """`folder` on this machine with these files in it, every checksum verified.
+    """Return `folder` on this machine with these files in it, every checksum verified.
 
-    Raises IndexFormatError for a file that is missing or not as `artefacts` says, InputError
-    where a store cannot be read, StorageError where its copies cannot be kept.
+    Raises IndexFormatError if a file is missing or does not match `artefacts`, InputError if a
+    store cannot be read, and StorageError if its copies cannot be written.
     """
     if isinstance(folder, Path):
         for name, expected in artefacts.items():
@@ -49,10 +49,10 @@ def verified(folder: Place, artefacts: Mapping[str, Artefact]) -> Path:
 
 
 def at_hand(folder: Place, artefacts: Mapping[str, Artefact], *names: str) -> Path:
-    """`folder` on this machine with those of its files that are called `names`.
+    """Return `folder` on this machine with those of its files that are called `names`.
 
-    What lies here is opened unread, as its cost must not be that of all its bytes, and so
-    are copies of a store that are as large as they should be. Raises as `verified`.
+    To save time, local files are not checked, and copies from a store only by their size.
+    Raises as `verified` does.
     """
     if isinstance(folder, Path):
         return folder
@@ -62,10 +62,10 @@ def at_hand(folder: Place, artefacts: Mapping[str, Artefact], *names: str) -> Pa
 
 @contextmanager
 def fresh_copy(folder: Place, names: Collection[str]) -> Iterator[Path]:
-    """`folder` as it lies there now, to be checked, with those of `names` that are there.
+    """Yield `folder` in its current state, with those of `names` that exist, for checking.
 
-    Of a store that is a copy of its own which goes when the block ends; where nothing is
-    there, nor is the path that is given. Raises InputError as `verified`.
+    For a store this is a separate copy that is removed when the block ends; if no file exists,
+    the yielded path does not exist either. Raises InputError as `verified` does.
     """
     if isinstance(folder, Path):
         yield folder
@@ -79,7 +79,7 @@ def fresh_copy(folder: Place, names: Collection[str]) -> Iterator[Path]:
 def drop_copies(index: Place, manifest: Manifest) -> None:
     """Remove copies that `manifest` does not name, if it is the published one.
 
-    A reader of an older version drops nothing: others may be at work on the newer one.
+    A reader of an older version removes nothing, because others may use the newer one.
     """
     if isinstance(index, Path) or current_version(index) != manifest.version:
         return
@@ -102,7 +102,7 @@ def _copies(folder: StoredPlace, artefacts: Mapping[str, Artefact], is_kept: _Is
 
 
 def _keep_copy(place: StoredPlace, expected: Artefact, is_kept: _IsKept) -> None:
-    """Copy the object unless its copy is as it should be; who comes second waits for it."""
+    """Copy the object unless a valid copy exists; a concurrent caller waits for the copy."""
     with naming_cache_faults(place):
         place.copy.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{place.copy}.lock"):
@@ -120,10 +120,10 @@ def _copy(place: StoredPlace, expected: Artefact) -> None:
             ) from error
         if found != expected:
             raise IndexFormatError(
-                f"{place}: its size or checksum is not the manifest's; build it again"
+                f"{place}: its size or checksum does not match the manifest; build it again"
             )
         with (scratch / "copy").open("rb") as copy:
-            # Or a machine that stops may keep the name and the time without the bytes.
+            # Otherwise a power loss could leave the file's name and time without its bytes.
             os.fsync(copy.fileno())
         os.replace(scratch / "copy", place.copy)
 
@@ -144,7 +144,10 @@ def _is_as_large(path: Path, expected: Artefact) -> bool:
 
 
 def _fetch(place: StoredPlace, path: Path) -> Artefact:
-    """Copy the object to `path`; what it holds. Raises FileNotFoundError, OSError, InputError."""
+    """Copy the object to `path` and return its size and checksum.
+
+    Raises FileNotFoundError, OSError or InputError.
+    """
     digest, size = hashlib.sha256(), 0
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as sink:

@@ -1,18 +1,18 @@
-"""The lease that lets one writer at a time change an index, and the switch to its version.
+"""The lease that lets one writer at a time change an index and publish a version.
 
 Every command that changes an index (build, update, compact, prune) holds the lease: the
-file `LEASE` at the index location, written by compare-and-swap alone.
+file `LEASE` at the index location, which is only written by compare-and-swap.
 
-- It is renewed every RENEW_S seconds. A holder that has not renewed it for LEASE_S seconds
-  by the storage's own clock may be replaced, one whose process is dead on this machine at
-  once. A released lease stays as a file, so that its numbers are never given out twice.
-- Each holder gets a fencing token, one above the last, and writes it into CURRENT beside
-  the published version. The switch is a compare-and-swap on CURRENT as its holder left it,
-  so a holder that was paused past its lease cannot publish over its successor.
+- The holder renews it every RENEW_S seconds. It expires LEASE_S seconds after the last
+  renewal by the storage's own clock, or at once if the holder's process on this machine has
+  ended. The file stays after a release, so that tokens and version numbers are never reused.
+- Each holder gets a fencing token, one higher than the last, and writes it into CURRENT with
+  the published version. Publishing is a compare-and-swap on CURRENT as the holder left it,
+  so a holder that was paused until its lease expired cannot overwrite its successor.
 - Version numbers are reserved in the lease before any file of a version is written. A
-  number that was reserved is never given out again, whatever became of the publish.
+  reserved number is never reused, even if its version is not published.
 
-Readers need none of this: to them CURRENT names a version and its checksum.
+Readers need no lease: CURRENT gives them the published version and its checksum.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class LeaseHeldError(CiteRayError):
 
 
 class LeaseLostError(CiteRayError):
-    """The lease went to another command, or could not be renewed in time."""
+    """Another command took the lease, or it could not be renewed in time."""
 
 
 class Lease:
-    """A held lease; `hold_lease` makes it, renews it, and releases it."""
+    """A held lease, which `hold_lease` acquires, renews and releases."""
 
     def __init__(self, index: Place, record: LeaseRecord, stamped: Stamped) -> None:
         self.index = index
@@ -72,18 +72,18 @@ class Lease:
 
     @property
     def token(self) -> int:
-        """The fencing token: one above that of the lease's last holder."""
+        """The fencing token: one higher than that of the previous holder."""
         return self._record.token
 
     @property
     def version(self) -> str | None:
-        """The published version, as this holder found or left it."""
+        """The published version when this holder last read or wrote CURRENT."""
         if self._current is None:
             return None
         return read_pointer(self._current.data, self.index / CURRENT).version
 
     def check(self) -> None:
-        """Raise LeaseLostError if the lease is known to be lost; asks nothing of the storage."""
+        """Raise LeaseLostError if the lease is lost. Renews it first if renewal is overdue."""
         overdue = time.monotonic() - self._renewed > LEASE_S
         if overdue and not self._over.is_set():
             self.renew()
@@ -91,7 +91,7 @@ class Lease:
             raise LeaseLostError(self._lost)
 
     def checking(self, report: Callable[[Any], None]) -> Callable[[Any], None]:
-        """`report`, and `check` before it, so that a long job ends soon after its lease."""
+        """Wrap `report` to call `check` first, so that a job ends soon after losing its lease."""
 
         def checked(progress: Any) -> None:
             self.check()
@@ -100,19 +100,19 @@ class Lease:
         return checked
 
     def renew(self) -> None:
-        """Renew the lease. Raises LeaseLostError if it is lost, StorageError as `swap`."""
+        """Renew the lease. Raises LeaseLostError if it is lost, StorageError as `swap` does."""
         self._write()
 
     def reserve_version(self) -> str:
-        """The name of the next version, which no other publish has had or will have."""
+        """Reserve and return the name of the next version, which is never used twice."""
         self._write(version=self._record.version + 1)
         return f"v{self._record.version:06d}"
 
     def switch(self, version: str, sha256: str) -> None:
-        """Make `version` the published one in one atomic step.
+        """Publish `version` in one atomic step.
 
-        Raises LeaseLostError where the lease was lost before, CiteRayError where CURRENT
-        was changed by something that holds no lease; nothing is published then.
+        Raises LeaseLostError if the lease was already lost, and CiteRayError if CURRENT was
+        changed by a writer without a lease. In both cases nothing is published.
         """
         self.renew()
         data = _text(Pointer(version=version, sha256=sha256, token=self.token))
@@ -127,9 +127,9 @@ class Lease:
             ) from error
 
     def fence(self) -> None:
-        """Write the token into CURRENT, so that no earlier holder can switch any more.
+        """Write the token into CURRENT, so that no earlier holder can publish.
 
-        Raises LeaseLostError where a later holder has done so.
+        Raises LeaseLostError if a later holder has already done so.
         """
         for _ in range(_TRIES):
             found = read_stamped(self.index / CURRENT)
@@ -138,7 +138,7 @@ class Lease:
             try:
                 pointer = read_pointer(found.data, self.index / CURRENT)
                 if pointer.token > self.token:
-                    # Stopped since it took the lease, it would fence its own successor out.
+                    # This holder was paused after taking the lease and has a successor.
                     self._lost = self._lost or self._sentence()
                     raise LeaseLostError(self._lost)
                 fenced = _text(pointer.model_copy(update={"token": self.token}))
@@ -146,15 +146,15 @@ class Lease:
                 return
             except SwapConflictError:
                 continue
-        raise StorageError(f"{self.index / CURRENT}: is rewritten all the time; run it again")
+        raise StorageError(f"{self.index / CURRENT}: other writers keep changing it; run it again")
 
     def start(self) -> None:
-        """Renew the lease every RENEW_S seconds from now on, in a daemon thread."""
+        """Start a daemon thread that renews the lease every RENEW_S seconds."""
         active_here.add(self._record.holder)
         self._renewer.start()
 
     def release(self) -> None:
-        """Give the lease back if it is still held; a failure leaves it to expire."""
+        """Release the lease if it is still held; after a failure it expires by itself."""
         self._over.set()
         if self._renewer.is_alive():
             self._renewer.join()
@@ -169,7 +169,7 @@ class Lease:
             except LeaseLostError:
                 return
             except CiteRayError:
-                # Tried again until it is overdue, which `check` tells.
+                # Retry until the renewal is overdue, which `check` reports.
                 continue
 
     def _write(self, **changes: Any) -> None:
@@ -189,21 +189,21 @@ class Lease:
     def _sentence(self) -> str:
         found = read_stamped(self.index / LEASE)
         now = record_of(found, self.index) if found else None
-        taker = f"{now} now" if now and now.holder else "another command held it meanwhile"
+        taker = f"another {now}" if now and now.holder else "another command has held it since"
         return (
             f"{self.index}: this {self._record.command} was paused or cut off for more than "
-            f"{LEASE_S:.0f} s and lost its lease ({taker}); it published nothing since: run it "
-            "again once the other has ended"
+            f"{LEASE_S:.0f} s and lost its lease ({taker}); it has published nothing since then. "
+            "Run it again when the other command has ended"
         )
 
 
 @contextmanager
 def hold_lease(index: Place, command: str) -> Iterator[Lease]:
-    """Hold the lease of `index` for the block, which is `command` ("build").
+    """Hold the lease of `index` during the `with` block, on behalf of `command` ("build").
 
-    Raises LeaseHeldError where another command holds it, StorageError where the index
-    location cannot be written or has no compare-and-swap. Errors within the block that come
-    after the lease was lost are raised as LeaseLostError.
+    Raises LeaseHeldError if another command holds it, and StorageError if the index location
+    is not writable or has no compare-and-swap. Errors in the block that occur after the lease
+    was lost are raised as LeaseLostError.
     """
     lease = _acquire(index, command)
     lease.start()
@@ -213,7 +213,7 @@ def hold_lease(index: Place, command: str) -> Iterator[Lease]:
     except LeaseLostError:
         raise
     except Exception as error:
-        # What a successor removed under this holder fails in many ways, all with one cause.
+        # A successor may have removed files that this holder used: report the actual cause.
         with suppress(StorageError):
             try:
                 lease.renew()
@@ -231,8 +231,8 @@ def _acquire(index: Place, command: str) -> Lease:
         before = record_of(found, index) if found else None
         if before and found and before.holder and not may_be_replaced(before, found.age_s, LEASE_S):
             raise LeaseHeldError(
-                f"{index}: another {before}; wait for its end and run this again. Ended without "
-                f"a word, it holds the index for {LEASE_S:.0f} s more at most"
+                f"{index}: another {before}; wait until it ends and run this again. If it has "
+                f"crashed, its lease expires within {LEASE_S:.0f} s"
             )
         record = new_record(index, before, command)
         try:
@@ -242,7 +242,7 @@ def _acquire(index: Place, command: str) -> Lease:
         if isinstance(place, StoredPlace):
             require_conditional_writes(place, stamped)
         return Lease(index, record, stamped)
-    raise LeaseHeldError(f"{index}: several commands ask for its lease at once; run this again")
+    raise LeaseHeldError(f"{index}: several commands request its lease at once; run this again")
 
 
 def _text(record: Pointer | LeaseRecord) -> bytes:

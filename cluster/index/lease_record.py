@@ -1,4 +1,4 @@
-"""What the file `LEASE` holds: who holds the lease of an index, and whether that one lives."""
+"""Content of the file `LEASE`: the holder of an index's lease, and whether it still runs."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from cluster.storage.places import Place, file_names
 from cluster.storage.sealed_text import unseal
 
 _VERSION = re.compile(r"v(\d{6,})\.")
-# The holders of this process, so that a lease which it failed to release is known as dead.
+# Active holders in this process; a lease of this process with another holder can be replaced.
 active_here: set[str] = set()
 
 
 class LeaseRecord(BaseModel):
-    """What `LEASE` holds. `holder` is empty once it was released.
+    """Content of `LEASE`. `holder` is empty after a release.
 
     `version` is the highest version number ever reserved. `machine`, `pid` and `started`
-    tell a live process from a dead one; they mean nothing on another machine.
+    show whether the holder's process is alive; they mean nothing on another machine.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -52,10 +52,10 @@ class LeaseRecord(BaseModel):
 
 
 def may_be_replaced(record: LeaseRecord, age_s: float, lease_s: float) -> bool:
-    """Whether the holder's lease has expired, or its process has ended on this machine.
+    """Return whether the lease has expired, or its holder's process on this machine has ended.
 
-    A lease from the future, by more than it lasts, is one that nobody renewed since the clock of
-    the storage was set back: it would hold the index for as long as the clock was set back by.
+    A lease dated more than `lease_s` seconds in the future has also expired: the clock of the
+    storage was set back after the last renewal, and would otherwise block the index for as long.
     """
     if abs(age_s) > lease_s:
         return True
@@ -67,7 +67,7 @@ def may_be_replaced(record: LeaseRecord, age_s: float, lease_s: float) -> bool:
 
 
 def new_record(index: Place, before: LeaseRecord | None, command: str) -> LeaseRecord:
-    """The record of this process, as the holder that follows `before`."""
+    """Return the record of this process as the holder that follows `before`."""
     return LeaseRecord(
         token=before.token + 1 if before else 1,
         version=_highest_version(index, before),
@@ -83,7 +83,7 @@ def new_record(index: Place, before: LeaseRecord | None, command: str) -> LeaseR
 
 
 def _highest_version(index: Place, before: LeaseRecord | None) -> int:
-    """The highest number used or reserved; without a lease told by the files there are."""
+    """Return the highest number used or reserved; without a lease, also read the file names."""
     numbers = [before.version if before else 0]
     if pointer := current_pointer(index):
         numbers.append(int(pointer["version"][1:]))
@@ -94,7 +94,7 @@ def _highest_version(index: Place, before: LeaseRecord | None) -> int:
 
 
 def record_of(stamped: Stamped, index: Place) -> LeaseRecord:
-    """Raises IndexFormatError where `LEASE` is damaged."""
+    """Parse the content of `LEASE`. Raises IndexFormatError if it is damaged."""
     try:
         return LeaseRecord.model_validate(unseal(stamped.data))
     except ValueError as error:
@@ -105,7 +105,7 @@ def record_of(stamped: Stamped, index: Place) -> LeaseRecord:
 
 @lru_cache(maxsize=1)
 def _machine() -> str:
-    """This boot and its space of process ids; empty where that cannot be told."""
+    """Return an id of this boot and its PID namespace; a random id if they are unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
@@ -114,7 +114,7 @@ def _machine() -> str:
 
 
 def _start_of(pid: int) -> str:
-    """When a process of this machine began, in ticks since the boot; empty if it has ended."""
+    """Return a process's start time in clock ticks since boot; empty if it has ended."""
     try:
         state, *facts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):

@@ -1,6 +1,6 @@
-"""The manifest of an index version; cluster/index/lease.py has the switch that publishes it.
+"""The manifest of an index version, which `cluster.index.lease` publishes.
 
-Readers trust only what a manifest names, and refuse a format they don't know.
+Readers open only the files that a manifest names, and reject unknown formats.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from cluster.storage.places import Place
 from cluster.storage.sealed_text import unseal
 from cluster.storage.whole_files import sha256_of, write_atomically
 
-# Format 2 had no token vectors, no columns to filter by and no statistics of the whole.
+# Format 2 had no token vectors, filterable columns or corpus-wide term statistics.
 FORMAT = 3
 
 
 def _is_below(path: str) -> str:
-    """A name becomes a path, here and of what is copied here from a store: it may not lead out."""
+    """Reject a path that leads out of the index folder, or out of a local copy of it."""
     if {"", ".", ".."} & set(path.split("/")) or "\\" in path or not path.isprintable():
         raise ValueError(f"{path!r} leaves the index")
     return path
@@ -36,7 +36,7 @@ Count = Annotated[int, Field(ge=0, lt=1 << 53)]
 
 
 class Entry(BaseModel):
-    """Base of the manifest's records: immutable, unknown fields are refused."""
+    """Immutable base class of the manifest's records; rejects unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -49,7 +49,7 @@ class Artefact(Entry):
 
 
 class DeadEntry(Entry):
-    """What a segment makes dead in older ones, counted as SegmentEntry counts its own."""
+    """Counts of what a segment replaces or deletes in older segments, as in `SegmentEntry`."""
 
     citations: int = 0
     passages: int = 0
@@ -59,8 +59,8 @@ class DeadEntry(Entry):
 class SegmentEntry(Entry):
     """One immutable segment; `artefacts` maps a file's path inside it to its checksum.
 
-    `terms` counts the BM25 terms of all citations and of all passages, for the mean
-    lengths that BM25 needs.
+    `terms` is the total number of BM25 terms of all citations and of all passages, from
+    which BM25 takes the mean lengths.
     """
 
     id: Name
@@ -71,19 +71,19 @@ class SegmentEntry(Entry):
     dead: DeadEntry = DeadEntry()
 
     def live_terms(self, over: str) -> int:
-        """The terms that this segment adds to those of the version's live units."""
+        """Return the net number of BM25 terms that this segment adds to the live units."""
         return self.terms.get(over, 0) - self.dead.terms.get(over, 0)
 
 
 class FormatOnly(BaseModel):
-    """Of a manifest of any format, the number that says which it is."""
+    """The format number of a manifest of any format."""
 
     format: int | str | None = None
 
 
 class Pointer(Entry):
-    """What CURRENT holds: the published version, its manifest's checksum, and the token of the
-    writer that published it (cluster/index/lease.py).
+    """Content of CURRENT: the published version, its manifest's checksum, and the fencing token
+    of the writer that published it (cluster/index/lease.py).
     """
 
     version: Name
@@ -92,25 +92,25 @@ class Pointer(Entry):
 
 
 class ShardEntry(Entry):
-    """Segments from the oldest to the newest."""
+    """The segments of one shard, oldest first."""
 
     segments: tuple[SegmentEntry, ...]
 
     def units(self, over: str) -> int:
-        """How many documents of this shard BM25 `over` "citations" or "passages" counts."""
+        """Return the number of live documents for BM25 `over` "citations" or "passages"."""
         if over == "citations":
             return sum(s.citations - s.dead.citations for s in self.segments)
         return sum(s.passages - s.dead.passages for s in self.segments)
 
     def live_terms(self, over: str) -> int:
-        """The BM25 terms of those documents in all."""
+        """Return the total number of BM25 terms in these documents."""
         return sum(segment.live_terms(over) for segment in self.segments)
 
 
 class SourceEntry(Entry):
-    """What one source file held: records read = kept + deletions + dropped.
+    """Record counts of one source file: read = kept + deletions + dropped.
 
-    `modified_ns` is the file's time of modification; 0 where it was not recorded.
+    `modified_ns` is the file's modification time in nanoseconds; 0 if it was not recorded.
     """
 
     name: str
@@ -124,9 +124,9 @@ class SourceEntry(Entry):
 
 
 class EncoderEntry(Entry):
-    """`sha256` is of the weights that made the vectors: the model's, or its and the adapter's.
+    """The encoder of the vectors; `sha256` covers the weights of the model and any adapter.
 
-    `dtype` is the number type that they were computed in; "" where it was not recorded.
+    `dtype` is the number type of the computation; "" if it was not recorded.
     """
 
     model: str
@@ -138,7 +138,7 @@ class EncoderEntry(Entry):
 
 
 class TokensEntry(Entry):
-    """How the tokens of passages are coded, by the codec that all segments share."""
+    """Settings of the token vectors of passages, and the codec that all segments share."""
 
     components: int
     bits: int
@@ -147,14 +147,14 @@ class TokensEntry(Entry):
 
 
 class TermsEntry(Entry):
-    """Counts of terms that `version` wrote; a version's own are the sums of all that it names."""
+    """Term counts added by `version`; the counts of a manifest are the sum of its entries."""
 
     version: Name
     counts: Artefact
 
 
 class SplitEntry(Entry):
-    """How passages were cut: sizes in characters, or in tokens where cut by sections."""
+    """How passages were split; sizes are in characters, or in tokens if split by section."""
 
     method: str
     size: int
@@ -162,7 +162,7 @@ class SplitEntry(Entry):
 
 
 class VersionEntry(Entry):
-    """An earlier version: `sha256` is its manifest's. Pruning may have removed its files."""
+    """An earlier version and the SHA-256 of its manifest. Its files may have been pruned."""
 
     version: Name
     sha256: Sha256
@@ -171,12 +171,12 @@ class VersionEntry(Entry):
 
 
 class Manifest(Entry):
-    """`citations` and `passages` count what is live, whatever the segments still hold.
+    """The manifest of one version; `citations` and `passages` count live units only.
 
     `superseded` and `deleted` count records that a later one replaced or removed.
-    `failed_sources` were asked for, could not be read to their end, and are left out whole.
-    `quantiser` is the trained, empty FAISS index that all segments share. `tokens` is None where
-    no token vectors are kept. `history` names the versions before this one, oldest first.
+    `failed_sources` could not be read to the end and are left out completely.
+    `quantiser` is the trained, empty FAISS index that all segments share. `tokens` is None if
+    no token vectors are stored. `history` lists the earlier versions, oldest first.
     """
 
     format: int
@@ -203,19 +203,19 @@ class Manifest(Entry):
 
     @property
     def segments(self) -> tuple[SegmentEntry, ...]:
-        """Those of all shards."""
+        """The segments of all shards."""
         return tuple(segment for shard in self.shards for segment in shard.segments)
 
 
 def artefact(path: File) -> Artefact:
-    """Size and SHA-256 of the file at `path`, which is read to its end."""
+    """Return the size and SHA-256 of the file at `path`, which is read completely."""
     return Artefact(bytes=path.stat().st_size, sha256=sha256_of(path))
 
 
 def check_artefact(path: Place, expected: Artefact) -> None:
     """Raise IndexFormatError unless `path` holds exactly the bytes of `expected`.
 
-    Raises InputError where an object store cannot be read.
+    Raises InputError if an object store cannot be read.
     """
     if not path.is_file():
         raise IndexFormatError(f"{path}: missing from the index; build it again or restore it")
@@ -229,9 +229,9 @@ def check_artefact(path: Place, expected: Artefact) -> None:
 
 
 def write_manifest(index: Place, manifest: Manifest) -> str:
-    """Write the file of `manifest`, which publishes nothing yet, and give its checksum.
+    """Write `manifest` without publishing it, and return its SHA-256.
 
-    Raises StorageError where the index location may not be written.
+    Raises StorageError if the index location is not writable.
     """
     data = manifest.model_dump_json(indent=1).encode()
     write_atomically(index / manifest_file(manifest.version), data)
@@ -239,13 +239,13 @@ def write_manifest(index: Place, manifest: Manifest) -> str:
 
 
 def current_version(index: Place) -> str | None:
-    """The published version's name, or None where nothing was published yet."""
+    """Return the name of the published version, or None if there is none."""
     pointer = current_pointer(index)
     return pointer["version"] if pointer else None
 
 
 def current_pointer(index: Place) -> dict[str, str] | None:
-    """What CURRENT says, the published `version` and its manifest's `sha256`; None without it."""
+    """Return the published `version` and its manifest's `sha256`, or None without CURRENT."""
     path = index / CURRENT
     try:
         pointer = read_pointer(path.read_bytes(), path)
@@ -255,7 +255,7 @@ def current_pointer(index: Place) -> dict[str, str] | None:
 
 
 def read_pointer(data: bytes, path: Place) -> Pointer:
-    """What the bytes of CURRENT at `path` say; raises IndexFormatError where they are damaged."""
+    """Parse the bytes of CURRENT at `path`. Raises IndexFormatError if they are damaged."""
     try:
         return Pointer.model_validate(unseal(data))
     except ValueError as error:
@@ -263,10 +263,10 @@ def read_pointer(data: bytes, path: Place) -> Pointer:
 
 
 def read_manifest(index: Place, version: str | None = None) -> Manifest:
-    """The published manifest, or that of an earlier `version` of it.
+    """Return the published manifest, or the manifest of an earlier `version`.
 
-    Raises IndexFormatError when there is no index or no such version, when the manifest
-    is damaged, or when its format is one that this code does not know.
+    Raises IndexFormatError if there is no index or no such version, or if the manifest
+    is damaged or has an unknown format.
     """
     pointer = current_pointer(index)
     if pointer is None:
@@ -286,7 +286,7 @@ def read_manifest(index: Place, version: str | None = None) -> Manifest:
 
 def _verified_manifest(index: Place, version: str, sha256: str) -> Manifest:
     path = index / manifest_file(version)
-    # Read once: what is checked is what is parsed.
+    # Read the file once, so that the bytes that are checked are the bytes that are parsed.
     data = path.read_bytes() if path.is_file() else b""
     if hashlib.sha256(data).hexdigest() != sha256:
         raise IndexFormatError(f"{path}: missing or changed since it was published; build again")
@@ -297,7 +297,7 @@ def _verified_manifest(index: Place, version: str, sha256: str) -> Manifest:
     if known != FORMAT:
         raise IndexFormatError(
             f"{path}: index format {known!r}, this CiteRay reads format {FORMAT}; build the index "
-            "again from its sources with `citeray index build`, or use the CiteRay that wrote it"
+            "again from its sources with `citeray index build`, or use the version that wrote it"
         )
     try:
         return Manifest.model_validate_json(data)

@@ -1,9 +1,9 @@
-"""Where a segment is written, and how it gets its place when it is whole.
+"""Publishes a complete segment atomically, in a folder or in an object store.
 
-In a folder it is written aside and renamed. For an object store it is written on this
-machine and sent, its entry last: what has no entry is no segment. Two tasks may write the
-same segment at once, when one is of a killed run, and a store renames nothing; there each
-sends under a name of its own, which is then the segment's.
+In a folder, a segment is written to a temporary folder, which is then renamed. For an object
+store, it is written on this machine and uploaded, its entry last: files without an entry are
+not a segment. Two tasks may write the same segment at once if one belongs to a killed run.
+Since a store cannot rename, each uploads under a unique name, which becomes the segment's.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _SENT_AT_ONCE = 4
 
 
 def find_segment(directory: Place) -> SegmentEntry | None:
-    """The entry of the segment `directory` if it is there and whole, under any of its names.
+    """Return the entry of the segment `directory`, under any of its names, if it is complete.
 
-    Of a store the objects are read, not their copies.
+    In a store, the objects are read, not their local copies.
     """
     if isinstance(directory, Path):
         return read_entry(directory)
@@ -41,9 +41,9 @@ def find_segment(directory: Place) -> SegmentEntry | None:
 
 
 def read_entry(directory: Place) -> SegmentEntry | None:
-    """The entry of a segment that is whole to the byte; None where there is none.
+    """Return the entry of a segment whose files all match it, or None.
 
-    A damaged one counts as none, so that building again mends it.
+    A damaged segment counts as missing, so that building again repairs it.
     """
     if not (directory / SEGMENT).is_file():
         return None
@@ -58,12 +58,12 @@ def read_entry(directory: Place) -> SegmentEntry | None:
 
 @contextmanager
 def room_beside(directory: Place) -> Iterator[Path]:
-    """An empty folder on this machine to write the segment in; what is left in it goes."""
+    """Yield an empty local folder to write the segment in, and remove it afterwards."""
     if isinstance(directory, StoredPlace):
         with scratch_folder(directory) as folder:
             yield folder
         return
-    # A name of its own: a task of a killed run may still be writing the same segment.
+    # A unique name, because a task of a killed run may still be writing the same segment.
     aside = directory.with_name(f".{directory.name}.{uuid.uuid4().hex}.partial")
     try:
         with naming_disk_faults(directory):
@@ -74,25 +74,25 @@ def room_beside(directory: Place) -> Iterator[Path]:
 
 
 def put_segment(aside: Path, directory: Place, entry: SegmentEntry) -> SegmentEntry:
-    """Put what was written in `aside` in its place; gives the entry of what is there then.
+    """Move the segment written in `aside` into place, and return the entry of the result.
 
-    Raises StorageError where that is refused.
+    Raises StorageError if the storage refuses.
     """
     if isinstance(directory, StoredPlace):
         name = f"{entry.id}.{uuid.uuid4().hex[:8]}"
         entry = entry.model_copy(update={"id": name})
         _send(aside, directory.parent / name, entry)
         return entry
-    # Fails where remove_partials took the folder away.
+    # Fails if `remove_partials` has removed the folder.
     (aside / SEGMENT).write_bytes(entry_text(entry))
-    # A version that names it may be published at once, and must then survive a loss of power.
+    # A version that names it may be published at once and must survive a power loss.
     with ThreadPoolExecutor(_SENT_AT_ONCE) as pool:
         list(pool.map(sync, (*aside.rglob("*"), aside)))
     try:
         aside.rename(directory)
         sync(directory.parent)
     except OSError:
-        # Another has put a whole segment there meanwhile, or a damaged one is there.
+        # Another task has put a complete segment there, or a damaged one exists.
         if (there := read_entry(directory)) is not None:
             return there
         shutil.rmtree(directory, ignore_errors=True)
@@ -102,9 +102,9 @@ def put_segment(aside: Path, directory: Place, entry: SegmentEntry) -> SegmentEn
 
 
 def remove_partials(index: Place) -> None:
-    """Remove what tasks that were killed left of the segments they were writing.
+    """Remove incomplete segments that killed tasks left behind.
 
-    What they had sent to a store stays until it is pruned: no entry makes a segment of it.
+    Files that they uploaded to a store stay until pruned; without an entry they are ignored.
     """
     if isinstance(index, Path):
         for path in (index / "segments").glob("*/.*.partial"):
@@ -118,5 +118,5 @@ def _send(aside: Path, directory: StoredPlace, entry: SegmentEntry) -> None:
 
 
 def entry_text(entry: SegmentEntry) -> bytes:
-    """What the file SEGMENT of a segment holds."""
+    """Return the content of a segment's file SEGMENT."""
     return entry.model_dump_json(indent=1).encode()

@@ -1,4 +1,4 @@
-"""The citations and passages of one segment, memory-mapped: what needs no search."""
+"""Reads the memory-mapped citations and passages of one segment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECTION_NAMES: tuple[SectionName, SectionName] = ("title", "abstract")
 
 
 class SegmentRecords:
-    """Opens at the cost of its PMIDs, 8 bytes each, and verifies no checksum."""
+    """Records of a segment. Opening reads only the PMIDs, 8 bytes each, and no checksum."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -40,7 +40,7 @@ class SegmentRecords:
         return np.asarray(self._passages.column("citation_row").to_numpy(), np.int64)
 
     def rows_by(self, authors: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """Of each citation row, whether one of `authors` wrote it; reads all rows' authors."""
+        """Return whether one of `authors` wrote each citation; reads the authors of all rows."""
         if "authors" not in self._citations.schema.names:
             return np.zeros(len(self.pmids), np.bool_)
         return rows_by(self._citations.column("authors"), [plain(name) for name in authors])
@@ -55,7 +55,7 @@ class SegmentRecords:
     ) -> list[tuple[str, int]]:
         """Return (value, PMID) of each row whose DOI or PMCID is one of `values`.
 
-        DOIs are given in lower case, PMCIDs in capitals. Every row's identifier is read.
+        DOIs are given in lower case, PMCIDs in upper case. The identifiers of all rows are read.
         """
         fold = pc.ascii_lower if name == "doi" else pc.ascii_upper
         column = fold(self._citations.column(name))
@@ -65,37 +65,37 @@ class SegmentRecords:
 
     @property
     def token_ends(self) -> npt.NDArray[np.uint64]:
-        """How many tokens each passage row and those before it have together."""
+        """Cumulative number of tokens up to and including each passage row."""
         return np.asarray(self._passages.column("token_end").to_numpy(), np.uint64)
 
     def supersedes(self) -> Rows:
-        """PMIDs, ascending, that this segment replaces or removes in older segments."""
+        """Return the PMIDs, ascending, that this segment replaces or removes in older ones."""
         return read_supersedes(self.directory).pmids
 
     def rows_of(self, pmids: Rows) -> Rows:
-        """The citation rows of those of `pmids` (ascending) that are here, dead or alive."""
+        """Return the citation rows of those `pmids` (ascending) that exist, live or dead."""
         rows = np.searchsorted(self.pmids, pmids)
         inside = rows < len(self.pmids)
         rows, pmids = rows[inside], pmids[inside]
         return np.asarray(rows[self.pmids[rows] == pmids], np.int64)
 
     def table(self, rows: Rows, columns: Sequence[str] | None = None) -> pa.Table:
-        """Citation rows in CITATION_SCHEMA, all of it or some, in the order asked for."""
+        """Return citation rows in CITATION_SCHEMA, with all or some `columns`, in this order."""
         return self._citation_rows.take(rows, columns)
 
     def citation(self, row: int) -> Citation:
-        """The citation at `row`, live or superseded; raises IndexError beyond the last row."""
+        """Return the citation at `row`, live or dead. Raises IndexError beyond the last row."""
         return citation_from_row(self._citations.slice(row, 1).to_pylist()[0])
 
     def passages_of(self, rows: Rows) -> Rows:
-        """The passage rows of citation rows, one citation's after the other's."""
+        """Return the passage rows of citation rows, grouped by citation."""
         begins = np.searchsorted(self.passage_citation, rows)
         counts = np.searchsorted(self.passage_citation, rows, side="right") - begins
         before = np.cumsum(counts) - counts
         return np.asarray(np.repeat(begins - before, counts) + np.arange(counts.sum()), np.int64)
 
     def span_lists(self, rows: Rows) -> pa.ListArray:
-        """The spans of each citation row, in their order, in Arrow."""
+        """Return the spans of each citation row, in order, as an Arrow array."""
         begins = np.searchsorted(self.passage_citation, rows)
         counts = np.searchsorted(self.passage_citation, rows, side="right") - begins
         chosen = self._passage_rows.take(self.passages_of(rows), ["section", "begin", "end"])
@@ -105,21 +105,21 @@ class SegmentRecords:
         )
 
     def with_passages(self, rows: Rows) -> list[tuple[Citation, tuple[Passage, ...]]]:
-        """The citations at rows, in the order asked for, each with its passages in theirs."""
+        """Return the citations at `rows`, in this order, each with its passages in order."""
         citations = map(citation_from_row, self.table(rows).to_pylist())
         spans = self.span_lists(rows).to_pylist()
         return [(c, _passages(c, own)) for c, own in zip(citations, spans, strict=True)]
 
     def _titles_and_abstracts(self, rows: Rows) -> list[tuple[str, str]]:
-        """The title and the canonical abstract of citation rows, without their other fields."""
+        """Return the title and the canonical abstract of citation rows."""
         return titles_and_abstracts(self._citation_rows.take(rows, ["title", "sections"]))
 
     def citation_texts(self, rows: Rows) -> list[str]:
-        """What BM25 over citations sees of citation rows."""
+        """Return the texts of citation rows that BM25 over citations indexes."""
         return [search_text(*texts) for texts in self._titles_and_abstracts(rows)]
 
     def passage_texts(self, rows: Rows) -> list[str]:
-        """What BM25 over passages sees of passage rows."""
+        """Return the texts of passage rows that BM25 over passages indexes."""
         spans = self._passage_rows.take(rows).to_pylist()
         citations, places = np.unique(self.passage_citation[rows], return_inverse=True)
         texts = self._titles_and_abstracts(citations)

@@ -1,4 +1,4 @@
-"""Searches one segment: its vectors and its postings, over its mapped records."""
+"""Searches the vectors and the BM25 indexes of one segment."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from cluster.storage.places import Place
 
 @dataclass(frozen=True, slots=True)
 class OpenSegment:
-    """A segment's files, verified and mapped; nothing in it changes, so versions share it.
+    """The verified, memory-mapped files of a segment; immutable, so versions share them.
 
-    No part refers back to the whole: once the last version that names it is let go, its
-    files are unmapped at once.
+    No part refers back to this object, so the files are unmapped as soon as the last version
+    that uses the segment is dropped.
     """
 
     entry: SegmentEntry
@@ -50,12 +50,12 @@ def open_segment(
     exact_below: int,
     codec: TokenCodec | None = None,
 ) -> OpenSegment:
-    """Open every file that `entry` names; raises IndexFormatError for one that is not as it says.
+    """Open every file that `entry` names. Raises IndexFormatError if one does not match it.
 
     Without `codec` the token vectors are not read.
 
-    All of them at once: pruning may remove them while they are still searched. Those of an
-    object store are copied to this machine first, where they are not yet.
+    All files are opened at once, because pruning may remove them while they are searched.
+    Files in an object store are first copied to this machine, unless a copy exists.
     """
     directory = verified(place, entry.artefacts)
     records = SegmentRecords(directory)
@@ -72,9 +72,9 @@ def open_segment(
 
 
 class SegmentReader:
-    """What is live of a segment: all but the PMIDs that newer segments replaced or removed.
+    """The live part of a segment: all but the PMIDs that newer segments replaced or removed.
 
-    Rows count from 0 over all that the segment holds, dead or alive.
+    Rows count from 0 over everything that the segment holds, live or dead.
     """
 
     def __init__(self, opened: OpenSegment, newer: Rows) -> None:
@@ -92,14 +92,14 @@ class SegmentReader:
         }
 
     def row_of(self, pmid: int) -> int | None:
-        """The live row of `pmid`, or None."""
+        """Return the live row of `pmid`, or None."""
         row = int(np.searchsorted(self.pmids, pmid))
         if row == len(self.pmids) or self.pmids[row] != pmid:
             return None
         return None if row in self._dead["citations"] else row
 
     def _best_per_citation(self, rows: Rows, scores: Vectors) -> tuple[Rows, Vectors]:
-        """Passage rows, best first, as citation rows with each one's best score."""
+        """Convert passage rows, best first, to citation rows, each with its best score."""
         citations, first = np.unique(self.records.passage_citation[rows], return_index=True)
         order = np.argsort(first, kind="stable")
         return citations[order], scores[first[order]]
@@ -107,7 +107,7 @@ class SegmentReader:
     def search_dense(
         self, query: Vectors, limit: int, filters: Filters = NO_FILTERS
     ) -> tuple[Rows, Vectors]:
-        """The `limit` citations with the nearest passages to `query` (d,), best first."""
+        """Return the `limit` citations with passages nearest to `query` (d,), best first."""
         passing = self._passing.find(filters).passages.rows if filters else None
         vectors, wanted = self.opened.vectors, 3 * limit
         while True:
@@ -127,7 +127,7 @@ class SegmentReader:
         over: Literal["citations", "passages"],
         filters: Filters = NO_FILTERS,
     ) -> tuple[Rows, Vectors]:
-        """The `limit` citations best by BM25, or by their best passage's, best first."""
+        """Return the `limit` citations with the best BM25 of text or passage, best first."""
         dead = self._dead[over]
         passing = self._passing.find(filters) if filters else None
         if over == "citations":
@@ -139,18 +139,21 @@ class SegmentReader:
         return citations[:limit], best[:limit]
 
     def frequencies(self, terms: list[str], over: str) -> dict[str, int]:
-        """How many units hold each term, less those that this segment makes dead elsewhere.
+        """Return how many units hold each term, minus those made dead in other segments.
 
-        Of one segment that may be below 0; the sum over a shard's segments counts what is live.
+        For one segment this may be negative; the sum over a shard's segments counts live units.
         """
         return {term: frequency_of([self.opened.terms], term, over) for term in terms}
 
     def vectors(self, passages: Rows) -> Vectors:
-        """The stored vectors (n, d) of passage rows; adding them again gives the same codes."""
+        """Return the stored vectors (n, d) of passage rows; adding them again keeps the codes."""
         return self.opened.vectors.stored(passages)
 
     def dense_scores(self, query: Vectors, rows: Rows) -> Vectors:
-        """The inner product of each of ascending citation rows' best passage; 0 without any."""
+        """Return the best inner product of each citation's passages; 0 without passages.
+
+        `rows` are citation rows in ascending order.
+        """
         passages = self.records.passages_of(rows)
         owners = np.searchsorted(rows, self.records.passage_citation[passages])
         best = np.full(len(rows), -np.inf, np.float32)
@@ -160,7 +163,7 @@ class SegmentReader:
     def bm25_scores(
         self, query: Bm25Query, rows: Rows, over: Literal["citations", "passages"]
     ) -> Vectors:
-        """BM25 of each of ascending citation rows, or of its best passage."""
+        """Return the BM25 of each citation row (ascending), or of its best passage."""
         index = self.opened.bm25[over]
         if over == "citations":
             return index.scores(query, rows)
@@ -176,7 +179,7 @@ class SegmentReader:
         return self.opened.filters
 
     def count_passing(self, filters: Filters) -> int:
-        """Return how many live citations pass; reads the months of the last year of `until`."""
+        """Return the number of live citations that pass; for `until`, also reads their months."""
         rows = self._passing.find(filters).citations.rows
         last = filters.last_day
         if filters.until is None or last is None:
@@ -189,7 +192,7 @@ class SegmentReader:
         return rows.count - sum(bool(one) for one in late)
 
     def live_rows(self) -> Rows:
-        """The citation rows that are not dead, ascending."""
+        """Return the live citation rows, ascending."""
         return np.setdiff1d(np.arange(len(self.pmids)), self._dead_citations)
 
 
@@ -201,8 +204,8 @@ def identify(
 ) -> dict[str, int]:
     """Return the PMIDs that are live in a shard's `segments`, by the identifier that was given.
 
-    The keys are PMIDs as texts, DOIs in lower case and PMCIDs in capitals; each is matched as a
-    whole. Every record is read for DOIs and PMCIDs, because no index holds them.
+    The keys are PMIDs as strings, DOIs in lower case and PMCIDs in upper case, each matched in
+    full. For DOIs and PMCIDs every record is read, because no index holds them.
     """
     found = {str(pmid): pmid for pmid in pmids if any(s.row_of(pmid) is not None for s in segments)}
     for segment in segments:

@@ -1,7 +1,7 @@
-"""Reads one shard: what a query asks of it, and what it answers.
+"""Reads one shard: the query that it receives and the candidates that it returns.
 
 Every candidate carries both its dense and its BM25 score, whichever branch found it,
-so that fused scores depend neither on a branch's cut-off nor on the number of shards.
+so that fused scores depend neither on a branch's limit nor on the number of shards.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from cluster.index.vectors import Vectors
 from cluster.records import Citation, Passage
 from cluster.storage.places import Place
 
-# How often, at most, one of an index' best may stay behind in its shard.
+# Maximum probability that one of the best hits of the whole index is missed.
 MISSED = 1e-6
 
 
 @cache
 def limit_of_shard(limit: int, shards: int, missed: float = MISSED) -> int:
-    """How many hits each of `shards` must bring for the best `limit` of all to be among them.
+    """Return how many hits each of `shards` must return to include the best `limit` overall.
 
-    At most in a share `missed` of questions one stays behind.
+    The probability that one of the best is missed is at most `missed`.
 
-    A citation's shard is a hash, so how many of the best lie in one shard is binomial: of
-    100 over 128 shards about one, and more than 9 in less than one of a million questions.
+    A citation's shard is a hash, so the number of the best in one shard is binomial: of
+    100 over 128 shards about one, and more than 9 in less than one in a million questions.
     """
     share, beyond = 1 / shards, 1.0
     for hits in range(limit):
@@ -51,11 +51,11 @@ def limit_of_shard(limit: int, shards: int, missed: float = MISSED) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ShardQuery:
-    """`vector` (d,) and `bm25` are None where a branch is left out; `filters` bind both.
+    """`vector` (d,) and `bm25` are None if their branch is off; `filters` apply to both.
 
-    With `own_statistics` each shard weighs terms by its own counts, not by those of `bm25`.
-    Citations come with the `fetched` best candidates, as far as a shard can tell: by its own
-    scores, which `weights` mix. The question's `tokens` (n, width) score these once more.
+    With `own_statistics` each shard uses its own term counts instead of those of `bm25`.
+    Citations are fetched for the `fetched` best candidates of the shard, ranked by the sum of
+    its scores weighted by `weights`. The question's `tokens` (n, width) score these again.
     """
 
     vector: Vectors | None
@@ -72,7 +72,7 @@ class ShardQuery:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Arrays of one length, a row a citation. A `found_` flag names the branch's own hits."""
+    """Arrays with one row per citation; each `found_` array flags the hits of its branch."""
 
     pmids: npt.NDArray[np.int64]
     dense: npt.NDArray[np.float32]
@@ -87,7 +87,7 @@ class Fetched:
 
     `late` is each passage's late-interaction score, and `late_read` that of title and best passage
     together, as a reranker reads them; None without stored token vectors. `vectors` (passages, d)
-    are as stored; None without the question's.
+    are as stored; None if the query has no vector.
     """
 
     citation: Citation
@@ -98,11 +98,11 @@ class Fetched:
     vectors: Halves | None = field(default=None, compare=False)
 
     def abstract_first(self) -> list[int]:
-        """The places of the abstract's passages; of the title's where there is no other."""
+        """Return the indices of the abstract's passages; of all passages if there are none."""
         return abstract_first(self.passages)
 
     def best_passage(self) -> int | None:
-        """The passage nearest to the question; one of the abstract where there is one."""
+        """Return the index of the passage nearest to the question, preferably of the abstract."""
         return best_place(self.abstract_first(), self.dense)
 
 
@@ -113,20 +113,20 @@ def abstract_first(passages: Sequence[Passage]) -> list[int]:
 
 
 def best_place(places: Sequence[int], dense: Sequence[float]) -> int | None:
-    """Of `places` the one with the greatest score; ties go to the first."""
+    """Return the index in `places` with the highest score, or None; ties go to the first."""
     return max(places, key=lambda i: (dense[i], -i)) if places else None
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a shard finds: all candidates, and its best ones' citations."""
+    """Result of a shard: all candidates, and the citations of the best ones."""
 
     candidates: Candidates
     fetched: tuple[Fetched, ...]
 
 
 def join_candidates(parts: Sequence[Candidates]) -> Candidates:
-    """The rows of all parts, in their order; no part at all gives no rows."""
+    """Concatenate the rows of all parts, in order; without parts there are no rows."""
     if not parts:
         flags, scores = np.empty(0, np.bool_), np.empty(0, np.float32)
         return Candidates(np.empty(0, np.int64), scores, scores, flags, flags)
@@ -166,9 +166,9 @@ def _search_segment(segment: SegmentReader, query: ShardQuery) -> Candidates:
 class ShardReader:
     """Opens the segments of one shard, oldest first, verifying every checksum.
 
-    Segments that `before`, a reader of another version, has open are shared with it, so
-    that an update costs the new segment and no more. Without `codec`, which all segments share,
-    their token vectors are not read.
+    Segments that `before`, a reader of another version, has already opened are shared, so
+    that an update opens only the new segment. Without `codec`, which all segments share,
+    token vectors are not read.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class ShardReader:
         newer = np.empty(0, np.int64)
         for segment in reversed(entry.segments):
             opened = shared.get(segment.id)
-            # Written anew under its old name, it is another one by its checksums.
+            # A segment that was rewritten under the same name has different checksums.
             if opened is None or opened.entry != segment:
                 directory = index / segment_directory(number, segment.id)
                 opened = open_segment(
@@ -203,13 +203,13 @@ class ShardReader:
             newer = np.union1d(newer, opened.supersedes)
 
     def statistics(self, terms: list[str], over: str) -> Statistics:
-        """What BM25 `over` "citations" or "passages" needs to know of this shard."""
+        """Return this shard's statistics for BM25 `over` "citations" or "passages"."""
         return Statistics(
             self.entry.units(over), self.entry.live_terms(over), self.frequencies(terms, over)
         )
 
     def frequencies(self, terms: list[str], over: str) -> dict[str, int]:
-        """How many live units of this shard hold each term."""
+        """Return the number of live units of this shard that hold each term."""
         totals = dict.fromkeys(terms, 0)
         for segment in self.segments:
             for term, count in segment.frequencies(terms, over).items():
@@ -217,11 +217,11 @@ class ShardReader:
         return totals
 
     def search(self, query: ShardQuery) -> Candidates:
-        """Live candidates in no order; each segment adds up to the query's limits."""
+        """Return live candidates in no particular order; the limits apply to each segment."""
         return join_candidates([_search_segment(s, query) for s in self.segments])
 
     def find(self, query: ShardQuery) -> Found:
-        """As `search`, with the citations of the best; all that one question needs of a shard."""
+        """Search, and fetch the citations of the best candidates, in a single call."""
         if query.own_statistics and query.bm25 is not None:
             own = self.statistics(list(query.bm25.weights), query.bm25_over)
             query = replace(query, bm25=query.bm25.with_statistics(own))
@@ -240,16 +240,16 @@ class ShardReader:
         return None
 
     def citation(self, pmid: int) -> Citation | None:
-        """The live citation, or None when this shard holds none of that PMID."""
+        """Return the live citation, or None if this shard has none with that PMID."""
         found = self._locate(pmid)
         return found[0].records.citation(found[1]) if found else None
 
     def fetch(
         self, pmids: Sequence[int], vector: Vectors | None, tokens: Halves | None = None
     ) -> list[Fetched]:
-        """The live citations among `pmids`, in their order, with their passages.
+        """Return the live citations among `pmids`, in their order, with their passages.
 
-        Each is scored by the question's `vector` (d,) and by its `tokens` (n, width).
+        Passages are scored by the question's `vector` (d,) and by its `tokens` (n, width).
         """
         rows: dict[int, list[int]] = {}
         owners: dict[int, SegmentReader] = {}
@@ -268,7 +268,7 @@ class ShardReader:
 def _fetched(
     segment: SegmentReader, rows: Rows, vector: Vectors | None, tokens: Halves | None
 ) -> Iterator[Fetched]:
-    """The citations at `rows` of one segment: what can be read of all at once is."""
+    """Yield the citations at `rows` of one segment, read together where possible."""
     parts = segment.records.with_passages(rows)
     ends = np.cumsum([len(passages) for _, passages in parts])
     every = segment.records.passages_of(rows)
@@ -290,7 +290,7 @@ def _fetched(
 def _late(
     passages: Sequence[Passage], dense: Sequence[float], best: Vectors
 ) -> tuple[tuple[float, ...], float]:
-    """Each passage's late-interaction score, and that of what a reranker reads."""
+    """Return each passage's late-interaction score, and that of the text a reranker reads."""
     read = {i for i, passage in enumerate(passages) if passage.section == "title"}
     if (place := best_place(abstract_first(passages), dense)) is not None:
         read.add(place)

@@ -1,4 +1,4 @@
-"""What a segment does to the older ones of its shard: whom it replaces and removes."""
+"""The PMIDs that a segment replaces or removes in the older segments of its shard."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _SUPERSEDES_SCHEMA = pa.schema([("pmid", pa.int64()), ("deleted", pa.bool_())])
 
 @dataclass(frozen=True, slots=True)
 class Supersedes:
-    """`pmids`, ascending, that a segment replaces or removes in older ones.
+    """PMIDs, ascending, that a segment replaces or removes in older segments.
 
-    `deleted` flags those whose newest event is a deletion; a later segment that revives
-    one names it again, without the flag.
+    `deleted` flags those whose newest event is a deletion; a later segment that restores
+    one lists it again without the flag.
     """
 
     pmids: Pmids
@@ -38,7 +38,7 @@ def write_supersedes(supersedes: Supersedes, directory: Path) -> None:
 
 
 def read_supersedes(directory: Path) -> Supersedes:
-    """Those of the segment at `directory`; none where it has no such file."""
+    """Read the PMIDs of the segment at `directory`; empty if it has no such file."""
     if not (directory / SUPERSEDES).is_file():
         return Supersedes(np.empty(0, np.int64), np.empty(0, np.bool_))
     table = map_table(directory / SUPERSEDES)
@@ -49,7 +49,7 @@ def read_supersedes(directory: Path) -> Supersedes:
 
 
 def deleted_pmids(oldest_first: Iterable[Supersedes]) -> Pmids:
-    """The PMIDs that are deleted after all of these, ascending."""
+    """Return the PMIDs, ascending, that are deleted after applying all entries in order."""
     deleted = np.empty(0, np.int64)
     for newer in oldest_first:
         kept = np.setdiff1d(deleted, newer.pmids)

@@ -1,8 +1,7 @@
-"""Dense vectors of one segment: a FAISS HNSW over inner products of unit vectors.
+"""Dense vectors of one segment: a FAISS HNSW index over inner products of unit vectors.
 
-The ids of the index are the rows of passages.arrow. FAISS builds an HNSW
-deterministically only for the same sequence of `add` calls, so vectors are added in
-chunks of a fixed size.
+The ids in the index are the rows of passages.arrow. FAISS builds an HNSW deterministically
+only for the same sequence of `add` calls, so vectors are added in chunks of a fixed size.
 """
 
 from __future__ import annotations
@@ -28,26 +27,26 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class QuestionVectors:
-    """Of a question: its `vector` (d,) and its tokens' (n, width), all of length 1."""
+    """A question's `vector` (d,) and its token vectors (n, width), all of length 1."""
 
     vector: Vectors
     tokens: Halves
 
 
 ADD_CHUNK = 8192
-# What a search under a filter costs, in rows that an exact search scores: to skip 25 rows that
-# do not pass costs as much as to score one, and each step along the graph as much as to score
-# 40 (faiss 1.15, M 32, 384 dimensions of 8 bits, scattered rows that no cache holds yet).
+# Costs of a filtered search, in rows that an exact search scores: skipping 25 rows that do not
+# pass costs as much as scoring one row, and each step along the graph as much as scoring 40
+# (faiss 1.15, M 32, 384 dimensions of 8 bits, scattered rows that are not yet cached).
 SKIPPED_PER_SCORED = 25
 SCORED_PER_STEP = 40
-# Expecting just enough rows to pass, every other search would have to be repeated.
+# Margin for rows that fail the filter; without it every other search would be repeated.
 OVER_ASK = 1.2
-# FAISS keeps its limits for the whole process, so that one file is read at a time.
+# FAISS's limits apply to the whole process, so only one file is read at a time.
 _READING = Lock()
 
 
 def empty_index(kind: str, dimensions: int, m: int, ef_construction: int) -> Any:
-    """An untrained, empty HNSW that stores its vectors as `kind`: flat, fp16 or sq8."""
+    """Return an untrained, empty HNSW that stores vectors as `kind`: flat, fp16 or sq8."""
     metric = faiss.METRIC_INNER_PRODUCT
     if kind == "flat":
         index = faiss.IndexHNSWFlat(dimensions, m, metric)
@@ -79,7 +78,7 @@ def load(path: Path, mapped: bool = False) -> Any:
 
 
 def load_quantiser(file: Place) -> Any:
-    """A trained, empty index, which is small; raises as `load`."""
+    """Read a trained, empty index, which is small. Raises IndexFormatError as `load` does."""
     data = np.frombuffer(file.read_bytes(), np.uint8)
     try:
         with _limited_to(data.size):
@@ -90,7 +89,7 @@ def load_quantiser(file: Place) -> Any:
 
 @contextmanager
 def _limited_to(size: int) -> Iterator[None]:
-    """What a file of `size` bytes says of lengths in it may not go beyond the file itself."""
+    """Reject lengths in a FAISS file that exceed the `size` of the file in bytes."""
     with _READING:
         before = faiss.get_deserialization_vector_byte_limit()
         loops_before = faiss.get_deserialization_loop_limit()
@@ -104,7 +103,7 @@ def _limited_to(size: int) -> Iterator[None]:
 
 
 def chunks_of(parts: Iterable[Vectors], size: int = ADD_CHUNK) -> Iterator[Vectors]:
-    """The rows of `parts` in order, regrouped into chunks of exactly `size` but the last."""
+    """Yield the rows of `parts` in order, in chunks of exactly `size` rows except the last."""
     waiting: list[Vectors] = []
     rows = 0
     for part in parts:
@@ -130,37 +129,37 @@ def build(empty: Any, parts: Iterable[Vectors], threads: int) -> Any:
 
 
 def _found(rows: Rows, scores: Vectors) -> tuple[Rows, Vectors]:
-    """Without the places that FAISS leaves empty where it found fewer than asked for."""
+    """Drop the empty entries that FAISS returns when it finds fewer rows than requested."""
     found = rows >= 0
     return rows[found], scores[found]
 
 
 def live_selector(dead: Rows) -> Any:
-    """What `VectorIndex.search` leaves `dead` rows out by; None where there are none."""
+    """Return the selector that excludes `dead` rows in `VectorIndex.search`, or None."""
     return faiss.IDSelectorNot(faiss.IDSelectorBatch(dead)) if len(dead) else None
 
 
 class RowSelection:
-    """The rows at which `mask` is true, one bit a row, as FAISS takes them."""
+    """The rows at which `mask` is true, as a bitmap for FAISS with one bit per row."""
 
     def __init__(self, mask: npt.NDArray[np.bool_]) -> None:
         self.count = int(np.count_nonzero(mask))
-        # FAISS keeps a pointer to the bits, not a reference.
+        # FAISS keeps only a raw pointer to the bits, so this object has to keep them alive.
         self._bits = np.packbits(mask, bitorder="little")
         self.selector = faiss.IDSelectorBitmap(self._bits)
 
     def holds(self, rows: Sequence[int] | Rows) -> npt.NDArray[np.bool_]:
-        """Whether each of `rows` is one of these."""
+        """Return whether each of `rows` is selected."""
         wanted = np.asarray(rows, np.int64)
         return np.asarray(self._bits[wanted >> 3] >> (wanted & 7) & 1, np.bool_)
 
     def rows(self) -> Rows:
-        """All of them, ascending."""
+        """Return all selected rows, ascending."""
         return np.asarray(np.flatnonzero(np.unpackbits(self._bits, bitorder="little")), np.int64)
 
 
 class VectorIndex:
-    """The reader's side. Searches a small segment exactly, a large one by its graph."""
+    """Searches stored vectors: a small segment exactly, a large one by its graph."""
 
     def __init__(self, path: Path, ef_search: int, exact_below: int) -> None:
         self._index = load(path, mapped=True)
@@ -170,11 +169,11 @@ class VectorIndex:
 
     @property
     def size(self) -> int:
-        """Number of stored vectors, those of dead passages included."""
+        """Number of stored vectors, including those of dead passages."""
         return int(self._index.ntotal)
 
     def search(self, query: Vectors, limit: int, live: Any = None) -> tuple[Rows, Vectors]:
-        """The rows nearest to `query` (d,) by inner product, best first, of those in `live`."""
+        """Return the rows in `live` nearest to `query` (d,) by inner product, best first."""
         limit = min(limit, self.size)
         if limit == 0:
             return np.empty(0, np.int64), np.empty(0, np.float32)
@@ -183,12 +182,12 @@ class VectorIndex:
         return self._walk(query, limit, live, max(self._ef_search, limit))
 
     def search_among(self, query: Vectors, limit: int, among: RowSelection) -> tuple[Rows, Vectors]:
-        """As `search`, of the rows in `among`, exactly or by the graph, whichever costs less.
+        """Search the rows in `among`, exactly or by the graph, whichever costs less.
 
-        The graph is asked for as many more rows as are expected to be left out, and for more
-        until `limit` are left, or until an exact search costs less. FAISS's own selector is no
-        use here: it fills the result with what it meets on the way to the nearest rows, so
-        that one cannot tell whether it has looked far enough.
+        The graph search requests extra rows for those that are expected to fail the filter,
+        and more of them until `limit` rows remain or an exact search costs less. FAISS's own
+        selector is not used, because it fills the result with rows met on the way to the
+        nearest ones, so that one cannot tell whether the search went far enough.
         """
         limit = min(limit, among.count)
         if limit == 0:
@@ -212,20 +211,20 @@ class VectorIndex:
     def _walk(
         self, query: Vectors, limit: int, selector: Any, ef_search: int
     ) -> tuple[Rows, Vectors]:
-        # The default bounded queue: without it FAISS 1.15 ignores the selector.
+        # Keep the default bounded queue: without it FAISS 1.15 ignores the selector.
         parameters = faiss.SearchParametersHNSW(efSearch=ef_search, sel=selector)
         scores, rows = self._index.search(query[None, :], limit, params=parameters)
         return _found(rows[0], scores[0])
 
     def scores(self, query: Vectors, rows: Rows) -> Vectors:
-        """The inner product of `query` (d,) with each of `rows`, as `search` scores them."""
+        """Return the inner product of `query` (d,) with each of `rows`, as `search` does."""
         return np.asarray(self.stored(rows) @ query, dtype=np.float32)
 
     def stored(self, rows: Rows) -> Vectors:
-        """The vectors (n, d) of `rows` as they are stored, decoded.
+        """Return the decoded stored vectors (n, d) of `rows`.
 
-        Scalar-quantised ones come back as the middles of their intervals, which are coded
-        as the same intervals again.
+        Scalar-quantised values come back as the midpoints of their intervals, which are
+        encoded as the same intervals again.
         """
         if len(rows) == 0:
             return np.empty((0, self._index.d), np.float32)

@@ -1,4 +1,4 @@
-"""The versions of an index: what each needs, and which shows the state after an update file."""
+"""The versions of an index: the files each needs, and the version that matches an update file."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from cluster.text.analysis import ANALYSER
 
 
 def read_as_of(index: Place, source: str) -> Manifest:
-    """The manifest of the state after `source`, such as pubmed26n1340.xml.gz, was applied.
+    """Return the manifest of the state after `source`, such as pubmed26n1340.xml.gz.
 
-    A version is one run of build or update, so this is the newest one whose last source
-    is `source` or one before it; `citeray index update --each` publishes a version for
-    every file. Raises InputError when no version goes back so far, or the one that does
-    was pruned; IndexFormatError as `read_manifest` does.
+    Each run of build or update publishes one version, so this is the newest version whose last
+    source is `source` or an earlier one; `citeray index update --each` publishes a version for
+    every file. Raises InputError if no version is old enough or the matching one was pruned,
+    and IndexFormatError as `read_manifest` does.
     """
     current = read_manifest(index)
     versions = [(e.last_source, e.version) for e in current.history]
@@ -50,8 +50,8 @@ def _up_to(
 ) -> list[tuple[str, str]]:
     """Return those of `versions` (last source, name) that end with `source` or before it.
 
-    They are in the order of their last sources: of names that differ only in their numbers by the
-    numbers, of others by the order in which they were applied, which `held` tells.
+    They are sorted by their last sources: names that differ only in their numbers by number,
+    others by the order in which they were applied, taken from `held`.
     """
     order = {name: place for place, name in enumerate(apply_order(held))}
     if source in order:
@@ -65,7 +65,7 @@ def _up_to(
 
 
 def check_analyser(manifest: Manifest) -> None:
-    """Raise IndexFormatError where the version's BM25 terms are not made as they are here."""
+    """Raise IndexFormatError if the version's BM25 terms were made by another analyser."""
     if manifest.analyser != ANALYSER:
         raise IndexFormatError(
             f"the BM25 terms of {manifest.version} were made by {manifest.analyser}, this CiteRay "
@@ -74,7 +74,7 @@ def check_analyser(manifest: Manifest) -> None:
 
 
 def named_by(manifest: Manifest) -> set[str]:
-    """The files and segments that `manifest` needs, relative to the index."""
+    """Return the files and segments that `manifest` needs, relative to the index."""
     named = {manifest_file(manifest.version), vocabulary_file(manifest.version)}
     named.add(quantiser_file(manifest.quantiser.sha256))
     named |= {terms_file(entry.version) for entry in manifest.terms}

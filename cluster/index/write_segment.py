@@ -42,8 +42,8 @@ from cluster.storage.places import Place
 SECTION_CODES = {"title": 0, "abstract": 1}
 
 SPANS = pa.list_(pa.struct([("section", pa.uint8()), ("begin", pa.uint32()), ("end", pa.uint32())]))
-# What a segment is written from: a citation and its passages' spans; in the order of these their
-# vectors as 16-bit floats, how many tokens each has, and the codes of all those.
+# Input of `write_segment`: a citation and the spans of its passages, then, in the order of the
+# spans, their vectors as 16-bit floats, their token counts, and the codes of all their tokens.
 EMBEDDED_SCHEMA = pa.schema(
     [
         *CITATION_SCHEMA,
@@ -60,7 +60,7 @@ PASSAGE_SCHEMA = pa.schema(
         ("section", pa.uint8()),
         ("begin", pa.uint32()),
         ("end", pa.uint32()),
-        # How many tokens this passage and those before it have together.
+        # Cumulative number of tokens up to and including this passage.
         ("token_end", pa.uint64()),
     ]
 )
@@ -68,9 +68,9 @@ PASSAGE_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class SegmentPlan:
-    """What the settings say of a segment. `quantiser` is a trained, empty FAISS index.
+    """Settings of a segment. `quantiser` is a trained, empty FAISS index.
 
-    Its graph is built on a GPU where `gpus` of one are given and FAISS was built with CAGRA.
+    The graph is built on a GPU if `gpus` is above 0 and FAISS was built with CAGRA.
     """
 
     id: str
@@ -86,9 +86,9 @@ class SegmentPlan:
 
 @dataclass(frozen=True, slots=True)
 class SegmentRows:
-    """Citations in CITATION_SCHEMA and each one's SPANS; of all spans together the rest.
+    """Citations in CITATION_SCHEMA with their SPANS, and the data of all spans together.
 
-    That is the vectors (n, d), how many tokens each has (n,), and the codes of all these.
+    These are the vectors (n, d), the token counts (n,), and the codes of all tokens.
     """
 
     citations: pa.RecordBatch
@@ -118,9 +118,10 @@ def _passage_batch(rows: SegmentRows, first_row: int, first_token: int) -> pa.Re
 
 
 class PostingsWriter:
-    """The BM25 indexes of a segment, over citations, passages or both, and their `counter`.
+    """Writes the BM25 indexes of a segment, over citations, passages or both.
 
-    Whole once its `with` block has ended well; where that fails, nothing writes any more.
+    `counter` counts their terms. The indexes are complete when the `with` block ends without
+    an error; after an error, all writing has stopped.
     """
 
     def __init__(self, directory: Path, over: Sequence[str]) -> None:
@@ -142,7 +143,7 @@ class PostingsWriter:
     def add(self, rows: SegmentRows, filters: Sequence[Posted]) -> None:
         """Index the citations and passages of `rows` after those added so far.
 
-        `filters` has what is indexed of each citation, and of its passages, to filter by.
+        `filters` has the filter values of each citation, which its passages share.
         """
         texts = titles_and_abstracts(rows.citations)
         if writer := self._writers.get("citations"):
@@ -158,12 +159,12 @@ class PostingsWriter:
 
     @property
     def terms(self) -> dict[str, int]:
-        """How many terms each of them holds."""
+        """The total number of terms in each index."""
         return {name: writer.terms for name, writer in self._writers.items()}
 
 
 def artefacts_of(directory: Path) -> dict[str, Artefact]:
-    """Every file below `directory` but its own entry and lock files, by relative path."""
+    """Describe every file below `directory` by relative path, except its entry and lock files."""
     files = sorted(p for p in directory.rglob("*") if p.is_file())
     return {
         str(p.relative_to(directory)): artefact(p)
@@ -173,13 +174,13 @@ def artefacts_of(directory: Path) -> dict[str, Artefact]:
 
 
 def _check_order(citations: pa.RecordBatch, last: int) -> int:
-    """The last PMID; raises IndexFormatError unless they ascend, the first above `last`."""
+    """Return the last PMID. Raises IndexFormatError unless the PMIDs ascend from above `last`."""
     pmids = np.append(last, citations.column("pmid").to_numpy())
     wrong = np.flatnonzero(np.diff(pmids) <= 0)
     if len(wrong):
         raise IndexFormatError(
-            f"PMID {pmids[wrong[0] + 1]} after {pmids[wrong[0]]}: a segment is written from "
-            "citations in ascending PMID order, each once"
+            f"PMID {pmids[wrong[0] + 1]} after {pmids[wrong[0]]}: the citations of a segment must "
+            "be unique and in ascending PMID order"
         )
     return int(pmids[-1])
 
@@ -218,14 +219,14 @@ def _build_vectors(parts: Iterable[vectors.Vectors], plan: SegmentPlan, scratch:
     empty = vectors.load_quantiser(plan.quantiser)
     if not plan.gpus or not cagra.on_gpu():
         return vectors.build(empty, parts, plan.threads)
-    # CAGRA wants every vector at once; a scratch file keeps them off the heap.
+    # CAGRA needs all vectors at once; a memory-mapped scratch file keeps them off the heap.
     raw = scratch / ".vectors.f32"
     rows = 0
     with raw.open("wb") as stream:
         for part in parts:
             stream.write(part.tobytes())
             rows += len(part)
-    # A file without a byte cannot be mapped.
+    # An empty file cannot be memory-mapped.
     shape = (rows, plan.dimensions)
     mapped = np.memmap(raw, np.float32, "r", shape=shape) if rows else np.empty(shape, np.float32)
     index = cagra.build_by_cagra(empty, mapped, plan.threads)
@@ -235,7 +236,7 @@ def _build_vectors(parts: Iterable[vectors.Vectors], plan: SegmentPlan, scratch:
 
 @dataclass(frozen=True, slots=True)
 class Dead:
-    """What a segment makes dead in older ones, and how many of those units hold each term."""
+    """Counts of units that a segment makes dead in older ones, and of their terms."""
 
     entry: DeadEntry
     terms: pa.Table
@@ -254,7 +255,7 @@ def write_segment(
     plan: SegmentPlan,
     complete: Callable[[Path], Dead] = _adds_nothing,
 ) -> SegmentEntry:
-    """As `write_rows`, from staged batches in EMBEDDED_SCHEMA."""
+    """Write a segment from staged batches in EMBEDDED_SCHEMA; see `write_rows`."""
     rows = (_staged(batch, plan.dimensions) for batch in batches)
     return write_rows(rows, directory, plan, complete)
 
@@ -265,11 +266,11 @@ def write_rows(
     plan: SegmentPlan,
     complete: Callable[[Path], Dead] = _adds_nothing,
 ) -> SegmentEntry:
-    """Write `directory` from batches with PMIDs ascending and unique.
+    """Write the segment `directory` from batches with unique, ascending PMIDs.
 
-    Written aside and put there when whole; `complete` adds its own files to what is aside
-    and tells what the segment makes dead in older ones. A segment that is already there
-    and whole is kept, so that a rerun costs no more than reading it.
+    The segment is written to a temporary folder and moved when it is complete. `complete` adds
+    its own files to that folder and returns what the segment makes dead in older ones. A complete
+    segment that already exists is kept, so that a rerun only has to read it.
     """
     if (entry := find_segment(directory)) is not None:
         return entry

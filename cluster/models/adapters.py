@@ -1,8 +1,8 @@
-"""Adapters: small weights that change a larger model, merged into it once and kept beside it.
+"""Adapters: small sets of weights that are merged once into a larger model.
 
-An adapter is a folder as peft writes it (adapter_model.safetensors, adapter_config.json); one
-with a head has the config.json of the whole model too. What is merged is an ordinary model, so
-that whatever loads models need not know of adapters.
+An adapter is a folder as peft writes it (adapter_model.safetensors, adapter_config.json). An
+adapter with a head also has the config.json of the whole model. The merged model is cached in the
+model store as an ordinary model, so that code that loads models does not need to support adapters.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ HEADS = {
 
 @contextmanager
 def quiet_loading() -> Iterator[None]:
-    """Without transformers' bars and its report of a head that is new."""
+    """Suppress transformers' progress bars and its warning about a newly initialised head."""
     from transformers.utils import logging
 
     before = logging.get_verbosity()
@@ -44,11 +44,11 @@ def quiet_loading() -> Iterator[None]:
 
 
 class Adapted(Protocol):
-    """A model by name, and the adapter that is on it if there is one."""
+    """A model name with an optional adapter."""
 
     @property
     def model(self) -> str:
-        """The model's name in one of the store's four forms; "" for the adapter's own base."""
+        """The model's name in one of the store's four forms; "" for the adapter's base model."""
         ...
 
     @property
@@ -58,27 +58,28 @@ class Adapted(Protocol):
 
 
 class NamedModel(Adapted, Protocol):
-    """Settings of a model. `model` may be an adapter itself, which stands for its base with it on.
+    """Settings of a model.
 
-    An `adapter` takes that one's place; without `model` it is put on its own base.
+    If `model` is an adapter, its base model is used with it, or with `adapter` if that is set.
+    Without `model`, `adapter` is used with its base model.
     """
 
     @property
     def sha256(self) -> str:
-        """The expected `checksum` of the base model; "" checks the pinned one, if any."""
+        """Expected `checksum` of the base model; "" for the pinned one, if any."""
         ...
 
 
 def full_name(named: Adapted) -> str:
-    """The name for messages and logs: MODEL with ADAPTER, or the one of them that is set."""
+    """Return the name for messages and logs: "MODEL with ADAPTER", or the one that is set."""
     return " with ".join(name for name in (named.model, named.adapter) if name)
 
 
 def model_folder(named: NamedModel, store: ModelStore | None = None) -> Path:
-    """Where the model lies, with its adapter merged into it.
+    """Return the folder of the model, with its adapter merged into it.
 
-    Raises what `ModelStore.resolve` does, and InputError for an adapter that is none or that was
-    trained for another model.
+    Raises the errors of `ModelStore.resolve`, and InputError for an invalid adapter or one that
+    was trained for another model.
     """
     store = store or ModelStore()
     base, adapter = _parts(named, store)
@@ -86,9 +87,9 @@ def model_folder(named: NamedModel, store: ModelStore | None = None) -> Path:
 
 
 def weights_checksum(named: NamedModel, store: ModelStore | None = None) -> str:
-    """The checksum of what computes: the model's own, or one of it and its adapter together.
+    """Return the checksum of the model, or of the model and its adapter together.
 
-    An adapter counts by its weights and their configuration; its card may change.
+    Only the weights and the configuration of an adapter count, not its model card.
     """
     base, adapter = _parts(named, store or ModelStore())
     found = checksum(base)
@@ -96,19 +97,19 @@ def weights_checksum(named: NamedModel, store: ModelStore | None = None) -> str:
 
 
 def plain_model(named: NamedModel, store: ModelStore | None = None) -> str:
-    """The name of the model that has no adapter on it."""
+    """Return the name of the model without an adapter."""
     store = store or ModelStore()
     folder = store.resolve(named.model or named.adapter)
     return base_of(folder) if is_adapter(folder) else named.model
 
 
 def is_adapter(folder: Path) -> bool:
-    """Whether `folder` has peft's adapter_config.json; its weights are not checked."""
+    """Return whether `folder` has peft's adapter_config.json; its weights are not checked."""
     return (folder / CONFIG).is_file()
 
 
 def _parts(named: NamedModel, store: ModelStore) -> tuple[Path, Path | None]:
-    """The folders of the model and of the adapter that belongs on it, if there is one."""
+    """Return the folders of the model and of its adapter, if there is one."""
     adapter = store.resolve(named.adapter) if named.adapter else None
     if not named.model and adapter is not None:
         return store.resolve(base_of(adapter), named.sha256 or None), adapter
@@ -119,16 +120,16 @@ def _parts(named: NamedModel, store: ModelStore) -> tuple[Path, Path | None]:
 
 
 def base_of(adapter: Path) -> str:
-    """The name of the model that the adapter is for. Raises InputError where it says none."""
+    """Return the name of the adapter's base model. Raises InputError if it is not recorded."""
     adapter_checksum(adapter)
     name = read_object(adapter / CONFIG).get("base_model_name_or_path")
     if not name:
-        raise InputError(f"{adapter} does not say what model it is for: name that in the settings")
+        raise InputError(f"{adapter} names no base model: set the model in the settings")
     return str(name)
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Raises InputError where `path` holds no JSON object."""
+    """Return the JSON object in the file `path`. Raises InputError for any other content."""
     value = parse_json(path.read_text(encoding="utf-8"), str(path))
     if not isinstance(value, dict):
         raise InputError(f"{path}: not a JSON object; fetch the adapter again")
@@ -136,7 +137,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def adapter_checksum(folder: Path) -> str:
-    """Raises InputError where `folder` is no adapter."""
+    """Return the checksum of an adapter. Raises InputError if `folder` is not an adapter."""
     for name in (WEIGHTS, CONFIG):
         if not (folder / name).is_file():
             raise InputError(
@@ -164,7 +165,10 @@ def _merged(store: ModelStore, model: Path, adapter: Path) -> Path:
 
 
 def _check_base(adapter: Path, model: Path, found: str) -> None:
-    """Adapters that `citeray train` wrote name the checksum of their model; others can't say."""
+    """Raise InputError if the adapter was trained for another model.
+
+    Only adapters made by `citeray train` record the checksum of their model.
+    """
     if not (adapter / TRAINING).is_file():
         return
     base = read_object(adapter / TRAINING)["base"]
@@ -176,7 +180,7 @@ def _check_base(adapter: Path, model: Path, found: str) -> None:
 
 
 def _merge(model: Path, adapter: Path, folder: Path) -> None:
-    """Write `folder`: first aside, so that a run that is killed leaves none that is half."""
+    """Write the merged model to `folder` atomically, via a temporary folder."""
     aside = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(aside, ignore_errors=True)
     kind = read_object(adapter / CONFIG).get("task_type")
@@ -202,7 +206,7 @@ def _merge_encoder(model: Path, adapter: Path, target: Path) -> None:
     encoder = SentenceTransformer(
         str(model), device="cpu", **SAFELY, model_kwargs={"use_safetensors": True}
     )
-    # In place: the encoder's own layers take up the adapter's weights.
+    # Merges in place: the encoder's layers take the adapter's weights.
     PeftModel.from_pretrained(encoder[0].auto_model, str(adapter)).merge_and_unload()
     encoder.save(str(target), create_model_card=False)
 

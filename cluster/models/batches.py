@@ -1,4 +1,4 @@
-"""Batches for a model: how they are cut, made ready while it runs, and brought to its device."""
+"""Form batches for a model, prepare them while it runs, and move them to its device."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Result = TypeVar("Result")
 
 
 def pinned(features: dict[str, Any], device: torch.device) -> dict[str, Any]:
-    """`features` in memory that a GPU copies from while it computes; as they are for a CPU."""
+    """Return `features` in pinned memory for a GPU, or unchanged for a CPU."""
     if device.type != "cuda":
         return features
     return {k: v.pin_memory() if isinstance(v, Tensor) else v for k, v in features.items()}
 
 
 def moved(features: dict[str, Any], device: torch.device) -> dict[str, Any]:
-    """`features` on `device`, without waiting for it."""
+    """Return `features` on `device`, without waiting for the copy."""
     return {
         k: v.to(device, non_blocking=True) if isinstance(v, Tensor) else v
         for k, v in features.items()
@@ -31,21 +31,21 @@ def moved(features: dict[str, Any], device: torch.device) -> dict[str, Any]:
 
 
 def padded(tokens: Sequence[NDArray[np.int32]], pad: int, left: bool) -> dict[str, Any]:
-    """Texts' token ids as one batch, filled up with `pad` at the end, or at the `left`."""
+    """Return token ids as one batch, padded with `pad` on the right, or on the left if `left`."""
     lengths = np.array([len(ids) for ids in tokens])
     places = np.arange(lengths.max())
     seen = (places[::-1] if left else places) < lengths[:, None]
     ids = np.full(seen.shape, pad, np.int64)
     ids[seen] = np.concatenate(tokens)
     mask = torch.from_numpy(seen.astype(np.int64))
-    # As sentence-transformers' own preprocessing names it.
+    # The names are those of sentence-transformers' preprocessing.
     return {"input_ids": torch.from_numpy(ids), "attention_mask": mask, "modality": "text"}
 
 
 def batched_by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """The places of `lengths`, longest first, in batches of at most `budget` when padded.
+    """Yield the positions in `lengths`, longest first, in batches of at most `budget` when padded.
 
-    One that is above `budget` by itself has a batch of its own.
+    A length above `budget` gets a batch of its own.
     """
     order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
     begin = 0
@@ -56,12 +56,12 @@ def batched_by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]
 
 
 def batched(items: Sequence[Item], size: int) -> Iterator[list[Item]]:
-    """`items` in order, in lists of `size`; the last may be shorter."""
+    """Return `items` in order, in lists of `size`; the last may be shorter."""
     return (list(items[start : start + size]) for start in range(0, len(items), size))
 
 
 def one_ahead(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-    """`work` of each item in order, done in a thread while the caller uses the one before."""
+    """Yield `work(item)` in order; a thread computes the next while the caller uses this one."""
     if len(items) < 2:
         yield from map(work, items)
         return

@@ -23,7 +23,7 @@ def check_dtype(encoder: Encoder, model_dir: Path, made_in: str) -> None:
     other = Encoder(model_dir, device=encoder.device, dtype=made_in, max_tokens=encoder.max_tokens)
     texts = [*PROBE_QUESTIONS, *PROBE_PASSAGES]
     least = float((encoder.encode(texts) * other.encode(texts)).sum(1).min())
-    # NaN, which float16 gives where numbers overflow, must not pass: it compares false.
+    # The comparison is negated so that NaN, which float16 gives on overflow, does not pass.
     if not least >= MIN_COSINE:
         raise IndexFormatError(
             f"the index's vectors were made in {made_in}, {encoder.name} runs in {encoder.dtype} "

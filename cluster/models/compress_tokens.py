@@ -1,4 +1,4 @@
-"""Codes token vectors with torch, on the device that made them, so that only codes leave it."""
+"""Quantise token vectors with torch on their device, so that only codes are copied from it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from torch.nn.functional import normalize
 
 from cluster.index.tokens.codec import TokenCodec
 
-# From token vectors (n, width) of length 1 of some texts, one's after the other's, and how many
-# each text has: the codes (m, bytes), and how many of those each text has.
+# Takes unit token vectors (n, width), text by text, and the number of tokens of each text. Returns
+# the codes (m, bytes), and the number of codes of each text.
 Compress = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 def make_compress(codec: TokenCodec, device: str, pool: int = 1) -> Compress:
-    """What codes token vectors on `device`; `pool` tokens of a text, on average, as one."""
+    """Return a function that quantises token vectors on `device`.
+
+    It pools `pool` tokens of a text, on average, into one vector first.
+    """
     axes = torch.from_numpy(codec.components).to(device).T.contiguous()
     bounds = torch.from_numpy(codec.bounds).to(device)
     per_byte = 8 // codec.bits
@@ -38,9 +41,10 @@ def make_compress(codec: TokenCodec, device: str, pool: int = 1) -> Compress:
 
 
 def pool_tokens(tokens: Tensor, counts: Tensor, factor: int) -> tuple[Tensor, Tensor]:
-    """Of each text's tokens the like ones as one: their mean, of length 1.
+    """Replace each cluster of similar tokens of a text by its mean, normalised.
 
-    Ward's clusters, a `factor`th as many as the tokens (Clavie et al. 2024, token pooling).
+    Ward clustering, with 1 / `factor` as many clusters as tokens (Clavie et al. 2024, token
+    pooling).
     """
     pooled = [_pooled(part, factor) for part in torch.split(tokens, counts.tolist())]
     return torch.cat(pooled), torch.tensor([len(part) for part in pooled])

@@ -24,24 +24,24 @@ from cluster.models.adapters import quiet_loading
 from cluster.models.kept.run_converted import openvino
 from cluster.models.store import ModelStore
 
-# Smaller models are not cached, and run on torch unless they are asked to run here: to convert one
-# takes longer than it saves.
+# Smaller models are not cached, and run on torch unless OpenVINO is requested: converting one takes
+# longer than it saves.
 SMALL_BYTES = 10_000_000
 
 log = logging.getLogger("citeray")
 
 
 def is_small(module: Any) -> bool:
-    """Whether a model's weights are less than SMALL_BYTES."""
+    """Return whether a model's weights take less than SMALL_BYTES."""
     return bool(sum(value.nbytes for value in module.state_dict().values()) < SMALL_BYTES)
 
 
 def convert(module: Any, example: Mapping[str, Tensor], output: str) -> tuple[Any, Path | None]:
-    """Convert `module`, or read it from the cache in the model store: (model, its cache's folder).
+    """Convert `module`, or read it from the cache in the model store: (model, cache folder).
 
-    The folder is None for a model that is not cached. Conversion takes 1 to 2 s. Read from the
-    cache, the weights are memory-mapped, so that several processes share them. Raises ValueError
-    where an input has no effect on the model.
+    The folder is None for a model that is not cached. Conversion takes 1 to 2 s. Weights from the
+    cache are memory-mapped, so that several processes share them. Raises ValueError if an input
+    has no effect on the model.
     """
     if is_small(module):
         return _converted(module, example, output), None
@@ -68,8 +68,8 @@ def _converted(module: Any, example: Mapping[str, Tensor], output: str) -> Any:
     """Convert `module` without the cache."""
     # OpenVINO's own tracing of a transformers model takes three times as long.
     with quiet_loading(), torch.no_grad(), warnings.catch_warnings():
-        # The tracer warns of values that it takes for constants. The probes have other shapes, so
-        # that a wrong constant shows in their results.
+        # The tracer warns about values that it treats as constants. The probes have other shapes,
+        # so that a wrong constant changes their results.
         warnings.simplefilter("ignore")
         plain = _ByPosition(copy.deepcopy(module).float().eval(), list(example), output)
         trace: Any = torch.jit.trace
@@ -89,13 +89,13 @@ def _keep(model: Any, folder: Path) -> None:
         whole = Path(aside) / "model"
         whole.mkdir()
         openvino().save_model(model, whole / "model.xml", compress_to_fp16=False)
-        # Another process may have written the same model meanwhile.
+        # Another process may have written the same model in the meantime.
         if not folder.is_dir():
             whole.rename(folder)
 
 
 class _ByPosition(torch.nn.Module):
-    """A model that takes its tensors by position and gives one tensor, as tracing needs it."""
+    """A model that takes tensors by position and returns one tensor, as tracing requires."""
 
     def __init__(self, module: Any, names: Sequence[str], output: str) -> None:
         super().__init__()

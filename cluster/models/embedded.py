@@ -1,4 +1,4 @@
-"""What an encoder makes of texts; apart from it, since torch takes seconds to import."""
+"""Result type of an encoder, in a module of its own because torch takes seconds to import."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_CODES = np.empty((0, 0), np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """Of texts: `vectors` (n, d) of length 1, and of each text its tokens' codes (m, bytes)."""
+    """`vectors` are unit vectors (n, d) of n texts; `codes` has each text's codes (m, bytes)."""
 
     vectors: NDArray[np.float32]
     codes: list[Codes]

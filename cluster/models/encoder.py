@@ -1,9 +1,8 @@
-"""Texts to vectors: one sentence-transformers model, kept busy.
+"""Encode texts as vectors with a sentence-transformers model.
 
-Batches hold texts of like length, and the next batch is tokenised while the model runs: fast
-tokenisers and torch's kernels both release the GIL. What was tokenised elsewhere is only padded.
-Any encoder that sentence-transformers loads from a folder works; code in a model's folder is
-never run.
+Batches hold texts of similar length, and the next batch is tokenised while the model runs, since
+fast tokenisers and torch's kernels both release the GIL. Any encoder that sentence-transformers
+loads from a folder works; code in a model's folder is never run.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from cluster.settings.settings import EncoderSettings
 from cluster.text.tokenise import Tokenise, Tokens
 
 Vectors = NDArray[np.float32]
-# The places of a batch's items, and what the model makes of them.
+# The positions of a batch's texts in the input, and the model's output for them.
 Output = tuple[list[int], dict[str, Tensor]]
 PROBE = "The TP53 gene, \u03b1-synuclein and na\u00efve B cells"
 
@@ -52,11 +51,11 @@ PROBE = "The TP53 gene, \u03b1-synuclein and na\u00efve B cells"
 class Encoder:
     """A sentence encoder loaded from `model_dir`.
 
-    `max_tokens` cuts texts (the model's own limit by default); `batch_size` is in texts;
-    `threads` sets torch's threads for the whole process. `runtime` runs the forward pass on a CPU:
-    torch, openvino, or "auto", which times both at load and takes the faster one. Raises
-    InputError for a folder that does not load, an unknown dtype or device, more tokens than the
-    model has positions for, or a `runtime` that is not available.
+    Texts are truncated to `max_tokens` (default: the model's limit). `batch_size` is in texts.
+    `threads` sets the number of torch's threads for the whole process. `runtime` is the runtime of
+    the forward pass on a CPU: torch, openvino, or "auto", which times both at load and takes the
+    faster one. Raises InputError if the folder does not load, the dtype or device is unknown,
+    `max_tokens` exceeds the model's limit, or `runtime` is not available.
     """
 
     def __init__(
@@ -77,12 +76,12 @@ class Encoder:
         self.query_prefix = query_prefix
         self.device = choose_device(device)
         number_type = choose_dtype(dtype, self.device)
-        # The number type that vectors are computed in, such as "bfloat16".
+        # Number type of the computation, such as "bfloat16".
         self.dtype = str(number_type).removeprefix("torch.")
         self._model = _load(model_dir, self.device, number_type)
         self._tokenizer = self._model.tokenizer
         self._edges = edge_tokens(self._tokenizer)
-        # Truncation and padding are state of the tokeniser: two threads must not set them at once.
+        # Truncation and padding are state of the tokeniser, so calls from threads are serialised.
         self._tokenizing = Lock()
         if max_tokens is not None:
             self._limit(max_tokens)
@@ -92,7 +91,7 @@ class Encoder:
 
     @classmethod
     def by(cls, settings: EncoderSettings, model_dir: Path) -> Self:
-        """The encoder in `model_dir`, run as `settings` say; raises as the constructor."""
+        """Load the encoder in `model_dir` with `settings`; raises as the constructor does."""
         return cls(
             model_dir,
             device=settings.device,
@@ -106,33 +105,36 @@ class Encoder:
 
     @property
     def dimensions(self) -> int:
-        """Length of each vector; 0 where the model does not tell it."""
+        """Length of each vector; 0 if the model does not report it."""
         return int(self._model.get_embedding_dimension() or 0)
 
     @property
     def max_tokens(self) -> int:
-        """Tokens that the model sees of a text, its special tokens included."""
+        """Maximum number of tokens of a text, including special tokens."""
         return int(self._model.max_seq_length or self._tokenizer.model_max_length)
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """Vectors of shape (n, dimensions), float32, of length 1, in the order of `texts`."""
+        """Return unit vectors of shape (n, dimensions), float32, in the order of `texts`."""
         return self._collect(len(texts), self._run(texts), None).vectors
 
     def compress_by(self, codec: TokenCodec, pool: int) -> Compress:
-        """What codes tokens where this encoder runs; `pool` of a text, on average, as one."""
+        """Return a function that quantises token vectors on this encoder's device.
+
+        It pools `pool` tokens of a text, on average, into one vector first.
+        """
         return make_compress(codec, self.device, pool)
 
     def embed(self, texts: Sequence[str], compress: Compress | None) -> Embedded:
-        """As `encode`, with the codes of the texts' own tokens, of the same pass over them.
+        """Return the vectors of `encode` and the token codes, computed in one forward pass.
 
-        Special tokens and padding are left out. Without `compress` no text has any.
+        Special tokens and padding have no codes. Without `compress`, the codes are empty.
         """
         return self._collect(len(texts), self._run(texts), compress)
 
     def embed_tokens(self, tokens: Sequence[Tokens], compress: Compress | None) -> Embedded:
-        """As `embed`, of the ids, special tokens too, that `cluster.text.tokenise` gives.
+        """Like `embed`, for token ids from `cluster.text.tokenise`, including special tokens.
 
-        A batch holds as many tokens, padding counted, as `batch_size` of the longest texts do.
+        A batch holds at most `batch_size` * `max_tokens` tokens, including padding.
         """
         lengths = [len(ids) for ids in tokens]
         batches = list(batched_by_length(lengths, self.batch_size * self.max_tokens))
@@ -151,7 +153,8 @@ class Encoder:
             )
             for places, output in outputs
         ]
-        # Only now: a copy back waits for the GPU, which would then stand still between batches.
+        # Copy results to the CPU at the end: each copy waits for the GPU, which would be idle
+        # between batches.
         vectors = np.zeros((rows, self.dimensions), dtype=np.float32)
         codes = [NO_CODES] * rows
         for places, unit, coded in found:
@@ -164,15 +167,15 @@ class Encoder:
         return Embedded(vectors, codes)
 
     def _coded(self, output: dict[str, Tensor], compress: Compress) -> tuple[Tensor, Tensor]:
-        """The codes of the texts' own tokens, one text's after the other's, and their counts."""
+        """Return the codes of the tokens, text by text, and the number of codes of each text."""
         inner = ~torch.isin(output["input_ids"], self._edges.to(output["input_ids"].device))
         own = normalize(output["token_embeddings"][inner].float(), dim=-1)
         return compress(own, inner.sum(1))
 
     def encode_queries(self, texts: Sequence[str]) -> list[QuestionVectors]:
-        """The vectors of questions, each with the prefix that the model wants before a query.
+        """Return the vectors of questions, each encoded with `query_prefix` before it.
 
-        Of the tokens those of the prefix are left out, as special ones are.
+        Token vectors of the prefix and of special tokens are left out.
         """
         skipped = len(self.token_offsets(self.query_prefix))
         found: dict[int, QuestionVectors] = {}
@@ -183,10 +186,10 @@ class Encoder:
         return [found[place] for place in range(len(texts))]
 
     def token_vectors(self, texts: Sequence[str], batch_size: int | None = None) -> list[Vectors]:
-        """For each text its tokens' last hidden states, (tokens, width) float32 of length 1.
+        """Return each text's normalised last hidden states, of shape (tokens, width), float32.
 
-        Special tokens and padding are left out, so an empty text gives (0, width).
-        `batch_size` in texts is the encoder's own by default.
+        Special tokens and padding are left out, so an empty text gives (0, width). `batch_size` is
+        in texts (default: the encoder's own).
         """
         found: dict[int, Vectors] = {}
         for places, output in self._run(texts, batch_size):
@@ -194,14 +197,14 @@ class Encoder:
         return [found[place] for place in range(len(texts))]
 
     def _own(self, output: dict[str, Tensor]) -> Iterator[Vectors]:
-        """The vectors, of length 1, of each text's own tokens."""
+        """Yield the normalised token vectors of each text, without special tokens and padding."""
         unit = normalize(output["token_embeddings"].float(), dim=-1).cpu().numpy()
         inner = ~torch.isin(output["input_ids"].cpu(), self._edges).numpy()
         for vectors, keep in zip(unit, inner, strict=True):
             yield vectors[keep]
 
     def token_offsets(self, text: str) -> list[tuple[int, int]]:
-        """(begin, end) of every token of the whole text, in code points, end exclusive."""
+        """Return (begin, end) of every token of the whole text, in code points, end exclusive."""
         with self._tokenizing:
             encoded = self._tokenizer(
                 text,
@@ -213,15 +216,15 @@ class Encoder:
         return [(int(begin), int(end)) for begin, end in encoded["offset_mapping"]]
 
     def check_tokeniser(self, tokenise: Tokenise) -> None:
-        """Raise InputError unless `tokenise` gives the tokens that the model sees of a text."""
+        """Raise InputError unless `tokenise` gives the same tokens as the model's preprocessing."""
         if tokenise([PROBE])[0].tolist() != self._tokenize([PROBE])["input_ids"][0].tolist():
             raise InputError(
-                f"{self.name}'s tokeniser does not by itself give what the model sees: say in its "
-                "tokenizer_config.json, not in sentence_bert_config.json, that case is lowered"
+                f"{self.name}: its tokeniser gives other tokens than its preprocessing: set "
+                "lower-casing in tokenizer_config.json, not in sentence_bert_config.json"
             )
 
     def _choose_runtime(self, runtime: Runtime, number_type: torch.dtype) -> str:
-        """Replace the transformer's forward pass; pooling and what follows stay as they are."""
+        """Replace the transformer's forward pass if OpenVINO is chosen; pooling is unchanged."""
         if not isinstance(self._model[0], Transformer):
             return "torch"
         probes = [PROBE_QUESTIONS, PROBE_PASSAGES, *([question] for question in PROBE_QUESTIONS)]
@@ -250,13 +253,13 @@ class Encoder:
         limit = int(self._tokenizer.model_max_length)
         if not 2 < max_tokens <= limit:
             raise InputError(
-                f"max_tokens is {max_tokens}, and {self.name} takes from 3 to {limit}: "
-                "set it within those bounds"
+                f"max_tokens is {max_tokens}, but {self.name} takes from 3 to {limit}: "
+                "set it within this range"
             )
         self._model.max_seq_length = max_tokens
 
     def _run(self, texts: Sequence[str], batch_size: int | None = None) -> Iterator[Output]:
-        # Longest first: a batch that does not fit in memory fails at once, not after an hour.
+        # Longest first, so that a batch that does not fit in memory fails at once.
         order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
         batches = list(batched(order, batch_size or self.batch_size))
         return self._run_batches(batches, lambda batch: self._tokenize([texts[i] for i in batch]))
@@ -264,10 +267,10 @@ class Encoder:
     def _run_batches(
         self, batches: Sequence[list[int]], prepare: Callable[[list[int]], dict[str, Any]]
     ) -> Iterator[Output]:
-        """Each of `batches`, which are places, with the model's output for what it is made to."""
+        """Yield each of `batches` (positions) with the model's output for its prepared features."""
         if self._threads:
-            # OpenMP keeps this by calling thread, and Ray and Serve call from their own, with
-            # OMP_NUM_THREADS=1 in the environment: set at load time alone it is lost.
+            # OpenMP keeps this setting for each calling thread. Ray and Serve call from their own
+            # threads with OMP_NUM_THREADS=1, so that setting it at load time is not enough.
             torch.set_num_threads(self._threads)
         device = torch.device(self.device)
         prepared = one_ahead(lambda batch: pinned(prepare(batch), device), batches)
@@ -288,7 +291,7 @@ def _load(model_dir: Path, device: str, dtype: torch.dtype) -> SentenceTransform
             f"{model_dir} is not an encoder's folder (it has no config.json): "
             "name a model in the sentence-transformers or transformers layout"
         )
-    # Loading takes under a second, and a bar a worker would fill the log of a job.
+    # A progress bar of each worker would fill the log of a job.
     transformers_logging.disable_progress_bar()
     try:
         return SentenceTransformer(
@@ -302,5 +305,5 @@ def _load(model_dir: Path, device: str, dtype: torch.dtype) -> SentenceTransform
 
 
 def edge_tokens(tokenizer: Any) -> Tensor:
-    """Ids that stand for no text: all special tokens but the unknown one, which stands for some."""
+    """Return the ids of all special tokens except the unknown token, which stands for text."""
     return torch.tensor(sorted(set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}))

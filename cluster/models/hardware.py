@@ -1,4 +1,4 @@
-"""Which device and number type a model runs with; imports torch and nothing above it."""
+"""Choose the device and the number type of a model; imports torch but no model library."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import torch
 
 from cluster.errors import InputError
 
-# oneDNN keeps a compiled kernel of some 0.4 MB for each shape of batch that it saw, 1,024 of them
-# if not told otherwise: texts of all lengths fill that within minutes, and fewer are no slower.
-# It reads this when it first multiplies, not when torch is imported.
+# oneDNN caches a compiled kernel of about 0.4 MB for each batch shape, by default up to 1,024.
+# Texts of all lengths fill this cache within minutes, and a smaller one is not slower. oneDNN reads
+# the variable at its first multiplication, not when torch is imported.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 
 DTYPES: dict[str, torch.dtype] = {
@@ -21,21 +21,20 @@ DTYPES: dict[str, torch.dtype] = {
 
 
 def choose_device(device: str) -> str:
-    """`device`, where "auto" is the GPU if there is one. InputError for a GPU that is missing."""
+    """Return `device`; "auto" becomes "cuda" or "cpu". Raises InputError if there is no GPU."""
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     if device.startswith("cuda") and not torch.cuda.is_available():
-        raise InputError(
-            f"device {device!r} is asked for and no GPU is seen: set it to auto or cpu"
-        )
+        raise InputError(f"device is {device!r}, but no GPU is seen: set it to auto or cpu")
     return device
 
 
 def choose_dtype(dtype: str, device: str) -> torch.dtype:
-    """`dtype` by name, where "auto" is bfloat16 wherever the hardware multiplies in it.
+    """Return the torch dtype of a name; "auto" is bfloat16 if the hardware supports it.
 
-    A CPU without AVX512-BF16, AMX or Arm's BF16 emulates bfloat16 and runs it at less than half
-    the speed of float32, so there "auto" is float32. Raises InputError for an unknown name.
+    A CPU without AVX512-BF16, AMX or Arm's BF16 emulates bfloat16 at less than half the speed of
+    float32, so "auto" is float32 there; a GPU without bfloat16 uses float16. Raises InputError for
+    an unknown name.
     """
     if dtype in DTYPES:
         return DTYPES[dtype]

@@ -1,4 +1,4 @@
-"""How models' folders are loaded: from this machine, their weights as data, their code never."""
+"""Options to load model folders safely: local files only, no pickles, no code of a model."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from safetensors import SafetensorError
 
 from cluster.errors import InputError, cut, one_line
 
-# Said each time: where transformers is not told, it asks whoever sits at the terminal.
+# Always explicit: without trust_remote_code, transformers would prompt at the terminal.
 SAFELY: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 SAFE_WEIGHTS: dict[str, Any] = {**SAFELY, "use_safetensors": True}
-# What the loaders raise at a folder that is damaged, incomplete, or wants its code run.
+# Errors of the loaders for a folder that is damaged, incomplete, or requires its own code.
 LOAD_ERRORS = (OSError, ValueError, RuntimeError, KeyError, TypeError, SafetensorError)
 
 
 def unloadable(folder: Path | str, kind: str, error: Exception) -> InputError:
-    """Why `folder` does not load as `kind`, such as "an encoder", in one sentence."""
+    """Return the error for a `folder` that does not load as `kind`, such as "an encoder"."""
     if "trust_remote_code" in str(error):
         return InputError(
             f"{folder} does not load as {kind}: it asks for code of its own to be run, which is "

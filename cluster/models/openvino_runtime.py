@@ -1,7 +1,7 @@
-"""Run a transformers model on a CPU with OpenVINO, where that is faster than torch.
+"""Run a transformers model on a CPU with OpenVINO if that is faster than torch.
 
-OpenVINO is an optional package (the extra `cpu`). A model that it cannot convert, or whose
-results it changes, runs on torch, and the log says why.
+OpenVINO is an optional package (the extra `cpu`). If it cannot convert a model, or changes the
+model's results, the model runs on torch and the reason is logged.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Runtime = Literal["auto", "torch", "openvino"]
 # Runs the model on fixed inputs and returns the rows (n, width) that its caller would use.
 Probe = Callable[[], Tensor]
 
-# Timing rounds, in which the candidates alternate; the best time of each counts. No round starts
-# after the budget is spent, so that a busy machine does not delay the start for long.
+# Number of timing rounds; each runs both candidates, and the best time of each counts. No round
+# starts after BUDGET_S seconds, so that a busy machine does not delay the start for long.
 ROUNDS = 3
 BUDGET_S = 0.5
-# The tensor that is used of a model's output, and the output's type.
+# The tensor of a model's output that is used, and the type of the output.
 OUTPUTS = {"last_hidden_state": BaseModelOutput, "logits": TokenClassifierOutput}
 
 PROBE_QUESTIONS = (
@@ -49,7 +49,7 @@ _PASSAGE = (
     "genes encode proteins of the RAS-MAPK pathway, which regulates growth and differentiation. "
     "Genetic testing is advised before surgery, since bleeding disorders are common."
 )
-# Passages as a build cuts them, of about 120 tokens and less.
+# Passages of about 120 tokens or less, as a build makes them.
 PROBE_PASSAGES = tuple(_PASSAGE[:-cut] for cut in (1, 40, 160, 320))
 
 log = logging.getLogger("citeray")
@@ -67,11 +67,11 @@ def choose_runtime(
 ) -> Literal["torch", "openvino"]:
     """Make `module`, a transformers model, run on `runtime`, and return the runtime in use.
 
-    "auto" times both over `probes` and takes the faster one, as does whoever loads the model on
-    this machine later: the choice is kept beside the converted model. A small model stays on torch.
-    The model is traced with the inputs of the first probe, which must be a few short rows with
-    padding. GPUs and float16 always use torch. Raises InputError where OpenVINO is asked for on a
-    GPU or is not installed.
+    "auto" times both runtimes over `probes` and takes the faster one. The choice is stored with
+    the converted model, so that other processes on this machine make the same one. A small model
+    stays on torch. The model is traced with the inputs of the first probe, which must be a few
+    short rows with padding. GPUs and float16 always use torch. Raises InputError if `runtime` is
+    "openvino" on a GPU or without the package.
     """
     _check(runtime, device)
     runs = device == "cpu" and str(dtype).removeprefix("torch.") in PRECISIONS
@@ -83,7 +83,7 @@ def choose_runtime(
     try:
         compiled = OpenVinoForward(module, _recorded(module, probes[0]), dtype, threads)
         least = _least_cosine(wanted, _with(module, compiled, probes))
-    except Exception as error:  # the converter raises whatever its frontends meet
+    except Exception as error:  # the converter raises many types of errors
         reason = cut(one_line(str(error)))
         log.warning("%s runs on torch: OpenVINO cannot run it (%s)", name, reason)
         return "torch"
@@ -101,15 +101,15 @@ def choose_runtime(
 
 
 def is_installed() -> bool:
-    """Whether the package openvino is here; does not import it."""
+    """Return whether the package openvino is installed, without importing it."""
     return find_spec("openvino") is not None
 
 
 class OpenVinoForward:
-    """The forward pass of a transformers model on this CPU, with dynamic batch sizes and lengths.
+    """Forward pass of a transformers model on this CPU, with dynamic batch sizes and lengths.
 
-    Takes the tensors of `example` by name and returns the model's output type with one tensor,
-    float32; see `ConvertedModel`.
+    A call takes tensors with the names in `example`, and returns the model's output type with one
+    float32 tensor; see `ConvertedModel`.
     """
 
     def __init__(
@@ -128,14 +128,14 @@ class OpenVinoForward:
         self.model = ConvertedModel(model, list(example), precision, threads, most)
 
     def __call__(self, **inputs: Any) -> Any:
-        """The output of the model for tensors of any batch size and length."""
+        """Return the output of the model for tensors of any batch size and length."""
         given = {k: v.numpy() for k, v in inputs.items() if isinstance(v, Tensor)}
         found = torch.from_numpy(self.model.run(given))
         return OUTPUTS[self._output](**{self._output: found})
 
 
 def kept_of(module: Any, tokenizer: Any, conditions: Conditions, **facts: Any) -> Kept | None:
-    """What to keep of a module that `choose_runtime` made run on OpenVINO; None for a small one."""
+    """Return the cache record of a module that runs on OpenVINO, or None if it is not cacheable."""
     compiled: OpenVinoForward = module.forward
     if compiled.folder is None or not conditions.may_be_kept or tokenizer.pad_token_id is None:
         return None
@@ -149,18 +149,18 @@ def _check(runtime: Runtime, device: str) -> None:
         return
     if device != "cpu":
         raise InputError(
-            f"encoder.runtime is openvino, which is for CPUs, and the device is {device}: set "
+            f"encoder.runtime is openvino, which needs a CPU, but the device is {device}: set "
             "encoder.runtime to auto or torch"
         )
     if not is_installed():
         raise InputError(
-            "encoder.runtime is openvino, and the package openvino is not installed: install it "
+            "encoder.runtime is openvino, but the package openvino is not installed: install it "
             'with `pip install "citeray[cpu]"`, or set encoder.runtime to auto or torch'
         )
 
 
 def _recorded(module: Any, probe: Probe) -> dict[str, Tensor]:
-    """The tensors that `probe` calls `module` with."""
+    """Return the tensors with which `probe` calls `module`."""
     seen: dict[str, Tensor] = {}
     forward = module.forward
 
@@ -173,17 +173,17 @@ def _recorded(module: Any, probe: Probe) -> dict[str, Tensor]:
 
 
 def _with(module: Any, forward: Callable[..., Any], probes: Sequence[Probe]) -> list[Tensor]:
-    """The results of `probes` while `forward` stands in for the forward pass of `module`."""
+    """Return the results of `probes` while `forward` replaces the forward pass of `module`."""
     module.forward = forward
     try:
         return [probe() for probe in probes]
     finally:
-        # Without the attribute of the instance the class's own method is found again.
+        # Deleting the instance attribute restores the method of the class.
         del module.forward
 
 
 def _least_cosine(wanted: Sequence[Tensor], found: Sequence[Tensor]) -> float:
-    """The least over all rows; NaN where a row holds one."""
+    """Return the lowest cosine over all rows; NaN if any row contains NaN."""
     pairs = zip(wanted, found, strict=True)
     return float(torch.cat([cosine_similarity(a.float(), b.float()) for a, b in pairs]).min())
 
@@ -191,9 +191,9 @@ def _least_cosine(wanted: Sequence[Tensor], found: Sequence[Tensor]) -> float:
 def _chosen(
     module: Any, compiled: OpenVinoForward, probes: Sequence[Probe], conditions: str
 ) -> bool:
-    """Whether OpenVINO is faster, as measured here and now or, under the same conditions, before.
+    """Return whether OpenVINO is faster, as stored for the same conditions or measured now.
 
-    Otherwise two processes of a busy machine could choose differently.
+    Without the stored result, two processes on a busy machine could choose differently.
     """
     if compiled.folder is None:
         return _is_faster(module, compiled, probes)

@@ -60,7 +60,7 @@ class Reader(BatchReader):
         # Windows start at the end of a text.
         tokenizer.truncation_side = "left"
         self._tokenizer = tokenizer
-        # Truncation and padding are state of the tokeniser: two threads must not set them at once.
+        # Truncation and padding are state of the tokeniser, so calls from threads are serialised.
         self._tokenizing = Lock()
 
     @classmethod

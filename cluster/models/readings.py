@@ -24,7 +24,7 @@ STANCE_LABELS = slice(YES, SILENT + 1)
 
 # Lowest probability of a word in a name. It is low because callers weight names by score.
 NAME_SHARE = 0.35
-# A window takes a stance if its relevance times the probability of a stance is at least this.
+# A window takes a stance if its relevance times its probability of a stance is at least this.
 SAID = 0.5
 # Overlap of two windows of one text, in tokens.
 STRIDE = 96
@@ -40,8 +40,7 @@ Scores = NDArray[np.float32]
 class ScoredSpan:
     """A span of a text, in code points, end exclusive; `score` is a probability.
 
-    `lean` is how far a sentence speaks for yes (above 0) or for no (below 0), in logits; 0 for
-    names.
+    `lean` is the difference between a sentence's logits for yes and for no; 0 for names.
     """
 
     begin: int
@@ -203,7 +202,7 @@ def _joined(run: Sequence[ScoredSpan]) -> ScoredSpan:
 def _held(
     spans: Sequence[tuple[int, int]], offsets: NDArray[np.int64]
 ) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
-    """Yield each span with the rows of `offsets` that begin in it; without any it is left out."""
+    """Yield each span with the rows of `offsets` that begin in it; skip spans without any."""
     begins = offsets[:, 0] if len(offsets) else np.empty(0, np.int64)
     for begin, end in spans:
         low, high = np.searchsorted(begins, (begin, end))

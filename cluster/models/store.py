@@ -1,4 +1,4 @@
-"""The model store: a model has one name, is fetched once, and is checked by its bytes.
+"""The model store: fetches each model once, by name, and verifies its checksum.
 
 A name has one of four forms (`cluster.models.sources.model_name`):
 
@@ -47,7 +47,7 @@ _RECORD = ".entry.json"
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """What this project knows about a model: `sha256` is `checksum` of the stored path."""
+    """A model known to this project; `sha256` is the `checksum` of its file or folder."""
 
     name: str
     licence: str
@@ -57,7 +57,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class StoredModel:
-    """A model in the store: `path` is its file or folder, `sha256` the `checksum` of that."""
+    """A model in the store: `path` is its file or folder, `sha256` the `checksum` of `path`."""
 
     name: str
     path: Path
@@ -65,11 +65,11 @@ class StoredModel:
 
 
 def checksum(path: Path) -> str:
-    """sha256 of a file; of a folder, the sha256 of its listing as `sha256sum` prints it.
+    """Return the sha256 of a file, or of a folder's listing as `sha256sum` prints it.
 
-    The listing has one line `<sha256>  <relative/posix/name>` a file, sorted by name in code
-    point order; names with a part that begins with a dot are left out. Raises InputError when
-    there is nothing at `path`.
+    The listing has one line `<sha256>  <relative/posix/name>` for each file, sorted by name in
+    code point order; hidden files and files in hidden folders are left out. Raises InputError if
+    `path` does not exist.
     """
     if path.is_file():
         with path.open("rb") as file:
@@ -83,7 +83,7 @@ def checksum(path: Path) -> str:
 
 
 def read_pins(path: Path = PINS_FILE) -> dict[str, Pin]:
-    """The models this project vouches for, by name. Raises InputError for a damaged table."""
+    """Return the models with a pinned checksum, by name. Raises InputError for an invalid table."""
     try:
         rows = yaml.safe_load(path.read_text(encoding="utf-8"))["models"]
         pins = [Pin(**row) for row in rows]
@@ -96,7 +96,7 @@ def read_pins(path: Path = PINS_FILE) -> dict[str, Pin]:
 
 
 class ModelStore:
-    """Models by name under one folder; safe for several processes at once.
+    """Models by name below one folder; safe for concurrent use by several processes.
 
     `root` defaults to `$CITERAY_MODELS`, then `~/.cache/citeray/models`; `pins` to
     `configs/models.yaml`.
@@ -108,11 +108,11 @@ class ModelStore:
         self.pins = read_pins() if pins is None else pins
 
     def resolve(self, name: str, sha256: str | None = None) -> Path:
-        """The local path of a model, fetched first if it is not here yet.
+        """Return the local path of a model, and fetch it first if it is not in the store.
 
-        `sha256`, or else the pinned one, is what `checksum` must give. Raises InputError for a
-        bad name or a missing `file:` path, CiteRayError if fetching or the checksum fails;
-        then nothing is stored.
+        `sha256` is the expected `checksum` (default: the pinned one, if any). Raises InputError for
+        an invalid name or a missing `file:` path, and CiteRayError if the model cannot be fetched
+        or its checksum differs; then nothing is stored.
         """
         parsed = parse_name(name)
         wanted = sha256 or self._pinned(parsed)
@@ -132,10 +132,10 @@ class ModelStore:
         return stored.path
 
     def verify(self, name: str) -> str:
-        """Read a model that is here and return its checksum.
+        """Compute the checksum of a stored model and return it.
 
-        Raises CiteRayError if it is not the pinned one, or not what was once fetched, and
-        InputError if it is not here.
+        Raises CiteRayError if it differs from the pinned checksum, or without one from the checksum
+        at the time of fetching. Raises InputError if the model is not in the store.
         """
         parsed = parse_name(name)
         if parsed.is_local:
@@ -149,7 +149,7 @@ class ModelStore:
         return found
 
     def list(self) -> list[StoredModel]:
-        """What is in the store, by name; nothing is read but each entry's record."""
+        """Return the stored models, sorted by name. Reads only the record of each entry."""
         entries = [_read_entry(record.parent) for record in self.root.glob(f"*/[!.]*/{_RECORD}")]
         return sorted((e for e in entries if e), key=lambda stored: stored.name)
 
@@ -162,10 +162,10 @@ class ModelStore:
 
 
 def as_transformers_folder(path: Path) -> Path:
-    """A folder that transformers and vLLM load: `path` itself unless it is a GGUF file.
+    """Return a folder that transformers and vLLM load: `path` itself unless it is a GGUF file.
 
-    A .gguf file is dequantised once to bfloat16 safetensors with its tokenizer and chat template,
-    in a folder beside it. Raises CiteRayError when it cannot be read.
+    A .gguf file is dequantised once to bfloat16 safetensors, with its tokenizer and chat template,
+    in a folder next to it. Raises CiteRayError if it cannot be read.
     """
     if path.suffix != ".gguf":
         return path
@@ -204,9 +204,9 @@ def _lock(entry: Path) -> Iterator[None]:
 
 @contextmanager
 def _aside(final: Path) -> Iterator[Path]:
-    """A folder that becomes `final` if the block succeeds, and is gone if it does not.
+    """Yield a temporary folder that is renamed to `final` on success and removed on failure.
 
-    The caller holds the lock of `final`, so what lies there is from a process that was killed.
+    The caller holds the lock of `final`, so an existing temporary folder is from a killed process.
     """
     aside = final.with_name(f".{final.name}.partial")
     shutil.rmtree(aside, ignore_errors=True)
@@ -253,7 +253,7 @@ def _convert_gguf(path: Path, folder: Path) -> None:
             **SAFELY,
         )
         tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name, **SAFELY)
-    except Exception as error:  # the GGUF reader raises whatever its parser meets
+    except Exception as error:  # the GGUF reader raises many types of errors
         raise CiteRayError(
             f"cannot read {path} as GGUF ({error}): fetch it again, or name a safetensors model"
         ) from error

@@ -1,6 +1,6 @@
-"""Names of entities in a text, by a token classifier: subwords tagged, then merged to names.
+"""Find entities in a text with a token classifier: tag subwords, then merge them to names.
 
-Training measures with the very code that serves.
+Training measures quality with this code.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TaggedToken(NamedTuple):
 class EntityTagger:
     """A token classifier with labels such as B-Disease, I-Disease and O, and its fast tokeniser.
 
-    `window_tokens` in the model's config is how much of a text it was trained to see at once.
+    `window_tokens` in the model's config is the window size of its training, in tokens.
     """
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
@@ -49,7 +49,7 @@ class EntityTagger:
 
     @classmethod
     def load(cls, model_dir: Path, device: str, dtype: str = "float32") -> Self:
-        """Raises InputError for a folder that does not load."""
+        """Load a tagger from a folder. Raises InputError if it does not load."""
         try:
             tokenizer = AutoTokenizer.from_pretrained(model_dir, **SAFELY)
             model = AutoModelForTokenClassification.from_pretrained(
@@ -61,22 +61,22 @@ class EntityTagger:
 
     @property
     def kinds(self) -> frozenset[str]:
-        """The types of entities that there are labels for."""
+        """The entity types of the model's labels."""
         return frozenset(entity_type(name) for name in self._names.values()) - {""}
 
     def entities(self, text: str) -> list[Entity]:
-        """The entities of a text of any length, in order."""
+        """Return the entities of a text of any length, in order."""
         return self.tag([text])[0]
 
     def tag(self, texts: Sequence[str]) -> list[list[Entity]]:
-        """The entities of each text; what is longer than the model is read window by window."""
+        """Return the entities of each text; a long text is read in several windows."""
         found: list[list[Entity]] = [[] for _ in texts]
         places = [
             (number, begin, end)
             for number, text in enumerate(texts)
             for begin, end in text_windows(text, self._tokenizer, self._limit)
         ]
-        # Alike lengths share a batch, so little is padded.
+        # Texts of similar length share a batch to reduce padding.
         places.sort(key=lambda place: place[2] - place[1])
         for first in range(0, len(places), BATCH):
             batch = places[first : first + BATCH]
@@ -111,9 +111,10 @@ class EntityTagger:
 
 
 def text_windows(text: str, tokenizer: Any, limit: int) -> list[tuple[int, int]]:
-    """(begin, end) of windows of at most `limit` tokens, special ones included, over all of `text`.
+    """Return (begin, end) of windows that cover `text`, each of at most `limit` tokens.
 
-    A window ends where a sentence does, unless one sentence is longer than a window.
+    The limit includes special tokens. A window ends at the end of a sentence, unless a single
+    sentence is longer than a window.
     """
     encoded = tokenizer(
         text, add_special_tokens=False, return_offsets_mapping=True, truncation=False, verbose=False
@@ -138,13 +139,12 @@ def _moved(entity: Entity, by: int) -> Entity:
 
 
 def merge_subwords(text: str, rows: Iterable[TaggedToken]) -> list[Entity]:
-    """Entities out of tagged subwords, in order: whole words, scores averaged.
+    """Merge tagged subwords to entities of whole words, in order.
 
-    Paper 000, section 3.2.1: consecutive subwords of one label make one name. A word's
-    label is that of its first labelled subword, and its other subwords belong to it
-    whatever their label. Neighbouring words of one type make one entity, until a B-
-    begins another. Rows of empty span ([CLS], padding) are left out. The score is the
-    mean over the entity's subwords.
+    Consecutive subwords with the same label form one name (paper 000, section 3.2.1). The label of
+    a word is that of its first labelled subword; the labels of its other subwords are ignored.
+    Adjacent words of one type form one entity, unless a B- label begins another one. Rows with an
+    empty span ([CLS], padding) are skipped. The score is the mean over the entity's subwords.
     """
     open_rows: list[TaggedToken] = []
     found: list[Entity] = []
@@ -179,7 +179,7 @@ def _whole_words(text: str, rows: Iterable[TaggedToken]) -> Iterator[list[Tagged
 
 
 def _continues(text: str, previous: TaggedToken, row: TaggedToken) -> bool:
-    """Whether no white space or punctuation parts the two, for any tokeniser's marks."""
+    """Return whether two subwords belong to one word, independent of the tokeniser's markers."""
     if previous.end != row.begin:
         return False
     return text[previous.end - 1].isalnum() and text[row.begin].isalnum()
@@ -190,7 +190,7 @@ def _apart(text: str, left: Sequence[TaggedToken], right: Sequence[TaggedToken])
 
 
 def entity_type(label: str) -> str:
-    """`Chemical` for B-Chemical, I-Chemical and Chemical; "" for O."""
+    """Return the type in a label: `Chemical` for B-, I- and plain Chemical; "" for O."""
     return "" if label == "O" else re.sub(r"^[BI]-", "", label)
 
 

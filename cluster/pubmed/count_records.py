@@ -1,4 +1,4 @@
-"""Counts the records of a PubMed file by their tags, independently of the parser."""
+"""Count the records of a PubMed file by their tags, independently of the parser."""
 
 from __future__ import annotations
 

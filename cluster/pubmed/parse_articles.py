@@ -1,4 +1,4 @@
-"""PubMed XML (plain or gzip) to records, one at a time, in bounded memory."""
+"""Parse PubMed XML (plain or gzip) to records, one at a time, in bounded memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cluster.storage.object_store import File
 
 Record: TypeAlias = Citation | Deletion | Rejected
 
-# As the head of NLM's own files has it.
+# The document type declaration of NLM's own files.
 DOCTYPE = (
     '<!DOCTYPE PubmedArticleSet PUBLIC "-//NLM//DTD PubMedArticle, 1st January 2025//EN" '
     '"https://dtd.nlm.nih.gov/ncbi/pubmed/out/pubmed_250101.dtd">'
@@ -75,7 +75,7 @@ def _records(element: Element, source: str, position: int) -> Iterator[Record]:
             if number is None:
                 yield Rejected("bad-pmid", number_fault("DeleteCitation/PMID", pmid), source, at)
             else:
-                # The DTD requires the attribute; without it, or with nonsense, any version goes.
+                # Without a valid version, which the DTD requires, delete any version.
                 yield Deletion(number, source, at, parse_number(pmid.get("Version", "")) or 0)
     elif element.tag == BOOK:
         book_pmid = element.find("BookDocument/PMID")

@@ -1,4 +1,4 @@
-"""Parses a PubMed file block by block, and sets damaged records aside one by one."""
+"""Parse a PubMed file block by block, and skip damaged records one by one."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from cluster.pubmed.split_records import (
 
 ROOT = "PubmedArticleSet"
 ARTICLE, BOOK, DELETION = RECORDS = ("PubmedArticle", "PubmedBookArticle", "DeleteCitation")
-# The declarations before the first record, which are parsed again with each block.
+# Limit of the declarations before the first record, which are parsed again with each block.
 MAX_HEAD_BYTES = 64 * 1024
 
-# No entity is resolved, nothing fetched; libxml2's own limits guard depth, length and growth.
-# `collect_ids` stays as it is: set to False, lxml 6 has libxml2 read the file's own DTD.
+# Resolve no entities and fetch nothing; libxml2's own limits apply to depth, length and expansion.
+# `collect_ids` keeps its default: with False, lxml 6 makes libxml2 read the file's own DTD.
 SAFE_XML: Mapping[str, Any] = {
     "resolve_entities": False,
     "load_dtd": False,
@@ -40,7 +40,7 @@ SAFE_XML: Mapping[str, Any] = {
 }
 
 _SET_END = f"</{ROOT}>".encode()
-# A set that begins within another one: files were concatenated and the first is not whole.
+# A set that begins within another one: files were concatenated, and the first is truncated.
 _SET_WITHIN = re.compile(
     rb"<(?:\?xml[ \t\r\n]|!DOCTYPE)[^<]{0,1000}(?:<!DOCTYPE[^<]{0,1000})?<PubmedArticleSet"
 )
@@ -130,7 +130,7 @@ class BlockParser:
         if self._buffer.error is not None:
             raise self._buffer.error
         error = _feed(probe, rest)
-        # A root element of our own: without it, a file of comments alone is an error.
+        # Add a root element, because a document that has only comments is a syntax error.
         error = error or (None if is_first else _feed(probe, b"<x/>"))
         try:
             probe.close()
@@ -160,7 +160,7 @@ class BlockParser:
         return _Head(data, is_set=True, is_empty=data.endswith(b"/>"))
 
     def _parse_block(self, block: Block) -> Iterator[Item]:
-        """Yield the elements of a block. If it is damaged, parse it in ever smaller parts."""
+        """Yield the elements of a block. If it is damaged, split it and parse smaller parts."""
         if block.extent in (Extent.TOO_LARGE, Extent.ENDLESS):
             yield self._set_aside_large(block)
             return
@@ -190,7 +190,7 @@ class BlockParser:
             root = etree.fromstring(self._head.data + block.data + _SET_END, parser)
         except etree.XMLSyntaxError as problem:
             error = problem
-        # lxml gives a tree in spite of some errors, which may lack what follows them.
+        # lxml returns a tree in spite of some errors; content after the error may be missing.
         logged = next(iter(parser.error_log.filter_from_errors()), None)
         if root is not None and logged is None:
             return root, None

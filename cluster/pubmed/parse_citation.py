@@ -1,4 +1,4 @@
-"""One PubmedArticle element to a Citation, or to the reason why it cannot be one.
+"""Parse a PubmedArticle element to a Citation, or to the reason for its rejection.
 
 Element names and their meaning: https://dtd.nlm.nih.gov/ncbi/pubmed/doc/out/250101/index.html
 """
@@ -30,25 +30,26 @@ from cluster.records import (
     Section,
 )
 
-# A citation's longest texts have some tens of thousands; batches of citations must fit memory.
+# Limit of a citation's text, since batches of citations must fit in memory; the longest ones of
+# PubMed have some tens of thousands of characters.
 MAX_CHARACTERS = 500_000
 
 
-# The arguments of a Citation, gathered element by element in document order.
+# The arguments of a Citation, collected element by element in document order.
 _Fields: TypeAlias = dict[str, Any]
 _Reader: TypeAlias = Callable[[_Fields, Element], None]
-# Those that several elements of a record add to.
+# Fields that several elements of a record contribute to.
 _GATHERED = ("languages", "other_abstracts", "keywords")
 
-# Few headings and chemicals make up most of PubMed: share the records, which are immutable.
+# Share the immutable records of headings and chemicals, since a few make up most of PubMed.
 _shared_heading = lru_cache(maxsize=2**16)(MeshHeading)
 _shared_chemical = lru_cache(maxsize=2**16)(Chemical)
-# NLM's longest names have some 200 characters; to share a longer one is to keep it for good.
+# Longer names are not cached, to bound the memory; NLM's longest have about 200 characters.
 _MAX_SHARED_CHARS = 500
 
 
 def parse_citation(record: Element, source: str, position: int) -> Citation | Rejected:
-    """Read one whole PubmedArticle; Rejected names the field that is at fault."""
+    """Parse a PubmedArticle; a Rejected names the field that is at fault."""
     fields: _Fields = {"source": source, "position": position}
     try:
         _read_children(fields, record, _RECORD_READERS)
@@ -70,7 +71,7 @@ def parse_citation(record: Element, source: str, position: int) -> Citation | Re
 
 
 def _characters(citation: Citation) -> int:
-    """Those of all texts that are kept; a part of a list counts as one more, even if empty."""
+    """Return the number of characters of all texts; an item of a list counts one more."""
     c = citation
     parts = [
         *[len(section.label) + len(section.text) for section in c.sections],
@@ -87,12 +88,12 @@ def _characters(citation: Citation) -> int:
 
 
 def _english_abstract(others: Sequence[OtherAbstract]) -> tuple[Section, ...]:
-    """The first English one of `others`: some records have their only abstract there."""
+    """Return the first English abstract in `others`: some records have their only one there."""
     return next((o.sections for o in others if o.language == "eng" and o.sections), ())
 
 
 class _UnusableError(CiteRayError):
-    """The reason in a fixed word, and in detail, why a record cannot be a Citation."""
+    """A record is not a valid Citation; the arguments are the reason, a fixed word, and details."""
 
 
 def _require(fields: _Fields) -> None:
@@ -105,7 +106,7 @@ def _require(fields: _Fields) -> None:
 
 
 def _read_children(fields: _Fields, parent: Element, readers: Mapping[str, _Reader]) -> None:
-    """One pass with dispatch by tag: half the time of looking up the children one by one."""
+    """Read the children in one pass with dispatch by tag, which is twice as fast as lookups."""
     for element in parent:
         reader = readers.get(element.tag)
         if reader is not None:
@@ -113,7 +114,7 @@ def _read_children(fields: _Fields, parent: Element, readers: Mapping[str, _Read
 
 
 def _sections(abstract: Element) -> tuple[Section, ...]:
-    # A label without text says nothing, and "LABEL: " would leave a stray space.
+    # Skip a label without text, since "LABEL: " would leave a stray space.
     return tuple(
         [
             Section(part.get("Label", "").strip(), text)
@@ -182,7 +183,7 @@ def _read_title(fields: _Fields, title: Element) -> None:
 
 
 def _read_pagination(fields: _Fields, pagination: Element) -> None:
-    # An empty range leaves the article number, wherever that stood.
+    # An empty range must not replace the article number, which may precede or follow it.
     if pages := read_pages(pagination):
         fields["pages"] = pages
 
@@ -229,7 +230,7 @@ def _heading(ui: str, name: str, major: bool) -> MeshHeading:
 
 
 def _read_mesh(fields: _Fields, headings: Element) -> None:
-    """A heading is major if its descriptor or any of its qualifiers is."""
+    """Read the MeSH headings; one is major if its descriptor or any of its qualifiers is."""
     found: list[tuple[str, str, bool]] = []
     for name in headings.iter("DescriptorName", "QualifierName"):
         if name.tag == "DescriptorName":

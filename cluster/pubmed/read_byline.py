@@ -1,4 +1,4 @@
-"""What names and places an article in its journal: its authors and its pages."""
+"""Read the authors and the pages of an article."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from cluster.records import Author
 
 
 def read_authors(authors: Element) -> tuple[Author, ...]:
-    """The authors of an AuthorList in order, without those that have no name or an invalid one.
+    """Return the authors of an AuthorList in order, without empty and invalid names.
 
-    NLM keeps a name that it has corrected, marked as invalid, beside the right one.
+    NLM keeps a misspelt name, marked as invalid, together with the corrected one.
     """
     found = []
     for author in authors:
@@ -42,7 +42,7 @@ def _read_author(author: Element) -> Author | None:
 
 
 def read_pages(pagination: Element) -> str:
-    """The page range as NLM prints it, else the first and last page as the publisher gave them."""
+    """Return the page range as NLM prints it, or else the publisher's first and last page."""
     parts = {part.tag: read_text(part) for part in pagination}
     start, end = parts.get("StartPage", ""), parts.get("EndPage", "")
     ends = start if end in ("", start) else f"{start}-{end}"

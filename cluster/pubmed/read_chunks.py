@@ -1,4 +1,4 @@
-"""Reads PubMed files (plain or gzip) as chunks of decompressed bytes."""
+"""Read PubMed files (plain or gzip) as chunks of decompressed bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import IO, cast
 from cluster.errors import SourceError
 from cluster.storage.object_store import File
 
-# NLM's largest files are some hundreds of MiB decompressed.
+# NLM's largest files have some hundreds of MiB when decompressed.
 MAX_BYTES = 4 * 1024**3
 CHUNK_BYTES = 32 * 1024
 

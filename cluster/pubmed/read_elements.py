@@ -1,4 +1,4 @@
-"""Text, numbers and dates of elements of PubMed's XML."""
+"""Read text, numbers and dates from elements of PubMed's XML."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _MONTH_NUMBERS = {
     "win": 1, "spr": 4, "sum": 7, "fal": 10, "aut": 10,
 }
 # fmt: on
-# As most records write them: nothing has to be searched.
+# The spelling of most records, which is found without a search.
 _MONTH_NAMES = {name.capitalize(): number for name, number in _MONTH_NUMBERS.items()}
 _MONTH = re.compile(rf"\b({'|'.join(_MONTH_NUMBERS)})", re.IGNORECASE)
 
 
 def number_fault(place: str, element: Element) -> str:
-    """Why `element` at `place` has no valid number; quotes up to 40 of its characters."""
+    """Return why `element` at `place` is not a valid number, with up to 40 of its characters."""
     return f"{place} is {read_text(element)[:40]!r}, not a positive integer of at most 9 digits"
 
 
 def read_number(element: Element) -> int | None:
-    """The element's positive integer of at most 9 digits, or None for anything else."""
+    """Return the element's positive integer of at most 9 digits, or None for other text."""
     return parse_number(read_text(element))
 
 
 def parse_number(text: str) -> int | None:
-    """The positive integer of at most 9 digits that `text` is, or None."""
+    """Return `text` as a positive integer of at most 9 digits, or None."""
     if len(text) <= 9 and text.isdigit() and text.isascii():
         return int(text) or None
     match = _NUMBER.fullmatch(text)
@@ -46,9 +46,9 @@ def parse_number(text: str) -> int | None:
 
 
 def read_text(element: Element) -> str:
-    """All text of an element, inline markup's included, with runs of white space made one space.
+    """Return the text of an element and its inline markup, with white space collapsed.
 
-    White space is what XML calls so; other kinds, such as a no-break space, stay untouched.
+    Only XML white space is collapsed; other characters, such as a no-break space, are kept.
     """
     text = _inner_text(element) if len(element) else element.text
     if not text:
@@ -56,7 +56,7 @@ def read_text(element: Element) -> str:
     # Most texts are a single word, which needs no search for white space.
     if text.isalnum():
         return text
-    # A search for each mark is many times cheaper than the substitution it mostly saves.
+    # These searches are much cheaper than the substitution, which is rarely needed.
     if "  " in text or "\n" in text or "\t" in text or "\r" in text:
         text = _XML_SPACES.sub(" ", text)
     return text.strip(" ")
@@ -65,7 +65,7 @@ def read_text(element: Element) -> str:
 def _inner_text(element: Element) -> str:
     parts = [element.text]
     for inner in element:
-        # A reference to an entity of the DTD, which is never loaded: NLM's are HTML's.
+        # A reference to an entity. The DTD is never loaded, but NLM's entities are those of HTML.
         if inner.tag is _ENTITY:
             parts.append(html.unescape(inner.text or ""))
         else:
@@ -75,13 +75,13 @@ def _inner_text(element: Element) -> str:
 
 
 def texts_of(parent: Element, tag: str) -> tuple[str, ...]:
-    """The texts of the children with this tag, empty ones left out."""
-    # Asking each child for its tag takes half the time of iterchildren, which filters by it.
+    """Return the texts of the children with this tag, without empty ones."""
+    # Comparing the tag of each child is twice as fast as iterchildren with a filter.
     return tuple([text for each in parent if each.tag == tag and (text := read_text(each))])
 
 
 def year_and_month(date: Element) -> tuple[int | None, int | None]:
-    """Of a range such as `2000 Nov-Dec` the first."""
+    """Return the year and month of a date; of a range such as `2000 Nov-Dec`, the first."""
     parts = {part.tag: read_text(part) for part in date}
     free = parts.get("MedlineDate", "")
     year = _YEAR.search(parts.get("Year") or free)

@@ -1,4 +1,4 @@
-"""Describes the records that are set aside because they cannot be read."""
+"""Describe records that are skipped because they cannot be read."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from cluster.pubmed.split_records import PMID_WITHIN, Block
 
 # A file with more damaged records is refused.
 MAX_DAMAGED = 100
-# Reasons for which a record is Rejected that could not be read at all. Of these, NO_RECORD is
-# for bytes between two records.
+# Reasons for rejecting a record that cannot be read; NO_RECORD is for bytes between two records.
 DAMAGED, TOO_LARGE, NO_RECORD = SET_ASIDE = ("damaged", "too-large", "damaged-between-records")
 
 _OWN_PMID = re.compile(

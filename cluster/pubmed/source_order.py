@@ -1,8 +1,8 @@
-"""The order in which source files apply, and the gaps in their numbers.
+"""Order of source files, and gaps in their numbers.
 
-NLM numbers its files, and the order of these numbers is official: a late file takes the place that
-its number gives it. Other names have no official order, so a file with one of them counts as
-newer than everything that was applied before it.
+NLM numbers its files, and this order is official: a file that arrives late is sorted by its number.
+Files with other names have no official order, and count as newer than all files that were applied
+before them.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from itertools import pairwise
 
 from cluster.errors import InputError
 
-# NLM's names, and others of that form: prefix, year of the baseline, number in it, suffix.
+# NLM's names, and others of that form: prefix, year of the baseline, number, suffix.
 _NUMBERED = re.compile(r"([A-Za-z_-]+)(\d\d)n(\d{4})(\.xml(?:\.gz)?)")
-# As NLM names its files: pubmed26n0001.xml.gz is of the baseline of 2026 and its updates.
+# NLM's names: pubmed26n0001.xml.gz is a file of the baseline of 2026 or its updates.
 _NLM_NAME = re.compile(r"pubmed(\d\d)n\d{4}")
 
 
 def natural_key(name: str) -> tuple[tuple[int, str], ...]:
-    """Sorts names by the numbers in them, so that n0010 follows n0009 and n10 follows n9."""
+    """Return a sort key that compares numbers in names, so that n10 follows n9."""
     parts = re.split(r"(\d+)", name)
     return tuple((int(p), "") if p.isdigit() else (-1, p) for p in parts)
 
 
 Place = tuple[tuple[str, ...], tuple[int, ...]]
-"""A series of names, and the place of a name in it."""
+"""A series of names, and the position of a name in it."""
 
 
 def official_place(name: str) -> Place | None:
-    """Return the series and number of a file that is named as NLM does; None for other names."""
+    """Return the series and number of a file with a name as NLM's; None for other names."""
     match = _NUMBERED.fullmatch(name)
     return ((match[1], match[2]), (int(match[3]),)) if match else None
 
 
 def numbered_place(name: str) -> Place | None:
-    """Return the text and the numbers of a name, so that names that differ in numbers compare."""
+    """Return the text and the numbers of a name, to order names that differ only in numbers."""
     parts = re.split(r"(\d+)", name.removesuffix(".gz"))
     return (tuple(parts[::2]), tuple(map(int, parts[1::2]))) if len(parts) > 1 else None
 
@@ -45,10 +45,10 @@ def numbered_place(name: str) -> Place | None:
 def apply_order(
     names: Iterable[str], place_of: Callable[[str], Place | None] = official_place
 ) -> list[str]:
-    """Return the distinct `names`, given in the order of their arrival, as they apply.
+    """Return the distinct `names`, given in order of arrival, in the order in which they apply.
 
-    A name stays where it arrived, except that it moves before all names of its own series (by
-    `place_of`) that have a higher number.
+    A name keeps its position, except that it moves before all names of its series (by `place_of`)
+    that have a higher number.
     """
     ordered: list[str] = []
     places: dict[str, Place | None] = {}
@@ -72,14 +72,14 @@ def _follows(other: Place | None, own: Place) -> bool:
 
 
 def without_order(names: Iterable[str]) -> list[str]:
-    """Return those of `names` that NLM's numbering puts in no order, in the order given."""
+    """Return the names without a number in NLM's form, in the given order."""
     return [name for name in names if official_place(name) is None]
 
 
 def check_one_baseline(names: Iterable[str]) -> None:
-    """Raise InputError for files of two years, told by NLM's names; other names are free.
+    """Raise InputError for files of different years, by NLM's names; other names are ignored.
 
-    Each year's baseline replaces all files before it, and their numbers begin anew.
+    Each year's baseline replaces all earlier files, and numbering starts again.
     """
     first: dict[str, str] = {}
     for name in names:
@@ -95,7 +95,7 @@ def check_one_baseline(names: Iterable[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Numbered files that are missing between two that are there; `first` may be `last`."""
+    """Missing numbered files, from `first` to `last`, between two files that are present."""
 
     before: str
     first: str
@@ -108,10 +108,10 @@ class Gap:
 
 
 def find_gaps(names: Iterable[str], after: str = "") -> list[Gap]:
-    """The gaps in the numbers of `names`, such as pubmed26n1331.xml.gz, in their order.
+    """Return the gaps in the numbers of `names`, such as pubmed26n1331.xml.gz, in order.
 
-    Each prefix and year is numbered for itself, and other names have no gaps. With `after`
-    only gaps that begin with that file or a later one.
+    Each prefix and year has its own numbering; other names have no gaps. With `after`, return only
+    gaps that begin at that file or a later one.
     """
     series: dict[tuple[str, str], dict[int, tuple[str, str]]] = {}
     for name in names:
@@ -132,7 +132,7 @@ def find_gaps(names: Iterable[str], after: str = "") -> list[Gap]:
 
 
 def check_gaps(names: Iterable[str], after: str = "") -> None:
-    """Raise InputError that names the missing files where `find_gaps` finds any."""
+    """Raise InputError that names the missing files if there are gaps; see `find_gaps`."""
     if gaps := find_gaps(names, after):
         raise InputError(
             f"{'; '.join(map(str, gaps))}: records and deletions would be lost; name these files "

@@ -1,7 +1,7 @@
-"""Splits the bytes of a set of records into blocks of whole records, without parsing them.
+"""Split the bytes of a set of records into blocks of whole records, without parsing them.
 
 A parser cannot continue after a syntax error. Blocks are therefore cut at the start tags of
-records, and each can be parsed by itself, so that damage never reaches beyond its own record.
+records and parsed separately, so that damage never affects other records.
 The bytes must be in an encoding that writes tags as ASCII. A tag inside a comment or a CDATA
 section counts as a tag: PubMed's files have no such text, whereas an unclosed comment or CDATA
 section would otherwise hide all records that follow it.
@@ -18,15 +18,15 @@ from itertools import chain, pairwise
 
 from cluster.errors import SourceError
 
-# Smaller and larger blocks take more time a record.
+# Smaller and larger blocks take more time per record.
 BLOCK_BYTES = 128 * 1024
 # The largest citations (thousands of collaborators) take a few MiB.
 MAX_RECORD_BYTES = 16 * 1024**2
-# A record that is too large ends within this many bytes, or the file is no set of records.
+# If a record that is too large does not end within this many bytes, the file is refused.
 MAX_SKIPPED_BYTES = 128 * 1024**2
-# The bytes of a record in which its own PMID is searched.
+# Number of bytes at the start of a record in which its own PMID is searched.
 PMID_WITHIN = 1 << 16
-# The most white space that is read to find out what follows the end of a set.
+# Maximum white space that is read to find out what follows the end of a set.
 _MAX_SPACE = 1024**2
 
 # Longer than any tag that is searched, so that a tag across two chunks is found.
@@ -52,7 +52,7 @@ class Extent(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Consecutive records. `starts` are the places in `data` of their start tags, ascending.
+    """Consecutive records. `starts` are the positions of their start tags in `data`, ascending.
 
     `offset` and `end` count the bytes of the decompressed file (of a UTF-16 file, the bytes of
     its text in UTF-8); `line` is the line of the first byte, from 1.
@@ -100,8 +100,8 @@ class Block:
 class ByteBuffer:
     """The bytes of a stream that were read and not yet taken.
 
-    `offset` and `line` are the place of the first one. `error` is why the stream broke, if it
-    did; the bytes before the break can still be taken.
+    `offset` and `line` are the position of the first byte. `error` is the error that ended the
+    stream, if any; the bytes before it can still be taken.
     """
 
     def __init__(self, chunks: Iterator[bytes]) -> None:

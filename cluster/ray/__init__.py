@@ -1,1 +1,1 @@
-"""Ray's session, its jobs, and who may reach it."""
+"""Ray sessions, jobs and access control."""

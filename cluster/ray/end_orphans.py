@@ -1,10 +1,10 @@
-"""Ends the processes that a killed process leaves behind.
+"""Kills the child processes that a killed process leaves behind.
 
     python end_orphans.py PID
 
-A language model's engine is a process of its own, which does not notice when the replica that
-started it is killed (SIGKILL) and would keep its memory, or its GPU. This watches the replica
-from a session of its own and ends with it.
+A language model's engine runs in a separate process, which does not notice when the replica that
+started it is killed (SIGKILL) and would keep its memory or its GPU. This program watches the
+replica from its own session and ends with it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LOOK_S = 1.0
 
 
 def watch_from_aside() -> None:
-    """Have the descendants of this process killed, should it end without them."""
+    """Start a process that kills the descendants of this process if they outlive it."""
     subprocess.Popen(
         [sys.executable, __file__, str(os.getpid())],
         stdin=subprocess.DEVNULL,
@@ -34,8 +34,8 @@ def watch_from_aside() -> None:
 def end_orphans(pid: int, look_s: float = LOOK_S) -> None:
     """Return once the process `pid` has ended and its descendants have been killed.
 
-    A descendant is one that `look_s` seconds sufficed to see. Processes are known by their start
-    as well as their number, which another one may get.
+    Descendants are polled every `look_s` seconds, so shorter-lived ones may be missed. Processes
+    are identified by start time as well as PID, because a PID may be reused.
     """
     seen: set[psutil.Process] = set()
     with suppress(psutil.NoSuchProcess):
@@ -45,7 +45,7 @@ def end_orphans(pid: int, look_s: float = LOOK_S) -> None:
             time.sleep(look_s)
     for process in seen - {psutil.Process()}:
         with suppress(psutil.NoSuchProcess):
-            # Refuses a process that only has the number of the one that was seen.
+            # psutil refuses to kill another process with a reused PID.
             process.kill()
 
 

@@ -1,7 +1,7 @@
-"""Jobs on a Ray cluster, through its dashboard: submitted once by name, followed, stopped.
+"""Submits, follows and stops named jobs on a Ray cluster through its dashboard.
 
 The job of a name is its newest attempt: NAME, then NAME-2, NAME-3 after one that failed
-or was stopped. Every pipeline goes on where it stopped, so that an attempt repeats little.
+or was stopped. Every pipeline resumes where it stopped, so that an attempt repeats little.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from cluster.errors import CiteRayError, InputError, cut
 RETRY_S = 1.0
 LOST_AFTER_S = 120.0
 ENDED = {JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.STOPPED}
-# Models and indexes; Ray itself leaves out .git, .venv and what .gitignore and .rayignore name.
+# Not uploaded: models and indexes. Ray itself excludes .git, .venv, and the patterns in .gitignore
+# and .rayignore.
 STAYS_HERE = [".citeray"]
 
 
 @dataclass(frozen=True)
 class Head:
-    """A cluster's dashboard; `say` tells the user a line."""
+    """A cluster's dashboard; `say` shows a line to the user."""
 
     address: str
     client: JobSubmissionClient
@@ -41,13 +42,13 @@ class Head:
 
 @dataclass
 class Log:
-    """A job's log as far as it was shown, to go on there after a lost connection."""
+    """The position up to which a job's log was shown, to resume after a lost connection."""
 
     write: Callable[[str], Any]
     shown: int = field(default=0)
 
     def show(self, text: str, begin: int) -> int:
-        """Writes what is new of `text`, which begins at that character; gives its end."""
+        """Write the new part of `text`, which starts at character `begin`; return its end."""
         end = begin + len(text)
         if end > self.shown:
             self.write(text[max(0, self.shown - begin) :])
@@ -56,48 +57,51 @@ class Log:
 
 
 def connect(address: str, say: Callable[[str], None]) -> Head:
-    """Raises InputError for what is no address, CiteRayError where no dashboard lets us in."""
+    """Connect to a dashboard.
+
+    Raises InputError for an invalid address, and CiteRayError if no dashboard accepts us.
+    """
     if not address.startswith(("http://", "https://")):
         raise InputError(
             f"{cut(address)}: not the address of a Ray dashboard; give it as "
             "--address http://HEAD:8265 or in RAY_API_SERVER_ADDRESS"
         )
-    # Ray lets its environment override the address that it is given.
+    # In Ray, this environment variable overrides the address that is passed.
     os.environ["RAY_API_SERVER_ADDRESS"] = address
     with plain_errors(address):
         client = JobSubmissionClient(address)
-    # It tells each file that stays here, and each connection's end.
+    # Ray logs each excluded file and the end of each connection.
     logging.getLogger("ray").setLevel(logging.ERROR)
     return Head(address, client, say)
 
 
 @contextmanager
 def plain_errors(address: str) -> Iterator[None]:
-    """Ray's errors as one sentence; CiteRayError or InputError."""
+    """Convert Ray's errors to a CiteRayError or InputError with a short message."""
     try:
         yield
     except AuthenticationError as error:
         raise CiteRayError(
-            f"{address}: this Ray asks for a token, and the one given is missing or wrong; set "
-            "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH) to the cluster's"
+            f"{address}: this Ray cluster requires a token, which is missing or wrong; set "
+            "RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH to the cluster's token"
         ) from error
     except OSError as error:
         raise CiteRayError(
             f"no Ray dashboard answers at {address} ({cut(str(error))}); check the address, and "
-            "that the head runs and its port can be reached from here"
+            "that the head is running and its port is reachable from here"
         ) from error
     except (RuntimeError, ValueError) as error:
         if "status code 413" in str(error) or "exceeds" in str(error):
             raise InputError(
-                "the working directory is larger than the 100 MiB that Ray lets travel; name in "
-                ".gitignore or .rayignore what need not, or give --no-working-dir where the "
-                "image holds the code"
+                "the working directory exceeds Ray's upload limit of 100 MiB; exclude files in "
+                ".gitignore or .rayignore, or give --no-working-dir if the image contains "
+                "the code"
             ) from error
         raise CiteRayError(f"{address}: {cut(str(error))}") from error
 
 
 def find(head: Head, job: str) -> JobDetails | None:
-    """The job of that submission id; None where the cluster knows none."""
+    """Return the job with this submission id, or None if the cluster does not know it."""
     try:
         return head.client.get_job_info(job)
     except RuntimeError as error:
@@ -107,7 +111,7 @@ def find(head: Head, job: str) -> JobDetails | None:
 
 
 def newest(head: Head, name: str) -> JobDetails:
-    """The last attempt of that name; InputError where there is none."""
+    """Return the newest attempt of this name. Raises InputError if there is none."""
     with plain_errors(head.address):
         last = None
         for job in _attempts(name):
@@ -116,7 +120,7 @@ def newest(head: Head, name: str) -> JobDetails:
             last = details
     if last is None:
         raise InputError(
-            f"{head.address} knows no job {name}; `citeray job list` names those that it knows"
+            f"{head.address} knows no job {name}; `citeray job list` lists the known jobs"
         )
     return last
 
@@ -126,34 +130,35 @@ def _attempts(name: str) -> Iterator[str]:
 
 
 def submit(head: Head, name: str, entrypoint: str, working_dir: Path | None) -> str:
-    """The submission id of the attempt that runs, has succeeded, or is begun now.
+    """Return the submission id of the attempt that is running, has succeeded, or starts now.
 
-    Raises InputError where the name is that of another command.
+    Raises InputError if the name is already used for another command.
     """
     with plain_errors(head.address):
         for job in _attempts(name):
             known = find(head, job)
             if known is None and begin(head, job, entrypoint, working_dir):
-                head.say(f"{job} is submitted to {head.address}")
+                head.say(f"{job} was submitted to {head.address}")
                 return job
             known = known or find(head, job)
             if known is None:
-                raise RuntimeError(f"{job} was refused as known and is not known")
+                raise RuntimeError(f"Ray refused {job} as a duplicate, but does not know it")
             if known.entrypoint != entrypoint:
                 raise InputError(
-                    f"{job} is another command there ({cut(known.entrypoint)}); give another --id"
+                    f"{job} is a different command there ({cut(known.entrypoint)}); "
+                    "give another --id"
                 )
             if known.status not in {JobStatus.FAILED, JobStatus.STOPPED}:
                 done = known.status == JobStatus.SUCCEEDED
-                again = "has succeeded already; another --id runs it anew"
-                head.say(f"{job} {again if done else 'runs already; following it'}")
+                again = "has succeeded already; use another --id to run it again"
+                head.say(f"{job} {again if done else 'is already running; following it'}")
                 return job
             head.say(f"{job} {str(known.status).lower()}; the next attempt goes on from there")
-    raise AssertionError("attempts have no end")
+    raise AssertionError("unreachable: the sequence of attempts is infinite")
 
 
 def begin(head: Head, job: str, entrypoint: str, working_dir: Path | None) -> bool:
-    """Whether the job was begun; False where another submitter was first."""
+    """Submit the job. Return False if another submitter was first."""
     environment = {"working_dir": str(working_dir), "excludes": STAYS_HERE} if working_dir else {}
     try:
         head.client.submit_job(entrypoint=entrypoint, submission_id=job, runtime_env=environment)
@@ -165,12 +170,12 @@ def begin(head: Head, job: str, entrypoint: str, working_dir: Path | None) -> bo
 
 
 def follow(head: Head, job: str, log: Log) -> JobDetails:
-    """Shows the log until the job has ended, connecting again where the connection is lost."""
+    """Show the log until the job has ended, and reconnect if the connection is lost."""
     while True:
         try:
             asyncio.run(_tail(head, job, log))
         except (aiohttp.ClientError, RuntimeError, OSError) as error:
-            head.say(f"{job}: its log broke off ({cut(str(error))}); asking for it again")
+            head.say(f"{job}: lost the connection to its log ({cut(str(error))}); reconnecting")
         with plain_errors(head.address):
             details = await_answer(head, job)
             if details.status in ENDED:
@@ -186,15 +191,15 @@ async def _tail(head: Head, job: str, log: Log) -> None:
 
 
 def show_rest(head: Head, job: str, log: Log) -> None:
-    """What the live log had not brought when the job ended."""
+    """Show the rest of the log that the live log had not delivered when the job ended."""
     try:
         log.show(head.client.get_job_logs(job), 0)
     except RuntimeError as error:
-        head.say(f"{job}: the end of its log is lost with its node ({cut(str(error))})")
+        head.say(f"{job}: the end of its log was lost with its node ({cut(str(error))})")
 
 
 def await_answer(head: Head, job: str) -> JobDetails:
-    """The job as the head knows it, waiting for a head that is away for a while."""
+    """Return the job's state from the head, and wait if the head is temporarily unavailable."""
     begun = time.monotonic()
     told = False
     while True:
@@ -205,26 +210,26 @@ def await_answer(head: Head, job: str) -> JobDetails:
             if time.monotonic() - begun > LOST_AFTER_S:
                 raise
             if not told:
-                head.say(f"{head.address} does not answer; the job goes on, trying again")
+                head.say(f"{head.address} does not answer; the job continues, retrying")
             told = True
             time.sleep(RETRY_S)
     if details is None:
         raise CiteRayError(
-            f"{job} was lost with its head, which has started anew; run the same command again: "
-            "it goes on where it stopped"
+            f"{job} was lost when its head restarted; run the same command again: "
+            "it resumes where it stopped"
         )
     return details
 
 
 def stop(head: Head, job: str) -> None:
-    """Asks the job to stop, until Ray takes the order or the job has ended."""
+    """Request that the job stops, until Ray accepts the request or the job has ended."""
     with plain_errors(head.address):
         while not head.client.stop_job(job) and await_answer(head, job).status not in ENDED:
             time.sleep(RETRY_S)
 
 
 def follow_or_stop(head: Head, job: str, log: Log) -> JobDetails:
-    """`follow`, where Ctrl-C stops the job and a second one leaves it at once."""
+    """Follow the job; Ctrl-C stops it, and a second Ctrl-C leaves at once."""
     try:
         return follow(head, job, log)
     except KeyboardInterrupt:
@@ -235,19 +240,19 @@ def follow_or_stop(head: Head, job: str, log: Log) -> JobDetails:
         return follow(head, job, log)
     except KeyboardInterrupt:
         raise CiteRayError(
-            f"left before {job} had stopped; `citeray job follow {job}` shows what became of it"
+            f"left before {job} had stopped; `citeray job follow {job}` shows how it ends"
         ) from None
 
 
 def exit_code(job: JobDetails) -> int:
-    """The command's own: 0 done, 1 failed or stopped, 2 wrong usage or bad input."""
+    """Return the command's exit code: 0 success, 1 failed or stopped, 2 usage or input error."""
     if job.status == JobStatus.SUCCEEDED:
         return 0
     return 2 if job.driver_exit_code == 2 else 1
 
 
 def all_jobs(head: Head) -> list[JobDetails]:
-    """The submitted jobs that the cluster knows, the oldest first."""
+    """Return the submitted jobs that the cluster knows, oldest first."""
     with plain_errors(head.address):
         jobs = [job for job in head.client.list_jobs() if job.submission_id]
     return sorted(jobs, key=lambda job: job.start_time or 0)

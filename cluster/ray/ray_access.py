@@ -1,6 +1,6 @@
-"""Who may reach a Ray: what is set before one starts here, and whether one asks for a token.
+"""Access control of Ray: settings of a local Ray, and whether a cluster requires a token.
 
-Whoever reaches a Ray that asks for none runs code as its user.
+Anyone who can reach a Ray cluster without a token can run code as its user.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from pathlib import Path
 from cluster.errors import RayStartError
 
 AUTH_MODE = "RAY_AUTH_MODE"
-# Ray's own switch, off by default on macOS: without it a Ray listens on loopback alone.
+# Ray's own switch, off by default on macOS: without it Ray listens only on loopback.
 BEYOND_THIS_MACHINE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 _ALIVE = "/ray.rpc.NodeInfoGcsService/CheckAlive"
 _ANSWER_S = 5.0
 
 
 def keep_to_this_machine() -> None:
-    """Let a Ray that this process starts listen on loopback alone.
+    """Make a Ray that this process starts listen only on loopback.
 
-    To be called before Ray is imported, which reads it then. A cluster that RAY_ADDRESS names
-    is none that is started here.
+    Call this before Ray is imported, because Ray reads the setting at import. Does nothing if
+    RAY_ADDRESS names a cluster, since no Ray is then started here.
     """
     if not os.environ.get("RAY_ADDRESS"):
         os.environ.setdefault(BEYOND_THIS_MACHINE, "0")
 
 
 def keep_token_private() -> None:
-    """Have the token of a Ray started here in a file that only this user may read.
+    """Store the token of a Ray started here in a file that only this user can read.
 
-    Ray would write one that everybody on the machine may. Raises RayStartError where it cannot
-    be kept so.
+    Ray itself would write a file that everyone on the machine can read. Raises RayStartError if
+    the file cannot be written or protected.
     """
     if os.environ.get(AUTH_MODE, "token").lower() != "token" or "RAY_AUTH_TOKEN" in os.environ:
         return
@@ -48,8 +48,8 @@ def keep_token_private() -> None:
             path.chmod(0o600)
     except OSError as error:
         raise RayStartError(
-            f"{path}: Ray's token cannot be kept there for this user alone ({error.strerror}); "
-            "make the folder writable, or give a token in RAY_AUTH_TOKEN"
+            f"{path}: cannot store Ray's token there for this user only ({error.strerror}); "
+            "make the folder writable, or set a token in RAY_AUTH_TOKEN"
         ) from error
 
 
@@ -60,7 +60,7 @@ def _write_token(path: Path) -> None:
     try:
         with os.fdopen(descriptor, "w") as file:
             file.write(secrets.token_hex(32))
-        # Whole at once, and the first of two that start together wins.
+        # The link appears with the complete file, and the first of two concurrent starts wins.
         with suppress(FileExistsError):
             os.link(aside, path)
     finally:
@@ -68,10 +68,10 @@ def _write_token(path: Path) -> None:
 
 
 def private_folder() -> str | None:
-    """The folder of a Ray started here, within one that is this user's alone.
+    """Return the folder of a Ray started here, inside a folder that only this user can access.
 
-    Ray lets everybody on the machine write where its logs, sockets and working folders lie.
-    None where RAY_TMPDIR names one. Raises RayStartError where another user's is in its place.
+    By default, everyone on the machine can write to the folder of Ray's logs and sockets. Returns
+    None if RAY_TMPDIR names a folder. Raises RayStartError if others can access the folder.
     """
     if "RAY_TMPDIR" in os.environ:
         return None
@@ -81,14 +81,14 @@ def private_folder() -> str | None:
     facts = folder.lstat()
     if facts.st_uid != os.getuid() or stat.S_IMODE(facts.st_mode) != 0o700:
         raise RayStartError(
-            f"{folder}: others may write there, where Ray's logs and sockets should lie; remove "
-            "it, or name a folder of your own with a short path in RAY_TMPDIR"
+            f"{folder}: others may write there, but Ray stores its logs and sockets in it; remove "
+            "it, or set RAY_TMPDIR to a folder of your own with a short path"
         )
     return str(folder / "ray")
 
 
 def answers_without_token(address: str) -> bool:
-    """Whether the Ray at `address` (host:port of its GCS) answers one who shows no token."""
+    """Return whether the Ray at `address` (host:port of its GCS) accepts a call without token."""
     import grpc
 
     options = [("grpc.enable_http_proxy", 0)]
@@ -96,25 +96,25 @@ def answers_without_token(address: str) -> bool:
         try:
             channel.unary_unary(_ALIVE)(b"", timeout=_ANSWER_S)
         except grpc.RpcError:
-            # It asks for a token, or for a certificate before that.
+            # It requires a token or a TLS certificate.
             return False
     return True
 
 
 def check_guarded(address: str) -> str:
-    """What to warn of where an open Ray at `address` is meant, or "" where it is guarded.
+    """Return a warning if the Ray at `address` is open on purpose, or "" if it requires a token.
 
-    Raises RayStartError where it is open and RAY_AUTH_MODE does not say that it should be.
+    Raises RayStartError if it is open and RAY_AUTH_MODE is not "disabled".
     """
     if not answers_without_token(address):
         return ""
     if os.environ.get(AUTH_MODE, "").lower() == "disabled":
         return (
             f"the Ray at {address} asks for no token: whoever reaches its ports runs code as its "
-            "user; see that only you do, or start it with RAY_AUTH_MODE=token"
+            "user; make sure that only you can, or start it with RAY_AUTH_MODE=token"
         )
     raise RayStartError(
         f"the Ray at {address} asks for no token, and whoever reaches its ports runs code as its "
         "user: start every node with RAY_AUTH_MODE=token and the same token (`ray get-auth-token "
-        "--generate`), or say with RAY_AUTH_MODE=disabled that its network keeps others out"
+        "--generate`), or set RAY_AUTH_MODE=disabled if its network keeps others out"
     )

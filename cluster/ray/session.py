@@ -25,30 +25,30 @@ from cluster.settings.settings import RaySettings
 
 LOGGER = logging.getLogger(__name__)
 TOKEN_LOGGER = "ray._private.authentication.authentication_token_setup"
-# By default Ray's workers get 3% of a core that any other program is busy on, and are late for
-# whoever waits for them. `nice citeray ...` stands back as a whole.
+# With Ray's default niceness, its workers get 3% of a core that another program keeps busy, which
+# delays requests. To lower the priority of the whole program, run `nice citeray ...`.
 NICENESS = "RAY_worker_niceness"
 
 
 @contextmanager
 def ray_session(settings: RaySettings) -> Iterator[str]:
-    """A connection to Ray for the length of a `with` block; a local Ray stops with it.
+    """Connect to Ray for the length of a `with` block; a local Ray stops at its end.
 
-    Gives the address at which other processes join. Within the block `print` goes to
-    standard error: Ray prints its own messages, and standard output is for results.
-    A CiteRayError of a task is raised as it was there, without Ray's traceback; what Ray
-    lost for good (a worker, a node, an object) is a CiteRayError too. Raises RayStartError
-    where there is no Ray to be had, or one that is open to all and not said to be meant so.
+    Yields the address at which other processes join. Within the block `print` writes to
+    standard error, because Ray prints its own messages and standard output is for results.
+    A CiteRayError of a task is raised again without Ray's traceback; a permanent loss of a
+    worker, node or object is raised as CiteRayError too. Raises RayStartError if Ray is not
+    available, or if it accepts calls without a token and RAY_AUTH_MODE is not "disabled".
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # What it logs of an error it also raises, and the command says that in a line.
+    # Ray Data also raises the errors that it logs, and the command reports them in one line.
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
-    # It only says that a Ray started here asks for a token, which is what we want.
-    # (Setting RAY_AUTH_MODE here would come too late: Ray reads it when it is imported.)
+    # This logger only reports that a Ray started here requires a token, which is intended.
+    # (Setting RAY_AUTH_MODE here would be too late, because Ray reads it at import.)
     logging.getLogger(TOKEN_LOGGER).setLevel(logging.ERROR)
-    # The C++ core logs harmless notes of Ray Data as errors; real ones are exceptions.
+    # The C++ core logs harmless notes of Ray Data as errors; real errors are exceptions.
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-    # A thread of Ray prints the raylet's warnings from within `init` until `shutdown` ended it.
+    # A thread of Ray prints the raylet's warnings, from `init` until the end of `shutdown`.
     with redirect_stdout(sys.stderr):
         _connect(settings)
         try:
@@ -76,14 +76,14 @@ def _connect(settings: RaySettings) -> None:
 
 @contextmanager
 def _unheard(words: bytes) -> Iterator[None]:
-    """What the process writes to standard error in the block comes after it, but lines of `words`.
+    """Delay standard error until the end of the block, and drop lines that contain `words`.
 
-    Ray's core writes by itself, past `sys.stderr`, that it heeds its log level.
+    Ray's core bypasses `sys.stderr` to report that it uses its log level.
     """
     sys.stderr.flush()
     try:
         true_stderr = os.dup(2)
-    except OSError:  # it was closed by who started the process
+    except OSError:  # the parent process has closed standard error
         yield
         return
     with TemporaryFile() as aside:
@@ -101,7 +101,7 @@ def _unheard(words: bytes) -> Iterator[None]:
 
 
 def _local_options(settings: RaySettings) -> dict[str, Any]:
-    """Of a Ray that is started here, for this user alone. Raises RayStartError."""
+    """Return the options of a Ray started here for this user only. Raises RayStartError."""
     _check_file_size(settings.object_store_mb)
     keep_token_private()
     os.environ.setdefault(NICENESS, "0")
@@ -115,9 +115,9 @@ def _local_options(settings: RaySettings) -> dict[str, Any]:
 
 
 def _check_file_size(object_store_mb: int) -> None:
-    """Raise RayStartError where the process may write no file of the object store's size.
+    """Raise RayStartError if the process may not write a file of the object store's size.
 
-    Ray's processes inherit the limit and end by it without a word.
+    Ray's processes inherit the limit and would end without a message.
     """
     allowed, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     if allowed == resource.RLIM_INFINITY or allowed >> 20 > object_store_mb:
@@ -130,22 +130,22 @@ def _check_file_size(object_store_mb: int) -> None:
 
 
 def start_error(error: Exception, address: str) -> RayStartError:
-    """What a user can do where `ray.init` failed; `address` is RAY_ADDRESS, or ""."""
+    """Return an error with a fix for a failed `ray.init`; `address` is RAY_ADDRESS, or ""."""
     said = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
     if address:
         return RayStartError(
-            f"RAY_ADDRESS={address}: no Ray can be joined there ({said}); check that one runs "
-            "there, of this version and with this token, or unset RAY_ADDRESS to start one here"
+            f"RAY_ADDRESS={address}: no Ray can be joined there ({said}); check that one with the "
+            "same version and token runs there, or unset RAY_ADDRESS to start one here"
         )
     return RayStartError(
         f"Ray could not be started on this machine ({said}); if it is busy or short of memory, "
-        "wait or lower ray.cpus and ray.object_store_mb, if its folder is at fault, name another "
-        "with a short path in RAY_TMPDIR, and run the same command again"
+        "wait or lower ray.cpus and ray.object_store_mb; if Ray's folder is the cause, name "
+        "another with a short path in RAY_TMPDIR; then run the same command again"
     )
 
 
 def plain_error(error: Exception) -> CiteRayError | None:
-    """What a user can mend, said in a line; None for an error that nobody foresaw."""
+    """Return a one-line error for a cause that a user can fix; None for other errors."""
     cause = error
     while isinstance(cause, RayTaskError):
         cause = cause.cause
@@ -159,14 +159,14 @@ def plain_error(error: Exception) -> CiteRayError | None:
         return CiteRayError(NO_MEMORY)
     if cause is error:
         return CiteRayError(
-            f"Ray lost what the command needs ({type(cause).__name__}: {said}); run the same "
-            "command again"
+            f"Ray lost a process or data that the command needs ({type(cause).__name__}: {said}); "
+            "run the same command again"
         )
     return None
 
 
 def _who_died(said: str) -> str:
-    """The actor and Ray's reason, of Ray's many lines on it.
+    """Return the actor's class and Ray's reason, extracted from Ray's long message.
 
     "ProxyActor: The actor is dead because it was killed by `ray.kill`."
     """

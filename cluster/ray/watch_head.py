@@ -1,4 +1,4 @@
-"""Notices that Ray's head is gone. Ray itself ends the process a minute later, without a word."""
+"""Detects the loss of Ray's head. Ray itself ends the process a minute later without a message."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import NoReturn
 from cluster.errors import HeadLostError
 
 LOOK_S = 2.0
-# Nothing starts the head of a Ray that was started here again.
+# The head of a Ray that was started here is not restarted.
 PATIENCE_S = 10.0
-# For so long Ray's processes wait for a head that is started again.
+# Time that Ray's processes wait for a head to restart.
 RECONNECT_VARIABLE = "RAY_gcs_rpc_server_reconnect_timeout_s"
 RECONNECT_S = 60.0
 
 
 def patience_s() -> float:
-    """Seconds without a head after which it is given up, before Ray itself does so."""
+    """Return the seconds after which a missing head counts as lost, before Ray gives up."""
     if not os.environ.get("RAY_ADDRESS"):
         return PATIENCE_S
     reconnect = float(os.environ.get(RECONNECT_VARIABLE) or RECONNECT_S)
@@ -26,9 +26,9 @@ def patience_s() -> float:
 
 
 def await_head_loss(address: str) -> NoReturn:
-    """Block as long as Ray's head at `address`, HOST:PORT of its GCS, takes connections.
+    """Block as long as Ray's head at `address`, HOST:PORT of its GCS, accepts connections.
 
-    Raises HeadLostError once it has taken none for `patience_s()` seconds.
+    Raises HeadLostError once it has accepted none for `patience_s()` seconds.
     """
     host, _, port = address.rpartition(":")
     patience, heard = patience_s(), time.monotonic()
@@ -40,7 +40,7 @@ def await_head_loss(address: str) -> NoReturn:
             if time.monotonic() - heard > patience:
                 raise HeadLostError(
                     f"Ray's head at {address} has not answered for {patience:.0f} s ({error}), and "
-                    "nothing can be served without it; see why it ended in its log gcs_server.out, "
-                    "and run the same command again"
+                    "nothing can be served without it; look for the cause in its log "
+                    "gcs_server.out, and run the same command again"
                 ) from error
         time.sleep(LOOK_S)

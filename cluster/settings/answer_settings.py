@@ -1,4 +1,4 @@
-"""How a preset writes its answers, as data; what it leaves open, the settings' `llm` says."""
+"""Answer settings of a preset; the settings' `llm` has the defaults for those that are None."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ MaxWrong = Annotated[float, Field(strict=True, ge=0, le=1)]
 
 
 class AnswerSettings(BaseModel):
-    """The `answer` of a preset. None: as `llm` in the settings has it.
+    """The `answer` section of a preset. None takes the value from `llm` in the settings.
 
-    `prompts` is a folder of configs/prompts; "" is the prompts that stand there themselves.
-    `passages` is what the model reads of each beside its text: "described" the design of its
-    study and the year, "ranked" its PMID and its relevance to the question, 0 to 1 (paper 001),
-    "plain" nothing.
-    `reasoned`: the model reasons before each answer, and a summary of what led to the ideal
-    answer is passed on to the exact one (paper 000). `examples` is how many few-shot examples
-    the model sees. `supported` adds a third answer, which cites passages by their number
-    (paper 001). `check` is what becomes of the model's sentences that no evidence supports: they
-    are dropped, or marked and left out of account, or marked and counted like the others ("off",
-    as papers have it). Those with a link, an address or a PMID in their text are dropped always.
-    `weigh` above 0 shows the model at most so many passages for and so many against instead of all
-    by rank, and reads the PMIDs that it cites itself (paper 004). `max_wrong` is the error budget:
-    the share of stated answers that may be wrong; an answer that is less certain is withheld, and
-    1 states every answer. Where `ideal_from` is named and
-    `exact_from` is not, the exact answer is from there too.
+    `prompts` is a folder in configs/prompts; "" is configs/prompts itself. `passages` is what the
+    model is shown with the text of each passage: study design and year ("described"), PMID and
+    relevance to the question from 0 to 1 ("ranked", paper 001), or nothing ("plain"). With
+    `reasoned`, the model reasons before each answer, and a summary of its reasoning for the ideal
+    answer is passed on to the exact answer (paper 000). `examples` is the number of few-shot
+    examples. `supported` adds a third answer, which cites passages by number (paper 001).
+
+    `check` sets what happens to sentences of the model that no evidence supports: they are dropped
+    ("drop"), marked and ignored ("mark"), or marked and counted like the others ("off", as in the
+    papers). Sentences that contain a link, an address or a PMID are always dropped. With `weigh`
+    above 0, the model is shown at most this many passages for and this many against the answer,
+    instead of all by rank, and the PMIDs that it cites are parsed from its text (paper 004).
+
+    `max_wrong` is the error budget, the share of stated answers that may be wrong: an answer that
+    is less certain is withheld, and 1 states every answer. If `ideal_from` is set and `exact_from`
+    is not, `ideal_from` applies to both.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -1,4 +1,4 @@
-"""YAML from outside, refused in one sentence where it is none or could swell."""
+"""Parse untrusted YAML, with limits on its size and depth."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import yaml
 from cluster.contained import contained
 from cluster.errors import InputError, cut
 
-# Aliases count each time that they are used, so that few lines cannot stand for billions.
+# Aliases count each time they are used, so that a few lines cannot expand to billions of values.
 MAX_VALUES = 10_000
 MAX_DEPTH = 20
-# Python shows no number of more than 4300 digits, not even in an error.
+# Python refuses to print numbers with more than 4300 digits, even in an error message.
 MAX_NUMBER = 2**63 - 1
-# What the loader raises, beside its own errors, for a text that is not what its tag or form says.
+# Errors of the loader, other than its own, for a value that does not match its tag.
 _UNLIKE = (ValueError, LookupError, AttributeError, TypeError, OverflowError)
-# No path, address or text can hold these.
+# Characters that are invalid in paths, URLs and text: NUL and unpaired surrogates.
 _UNFIT = re.compile("[\0\ud800-\udfff]")
 
 
 def parse_yaml(text: str, place: str) -> Any:
-    """The plain value that `text` holds: no objects of Python.
+    """Return the value of `text`, without Python objects.
 
-    Raises InputError naming `place` for what is not YAML, holds more than `MAX_VALUES` values
-    or nests them deeper than `MAX_DEPTH`, and for NUL or half characters in a text and numbers of
-    more than 64 bits.
+    Raises InputError that names `place` if the text is not YAML, has more than `MAX_VALUES` values,
+    is nested deeper than `MAX_DEPTH`, or contains NUL, an unpaired surrogate or a number of more
+    than 64 bits.
     """
     try:
         value = yaml.safe_load(text)

@@ -1,9 +1,9 @@
-"""Presets by name: those shipped in configs/systems, and those that the settings name.
+"""Presets by name: those shipped in configs/systems, and those defined in the settings.
 
-Those in its folder `runs`, single runs of the papers, can be named and are not offered in lists.
+Presets in configs/systems/runs, single runs of the papers, can be named but are not listed.
 
-A preset of one's own is a YAML file, or a mapping in the settings (`serve.systems`). With
-`over: citeray` at its head it says only what it changes of that preset.
+A custom preset is a YAML file, or a mapping in the settings (`serve.systems`). With
+`over: citeray` at its head, it contains only its differences from that preset.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from cluster.errors import InputError, cut
 from cluster.settings.read_config import CONFIGS, explain, merge, read_config, read_yaml
 from cluster.settings.system_settings import SystemSettings
 
-# No dot, which parts keys of settings; no slash, since runs are named after presets.
+# Without a dot, which separates keys of settings, and without a slash, since run files are named
+# after presets.
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 ENDING = ".yaml"
 
-# Those of this process, beside the shipped ones.
+# The custom presets of this process.
 _named: dict[str, SystemSettings] = {}
 
 
@@ -35,44 +36,44 @@ def _in_folder(folder: str) -> tuple[str, ...]:
 
 @cache
 def paper_runs() -> tuple[str, ...]:
-    """The presets in configs/systems/runs, by name."""
+    """Return the names of the presets in configs/systems/runs."""
     return _in_folder("systems/runs")
 
 
 @cache
 def shipped_systems() -> tuple[str, ...]:
-    """The presets that ship, by name, the papers' runs among them."""
+    """Return the names of all shipped presets, including the papers' runs."""
     return tuple(sorted((*_in_folder("systems"), *paper_runs())))
 
 
 def system_names() -> list[str]:
-    """The presets that this process offers."""
+    """Return the names of the presets that this process lists."""
     return sorted([*(set(shipped_systems()) - set(paper_runs())), *_named])
 
 
 def is_system(name: str) -> bool:
-    """Whether this process has such a preset, offered or not."""
+    """Return whether this process has a preset of this name, listed or not."""
     return name in _named or name in shipped_systems()
 
 
 def name_systems(systems: Mapping[str, SystemSettings]) -> None:
-    """Let the presets of `systems` be asked for in this process, and no others but shipped ones.
+    """Set the custom presets of this process, replacing earlier ones.
 
-    For where a process begins: what answers by name is given its settings' `serve.systems`.
+    Call this at the start of every process that loads presets by name, with `serve.systems`.
     """
     _named.clear()
     _named.update(systems)
 
 
 def nearest_system(name: str) -> str:
-    """What a message says beside a preset that there is not: the likeliest one, and all."""
+    """Suggest the closest preset name, and list all names, for an error message."""
     near = difflib.get_close_matches(name[:80], [*system_names(), *paper_runs()], n=1)
     hint = f"did you mean {near[0]}? " if near else ""
     return f"{hint}there are: {', '.join(system_names())}"
 
 
 def load_system(name: str) -> SystemSettings:
-    """The preset `name`; raises InputError naming the presets there are."""
+    """Return the preset `name`. Raises InputError that lists the presets if it is unknown."""
     if not is_system(name):
         raise InputError(f"unknown system {cut(name)!r}; {nearest_system(name)}")
     return _named[name] if name in _named else _shipped(name)
@@ -80,30 +81,30 @@ def load_system(name: str) -> SystemSettings:
 
 @cache
 def _shipped(name: str) -> SystemSettings:
-    """Read once: every question names one, and YAML takes 3 ms."""
+    """Read a shipped preset, once per process: every question names one."""
     origin = f"systems/{'runs/' if name in paper_runs() else ''}{name}{ENDING}"
     return as_system(name, read_yaml(read_config(CONFIGS / origin, origin), origin), origin)
 
 
 def is_file(system: str) -> bool:
-    """Whether what is given for a preset is a file of one, and not a name."""
+    """Return whether `system` is the path of a preset file rather than a name."""
     return system.endswith(ENDING)
 
 
 def name_of(file: str) -> str:
-    """The name of the preset in `file`: the file's own. Raises InputError for one that is none."""
+    """Return the preset name for `file`: its stem. Raises InputError if it is not a valid name."""
     return _checked_name(Path(file).name.removesuffix(ENDING), file)
 
 
 def read_system(file: str) -> SystemSettings:
-    """The preset in `file`. Raises InputError naming the file and what is wrong with it."""
+    """Read the preset in `file`. Raises InputError that names the file and the problem."""
     return as_system(name_of(file), read_yaml(read_config(Path(file), file), file), file)
 
 
 def as_system(name: str, data: Mapping[str, Any], origin: str) -> SystemSettings:
-    """The preset `name` of plain `data`, laid over the shipped one that `over` names, if any.
+    """Build the preset `name` from `data`, merged over the shipped preset in `over`, if any.
 
-    Raises InputError naming `origin` for an unknown key, a bad value or another `over`.
+    Raises InputError that names `origin` for an unknown key, an invalid value or an unknown `over`.
     """
     own = dict(data)
     if (over := own.pop("over", None)) is not None:
@@ -121,14 +122,14 @@ def as_system(name: str, data: Mapping[str, Any], origin: str) -> SystemSettings
 
 
 def vary(system: SystemSettings, key: str, value: Any) -> SystemSettings:
-    """The preset with another `value` at `key`, such as rerank.depth, named after both.
+    """Return the preset with `value` at `key`, such as rerank.depth, and named after both.
 
-    Raises InputError for a key or a value that no preset has.
+    Raises InputError for an unknown key or an invalid value.
     """
     changed: Any = value
     for part in reversed(key.split(".")):
         changed = {part: changed}
-    # Runs are files of this name.
+    # Run files have this name.
     name = f"{system.name}.{key}={re.sub('[^0-9A-Za-z._-]', '-', str(value))}"
     data = merge(system.model_dump(), changed)
     try:
@@ -149,7 +150,7 @@ def _checked_name(name: str, origin: str) -> str:
 
 
 def _all_read(value: Any) -> Any:
-    """Each preset of a mapping: a file's path, plain data, or what has been read already."""
+    """Read each preset of a mapping: a file's path, a mapping, or a preset read before."""
     if not isinstance(value, Mapping):
         return value
     return {str(name): _read(str(name), given) for name, given in value.items()}

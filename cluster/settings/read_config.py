@@ -1,4 +1,4 @@
-"""Settings as files: read with limits, laid one over another, and in words what is wrong."""
+"""Read settings files with size limits, merge them, and explain validation errors."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from cluster.errors import InputError, cut
 from cluster.read_given import read_text
 from cluster.settings.parse_yaml import parse_yaml
 
-# By place and not by name: in the wheel all packages lie under `citeray`.
+# Found by location, not by package name: in the wheel all packages are below `citeray`.
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 MAX_CONFIG_BYTES = 64 * 1024
 MAX_PROBLEMS = 10
 
 
 def read_config(path: Path, origin: str) -> str:
-    """A file of settings; InputError naming `origin` for one that is unreadable or too large."""
+    """Read a settings file. Raises InputError that names `origin` if unreadable or too large."""
     return read_text(path, origin, MAX_CONFIG_BYTES, "no config is")
 
 
 def merge(
     base: dict[str, Any], over: Mapping[str, Any], whole: Collection[str] = ()
 ) -> dict[str, Any]:
-    """`over` laid on `base`, map by map; a map under a key of `whole` replaces the old one."""
+    """Merge `over` into `base` recursively; mappings under a key in `whole` are replaced."""
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)
@@ -38,7 +38,7 @@ def merge(
 
 
 def read_yaml(text: str, origin: str) -> dict[str, Any]:
-    """The mapping that `text` is; an empty text is an empty one. Raises InputError for others."""
+    """Parse `text` as a mapping; empty text gives an empty one. Raises InputError otherwise."""
     data = parse_yaml(text, origin)
     if data is None:
         return {}
@@ -48,7 +48,7 @@ def read_yaml(text: str, origin: str) -> dict[str, Any]:
 
 
 def _field_names(model: type[BaseModel], path: Sequence[Any]) -> list[str]:
-    """The valid names at `path` inside `model`, for the nearest-name hint."""
+    """Return the valid keys at `path` in `model`, to suggest the nearest one."""
     for part in path:
         annotation = model.model_fields[part].annotation if part in model.model_fields else None
         if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
@@ -58,13 +58,13 @@ def _field_names(model: type[BaseModel], path: Sequence[Any]) -> list[str]:
 
 
 def place_of(problem: Mapping[str, Any]) -> str:
-    """The key of a problem, with dots."""
-    # Pydantic names a branch of a union as one, with brackets.
+    """Return the dotted key of a problem."""
+    # Pydantic adds the branch of a union to the location, as a name with brackets.
     return ".".join(str(part) for part in problem["loc"] if "[" not in str(part))
 
 
 def explain(error: ValidationError, model: type[BaseModel], origin: str) -> InputError:
-    """The problems of settings, each by its key, and beside an unknown key the nearest one."""
+    """Return an InputError that lists the problems by key, with the nearest key if unknown."""
     problems = error.errors()
     lines = []
     for problem in problems[:MAX_PROBLEMS]:

@@ -1,4 +1,4 @@
-"""Settings of what users keep: stored answers, feedback and saved questions."""
+"""Settings of stored answers, feedback and saved questions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Positive = Annotated[int, Field(gt=0)]
 
 
 def _database_url(value: str) -> str:
-    """Refuses what is no database that CiteRay can use, and a password among the settings."""
+    """Check a database URL. Raises ValueError if it is unsupported or contains a password."""
     if not value:
         return value
     scheme, _, rest = value.partition("://")
@@ -28,17 +28,18 @@ def _database_url(value: str) -> str:
 
 
 class SavedSettings(BaseModel):
-    """What users keep: stored answers, feedback and saved questions.
+    """Stored answers, feedback and saved questions.
 
-    They lie in the database at `url`: SQLite in a file, for gateways of one machine, or Postgres.
-    Answers are stored when a request asks for it, always, or never. Each key may store
-    `most_answers`, kept `keep_days`, and have `most_watches` saved questions. After a new version
-    of the index the saved questions are asked again, `checks_per_minute` of them. The keys named in
-    `reviewers` see and review the feedback of all keys; without API keys everybody does.
+    They are stored in the database at `url`: a SQLite file, for gateways on one machine, or
+    Postgres. Answers are stored on request ("asked"), always, or never. Each key may store
+    `most_answers` answers, which are deleted after `keep_days`, and have `most_watches` saved
+    questions. After a new version of the index, the saved questions are asked again at a rate of
+    `checks_per_minute`. The keys named in `reviewers` see and review the feedback of all keys;
+    without API keys, everybody does.
 
-    Webhooks go to `webhook_hosts` alone, `host` or `host:port`, over HTTPS; with `webhook_private`
-    also to private addresses and over HTTP. They are signed with the secret in the environment
-    variable that `webhook_secret_env` names.
+    Webhooks are sent only to `webhook_hosts` (`host` or `host:port`), and only over HTTPS; with
+    `webhook_private`, also to private addresses and over HTTP. They are signed with the secret in
+    the environment variable `webhook_secret_env`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)

@@ -1,6 +1,7 @@
-"""How a preset searches, as data: each part of a published system with its numbers.
+"""Search settings of a preset: the parts of published systems, with their parameters.
 
-What asks the language model says so; without one it is left out, and the result says that.
+The description of each part says whether it calls the language model. Without a language model,
+such parts are skipped, and the result reports this.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ class _Part(BaseModel):
 
 
 class ExpansionSettings(_Part):
-    """How other names of a question's entities widen its search: synonyms and MeSH's headings.
+    """Query expansion with synonyms and MeSH headings of a question's entities.
 
-    Each is a BM25 term of `weight`, or of what `by_type` says for the question's type; 0 leaves
-    them out. `variants` is how many further questions the vectors search, each the question with
-    an entity by another of its names.
+    Each name is a BM25 term with the weight `weight`, or the weight in `by_type` for the question's
+    type; 0 disables the expansion. `variants` is the number of additional queries of the dense
+    search, in each of which an entity is replaced by another of its names.
     """
 
     weight: Annotated[float, Field(ge=0)] = 0.0
@@ -33,19 +34,19 @@ class ExpansionSettings(_Part):
     variants: Annotated[int, Field(ge=0, le=4)] = 0
 
     def of(self, kind: str) -> Self:
-        """The same for a question of that type alone."""
+        """Return a copy with the weight for questions of type `kind`."""
         weights = {str(name): weight for name, weight in self.by_type.items()}
         return self.model_copy(update={"weight": weights.get(kind, self.weight), "by_type": {}})
 
 
 class RewriteSettings(_Part):
-    """How the language model puts the question to the search; `none` does not ask it.
+    """How the language model rewrites the question for the search; `none` does not call it.
 
-    `hyde` embeds an abstract that would answer in place of the question (paper 002);
-    `sub-questions` searches three queries, each by itself (002); `pseudo-documents` adds the
-    names in `documents` texts to the BM25 query, in which the question counts `repeat` times
-    (003); `expansion` adds a whole text to the question, for both branches (004). A reply has at
-    most `tokens`: 002's, section 3.4 and appendix A.
+    `hyde` embeds a generated abstract in place of the question (paper 002); `sub-questions` runs
+    three separate queries (002); `pseudo-documents` adds the names in `documents` generated texts
+    to the BM25 query, in which the question is repeated `repeat` times (003); `expansion` appends a
+    generated text to the question for both branches (004). `tokens` is the maximum length of a
+    reply; the default is from 002, section 3.4 and appendix A.
     """
 
     kind: Literal["none", "hyde", "sub-questions", "pseudo-documents", "expansion"] = "none"
@@ -55,9 +56,9 @@ class RewriteSettings(_Part):
 
 
 class RetrieverSettings(_Part):
-    """How many citations each branch of the search brings; 0 leaves the branch out.
+    """Number of citations that each branch of the search retrieves; 0 disables the branch.
 
-    `bm25_k1` and `bm25_b` go before those of the index' settings.
+    `bm25_k1` and `bm25_b` override those in the index settings.
     """
 
     dense: Annotated[int, Field(ge=0, le=1000)]
@@ -70,12 +71,13 @@ class RetrieverSettings(_Part):
 class OnlineSettings(_Part):
     """PubMed's E-utilities as a retriever.
 
-    `always`: PubMed's PMIDs are the candidates, and their passages in this index are ranked
-    exactly (paper 000). `too-few`: only where fewer than `at_least` citations that the vectors
-    find have a cosine of `similarity` or more; PubMed's own records join them (001). `limit`
-    bounds the PMIDs of each query: the question's and its entities', and with `examples` above 0
-    one that the language model writes in the manner of so many solved questions in `queries`, a
-    YAML file of questions with their PubMed queries (001).
+    `always`: the PMIDs that PubMed returns are the candidates, and their passages in this index
+    are ranked exactly (paper 000). `too-few`: PubMed is searched only if fewer than `at_least`
+    citations of the dense search have a cosine of at least `similarity`, and its records are added
+    to them (001). `limit` is the maximum number of PMIDs of each query. The queries are made from
+    the question and its entities. With `examples` above 0, the language model writes another one,
+    with this many few-shot examples from `queries`, a YAML file of questions with their PubMed
+    queries (001).
     """
 
     when: Literal["never", "always", "too-few"] = "never"
@@ -87,10 +89,10 @@ class OnlineSettings(_Part):
 
 
 class FusionSettings(_Part):
-    """How the dense and the BM25 ranking become one order; `dense` and `bm25` are their weights.
+    """How the dense and the BM25 ranking are fused; `dense` and `bm25` are their weights.
 
-    `weighted` adds the scores, each divided by its greatest; `rrf` adds weight / (`rrf_k` + rank)
-    (Cormack et al. 2009).
+    `weighted` adds the scores, each divided by the maximum of its ranking; `rrf` adds
+    weight / (`rrf_k` + rank) (Cormack et al. 2009).
     """
 
     method: Literal["weighted", "rrf"]
@@ -100,14 +102,15 @@ class FusionSettings(_Part):
 
 
 class RerankSettings(_Part):
-    """The first `depth` hits are scored again; 0 leaves the stage out.
+    """A stage that reranks the first `depth` hits; 0 disables it.
 
-    The new score is `weight` of the reranker's and the rest of the fused one, each
-    scaled by its maximum. `by` model is the settings' `reranker`, `reader` the cross-encoder that
-    answers from the evidence; `feedback` is how near a hit's passage is to those of the first
-    `examples` (pseudo-relevance feedback); `listwise` and `pointwise` ask the language model, the
-    first in windows of `window` that move by `stride` (004), by `prompt`: our own, or the one that
-    RankZephyr was trained on.
+    The new score is a weighted mean: `weight` times the reranker's score plus 1 - `weight` times
+    the fused score, each divided by its maximum. `by` is the scoring method: `model` is the
+    settings' `reranker`; `reader` is the cross-encoder that reads the evidence; `feedback` is the
+    similarity of a hit's passage to those of the first `examples` hits (pseudo-relevance feedback);
+    `listwise` and `pointwise` ask the language model. `listwise` ranks windows of `window` hits
+    that move by `stride` (004) with the prompt `prompt`: CiteRay's own, or the one that RankZephyr
+    was trained on.
     """
 
     depth: Annotated[int, Field(ge=0, le=1000)] = 0
@@ -120,10 +123,10 @@ class RerankSettings(_Part):
 
 
 class RankingsSettings(_Part):
-    """Rankings fused by reciprocal rank, which of them by the question's type (paper 003).
+    """Rankings to fuse by reciprocal rank for each question type (paper 003).
 
-    `plain` is the first stage of the question as it is, `rewritten` of what `rewrite` makes
-    of it; `-reranked` is each after the reranker.
+    `plain` is the first-stage ranking for the original question, `rewritten` the one for the
+    question as changed by `rewrite`; `-reranked` is either of them after the reranker.
     """
 
     by_type: Mapping[AskedType, Annotated[tuple[Ranking, ...], Field(min_length=1)]]
@@ -137,9 +140,9 @@ class RankingsSettings(_Part):
 
 
 class RungSettings(_Part):
-    """A step of a ladder: the preset with these parts in the place of its own.
+    """A cascade step: the preset with these parts replaced.
 
-    `expects_ms` is what its search takes where none has told yet.
+    `expects_ms` is the expected search time until one has been measured.
     """
 
     name: str
@@ -151,11 +154,12 @@ class RungSettings(_Part):
 
 
 class LadderSettings(_Part):
-    """Searches of one preset, each better and longer than the one before.
+    """A cascade: the steps in `rungs`, each better and slower than the one before.
 
-    A question begins at the rung `begin`, or below it where its budget allows no more, and goes
-    up a rung at a time while the search is not sure of its order and the budget allows. It is
-    sure where the best citation scores above the tenth by `sure` of its own score or more.
+    A question begins at the step `begin`, or at an earlier one if its budget requires it. It
+    advances one step at a time while the ranking is uncertain and the budget allows. A ranking is
+    certain if the score of the best citation exceeds that of the tenth by at least the share
+    `sure` of the best score.
     """
 
     rungs: Annotated[tuple[RungSettings, ...], Field(min_length=2)]
@@ -175,8 +179,9 @@ class LadderSettings(_Part):
 
 
 class RecencySettings(_Part):
-    """A score is raised by `weight` for the newest candidate, by half that `half_life` years
-    before.
+    """Recency boost of a score.
+
+    It is `weight` for the newest candidate, and halves with every `half_life` years of age.
     """
 
     weight: Annotated[float, Field(ge=0)] = 0.0

@@ -1,8 +1,8 @@
-"""Settings: YAML files read once at the entry; the values travel on as arguments.
+"""Settings, read from YAML files once at program start and then passed on as arguments.
 
-`laptop.yaml` is the default and complete; another file overrides what it names, or with
-`over: cluster.yaml` at its head what that file makes of it; `--set a.b=c` overrides all.
-Unknown keys are refused by name.
+`laptop.yaml` is complete and holds the defaults. Another file overrides the keys that it contains.
+With `over: cluster.yaml` at its head, it is merged over that file, which is merged over the
+defaults. `--set a.b=c` overrides all files. Unknown keys are errors.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ from cluster.storage.object_store import check_url, local_path
 from cluster.storage.places import Place, StoredPlace
 
 DEFAULT_CONFIG = "laptop.yaml"
-# Laid over as a whole: what suits a laptop's engine would cripple another config's on a GPU, and a
-# preset says itself what it is laid over.
+# Keys whose mappings are replaced, not merged: the engine options of a laptop would slow down a
+# model on a GPU, and a preset names the preset that it extends itself.
 WHOLE = frozenset({"engine", "environment", "systems"})
 
 Positive = Annotated[int, Field(gt=0)]
-# A socket takes no more than some billions.
+# The upper limit keeps socket timeouts in their valid range.
 Seconds = Annotated[float, Field(gt=0, le=10**6)]
 Share = Annotated[float, Field(ge=0, le=1)]
 SemanticType = Annotated[str, Field(pattern=r"^T\d{3}$")]
-# Without scheme and port; `*` alone is every name.
+# A host name without scheme and port; `*` alone matches every name.
 HostName = Annotated[str, Field(pattern=r"^(\*|(\*\.)?[A-Za-z0-9._-]+)$", max_length=255)]
 
 
 class Strict(BaseModel):
-    """Base of all settings: immutable; unknown keys, infinities and NaN are refused."""
+    """Base class of all settings: immutable; rejects unknown keys, infinities and NaN."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class RaySettings(Strict):
-    """The Ray started here when RAY_ADDRESS names none; `cpus: 0` means all there are."""
+    """The local Ray, started if RAY_ADDRESS is not set; `cpus: 0` uses all cores."""
 
     cpus: Annotated[int, Field(ge=0)]
     object_store_mb: Annotated[int, Field(ge=128)]
 
 
 def _path_or_url(value: Any) -> Any:
-    """A path, or the URL of an object store as it is: a Path would make one slash of its two."""
+    """Return a Path, or the URL of an object store as a string: a Path would merge its slashes."""
     if not isinstance(value, str):
         return value
     path = local_path(value)
@@ -69,10 +69,10 @@ def _path_or_url(value: Any) -> Any:
 
 
 class TokenVectorSettings(Strict):
-    """How a shard keeps the token vectors of its passages, by which late interaction ranks them.
+    """How a shard stores the token vectors of its passages, which late interaction ranks by.
 
-    Each is coded as `components` numbers of `bits` each, learnt from `training_passages`; `pool`
-    tokens of a passage, on average, are kept as one.
+    Each vector is quantised to `components` numbers of `bits` bits. The quantiser is trained on
+    `training_passages`. `pool` tokens of a passage, on average, are pooled into one vector.
     """
 
     components: Annotated[int, Field(ge=8, le=1024, multiple_of=8)]
@@ -82,11 +82,13 @@ class TokenVectorSettings(Strict):
 
 
 class IndexSettings(Strict):
-    """`path` is a folder, or s3:// or gs://, of which copies of what is read lie in `cache`.
+    """The index: its location, and the options of its vectors, BM25 and build.
 
-    `vectors` is the HNSW storage: flat float32, 16-bit floats, or 8-bit scalars.
-    `token_vectors: none` keeps none, and late interaction then encodes passages at each question.
-    `build_gpus` of a GPU are held while a shard's graph is built there by CAGRA; 0: on the CPU.
+    `path` is a folder, or an s3:// or gs:// URL; files read from a URL are copied to `cache`.
+    `vectors` is the HNSW storage: flat float32, 16-bit floats, or 8-bit scalars. With
+    `token_vectors: none`, no token vectors are stored, and late interaction encodes passages for
+    each question. `build_gpus` is the fraction of a GPU that is reserved while CAGRA builds a
+    shard's graph; 0 builds it on the CPU.
     """
 
     path: Annotated[Path | str, BeforeValidator(_path_or_url)]
@@ -107,19 +109,22 @@ class IndexSettings(Strict):
 
     @property
     def token_codec(self) -> TokenVectorSettings | None:
-        """How token vectors are coded; None where none are kept."""
+        """How token vectors are quantised; None if they are not stored."""
         return None if self.token_vectors == "none" else self.token_vectors
 
     @property
     def place(self) -> Place:
-        """Where the index lies, told apart from the folder that a process works in."""
+        """Location of the index, independent of the working directory."""
         if isinstance(self.path, str):
             return StoredPlace.at(self.path, self.cache.resolve())
         return self.path.resolve()
 
 
 class SplitSettings(Strict):
-    """`size` and `overlap` are characters, or tokens for the method `sections`."""
+    """How abstracts are split into passages.
+
+    `size` and `overlap` are in characters, or in tokens for the method `sections`.
+    """
 
     method: Literal["characters", "sentences", "sections"]
     size: Positive
@@ -127,15 +132,16 @@ class SplitSettings(Strict):
 
 
 class EncoderSettings(Strict):
-    """`actors` embed at once during a build, each with `gpus` GPUs or `threads` threads.
+    """The encoder, and how it runs.
 
-    `batch_size` is in texts; with `gpus` a batch holds as many tokens as that many of
-    `max_tokens`, and two tables of passages are worked on at once.
+    During a build, `actors` actors embed in parallel, each with `gpus` GPUs or `threads` threads.
+    `batch_size` is in texts. With `gpus`, a batch holds as many tokens as `batch_size` texts of
+    `max_tokens`, and each actor works on two tables of passages at once.
 
-    `adapter` names what `citeray train encoder` made; vectors are then those of both together.
-    An adapter that `model` itself names is meant with the model that it is for.
+    `adapter` is the name of an adapter made by `citeray train encoder`, which is merged into
+    `model`. If `model` is an adapter itself, its base model is loaded with it.
 
-    `runtime` runs the encoder and the reader on CPUs; "auto" takes the faster of the two.
+    `runtime` is the runtime of the encoder and the reader on CPUs; "auto" takes the faster one.
     """
 
     model: str
@@ -153,11 +159,11 @@ class EncoderSettings(Strict):
 
 
 class VocabularySettings(Strict):
-    """`concepts` is a release of MeSH or UMLS, or "" for the corpus' own concepts alone.
+    """Sources of the vocabulary.
 
-    `lexicons` name files of other names of those concepts (`cluster.text.read_lexicon`).
-
-    Of UMLS those of the semantic types `umls_types` are taken, besides what MeSH has.
+    `concepts` is a release of MeSH or UMLS, or "" to use only concepts found in the corpus.
+    `lexicons` are files with more names of these concepts (`cluster.text.read_lexicon`). From
+    UMLS, the concepts of the semantic types `umls_types` are used in addition to those of MeSH.
     """
 
     concepts: str
@@ -168,9 +174,9 @@ class VocabularySettings(Strict):
 
 
 class RecogniserSettings(Strict):
-    """How entities are found: by the index's vocabulary, or by a token classifier.
+    """How entities are found: with the index's vocabulary, or with a token classifier.
 
-    `labels` are the entity types that the classifier keeps; none keeps all.
+    `labels` are the entity types of the classifier that are used; an empty list uses all.
     """
 
     kind: Literal["vocabulary", "transformer"]
@@ -181,10 +187,11 @@ class RecogniserSettings(Strict):
 
 
 class RerankerSettings(Strict):
-    """`model` is a cross-encoder's; late interaction uses the encoder's, with `adapter` on it.
+    """The reranker.
 
-    By the encoder as it is, passages of the index are scored by the token vectors that it keeps;
-    those of other passages are kept in `cache_mb`.
+    `model` is a cross-encoder. Late interaction uses the encoder instead, with `adapter` if one is
+    given. Without an adapter, passages of the index are scored by their stored token vectors; the
+    token vectors of other passages are cached in at most `cache_mb` MB.
     """
 
     kind: Literal["late-interaction", "cross-encoder"]
@@ -196,17 +203,17 @@ class RerankerSettings(Strict):
 
     @property
     def is_stage(self) -> bool:
-        """Whether it loads a model of its own; late interaction by the encoder needs none."""
+        """Whether it loads its own model; late interaction without an adapter does not."""
         return self.kind == "cross-encoder" or bool(self.adapter)
 
 
 class ReaderSettings(Strict):
-    """The model that reads the evidence: `model`, or `adapter` on its own base.
+    """The model that reads the evidence: `model`, or `adapter` with its base model.
 
-    It reads a citation in windows of `max_tokens`, question and text together. `calibration` is a
-    file that `citeray train calibration` made for this reader; None is that of the shipped reader.
-    A `zero-shot` reader has no model of its own: the reranker's cross-encoder gives the relevance
-    and the NLI model of `support` the stance.
+    It reads a citation in windows of `max_tokens` tokens, question and text together.
+    `calibration` is a file that `citeray train calibration` made for this reader; None uses the
+    calibration of the shipped reader. A `zero-shot` reader has no model of its own: the reranker's
+    cross-encoder predicts the relevance, and the NLI model of `support` predicts the stance.
     """
 
     kind: Literal["trained", "zero-shot"] = "trained"
@@ -219,9 +226,10 @@ class ReaderSettings(Strict):
 
 
 class SupportSettings(Strict):
-    """How a sentence is checked against evidence; below `threshold` it is dropped.
+    """How a sentence is checked against the evidence.
 
-    A passage contradicts a sentence from a score of `contradiction` on.
+    A sentence with a support score below `threshold` is dropped. A passage contradicts a sentence
+    if its contradiction score is at least `contradiction`.
     """
 
     kind: Literal["similarity", "nli"]
@@ -233,10 +241,10 @@ class SupportSettings(Strict):
 
 
 class LanguageModelSettings(Strict):
-    """A language model: where it is, and how its engine runs if it is served here.
+    """A language model: where it runs, and the options of its engine if it is served here.
 
-    `vllm` serves `model` through Ray; `url` calls an OpenAI-compatible endpoint. One with
-    `completion` has no chat form, as base models: it continues what it is sent.
+    Kind `vllm` serves `model` through Ray; kind `url` calls an OpenAI-compatible endpoint. Set
+    `completion` for a base model, which has no chat template and only continues a text.
     """
 
     kind: Literal["vllm", "url", "none"]
@@ -254,11 +262,11 @@ class LanguageModelSettings(Strict):
 
 
 class LLMSettings(LanguageModelSettings):
-    """The writer, which does every part of the work that `models` leaves to it.
+    """The writer, which also does the work of every role that `models` does not assign.
 
-    `ideal_from` and `exact_from` say who answers where the preset leaves it open: the model, or
-    the evidence's own sentences and names. `examples` is the folder of the few-shot memory, for
-    presets that show examples.
+    `ideal_from` and `exact_from` are the sources of the ideal and the exact answer if the preset
+    names none: the model, or sentences and names of the evidence. `examples` is the folder of
+    few-shot examples, for presets that use them.
     """
 
     examples: Path | None = None
@@ -271,7 +279,10 @@ class LLMSettings(LanguageModelSettings):
 
 
 class EntrezSettings(Strict):
-    """PubMed online. A cached reply is good for `cache_days`; `deadline_s` bounds a whole call."""
+    """PubMed's E-utilities. A cached reply is valid for `cache_days`; `deadline_s` limits a call.
+
+    `timeout_s` limits a single request.
+    """
 
     base_url: str
     api_key_env: str
@@ -285,9 +296,10 @@ class EntrezSettings(Strict):
 
 
 class StageSettings(Strict):
-    """One deployment: how many replicas, what each may hold, and when it is too late.
+    """One deployment: number and resources of its replicas, queue length and deadline.
 
-    Of `max_queued` requests more than its replicas hold each caller waits; -1: of any number.
+    Each caller may have `max_queued` requests waiting in addition to those that the replicas
+    process; -1 sets no limit.
     """
 
     min_replicas: Positive
@@ -301,7 +313,7 @@ class StageSettings(Strict):
 
 
 class RoleSettings(LanguageModelSettings):
-    """A language model for a part of the work. `stage`: its replicas; else as `serve.llm`."""
+    """A language model for one role. `stage` sets its replicas (default: as `serve.llm`)."""
 
     stage: StageSettings | None = None
 
@@ -316,10 +328,10 @@ class RoleSettings(LanguageModelSettings):
 
 
 class ModelsSettings(Strict):
-    """Language models beside the writer's, which does the work of each role that names none.
+    """Language models for single roles; the writer does the work of a role without a model.
 
-    `rewriters` put questions into other words, in turn where one is written several times (paper
-    003 has one pseudo-document from each of two); `ranker` orders passages (004: RankZephyr);
+    `rewriters` rewrite questions, and take turns if a question is rewritten several times (paper
+    003 has one pseudo-document from each of two); `ranker` ranks passages (004: RankZephyr);
     `judge` judges answers for `evaluate` and `ablate`, and is not served with the endpoint.
     """
 
@@ -328,18 +340,18 @@ class ModelsSettings(Strict):
     judge: RoleSettings | None = None
 
     def roles(self) -> dict[str, RoleSettings]:
-        """Each by its role's name: "rewriter-0", "rewriter-1", "ranker", "judge"."""
+        """Return the models by role: "rewriter-0", "rewriter-1", "ranker", "judge"."""
         found = {f"rewriter-{number}": role for number, role in enumerate(self.rewriters)}
         found |= {"ranker": self.ranker} if self.ranker else {}
         return found | ({"judge": self.judge} if self.judge else {})
 
 
 class SpreadStageSettings(StageSettings):
-    """A stage whose replicas are told where to start.
+    """A stage with placement constraints.
 
-    A node has `per_node` at most, so that one that is lost takes no more; 0: no limit. They start
-    only on Ray nodes with the label citeray/pool=`pool`; "": on any. Not for the language model:
-    Ray puts its replicas where its GPUs are, and takes no limit.
+    At most `per_node` replicas run on a node, which limits how many are lost with it; 0 sets no
+    limit. Replicas start only on Ray nodes with the label citeray/pool=`pool`; "" allows any node.
+    Not available for the language model, whose replicas Ray places by their GPUs.
     """
 
     per_node: Annotated[int, Field(ge=0, le=100)] = 0
@@ -347,13 +359,15 @@ class SpreadStageSettings(StageSettings):
 
 
 class HttpSettings(Strict):
-    """The API's door. Each gateway replica works on `at_once` questions while `waiting` more
-    wait for their turn, up to `wait_s` seconds; what comes then is told to ask again later.
+    """Limits and access control of the HTTP API.
 
-    `api_keys_env` names the environment variable with `name:key` pairs; where it is empty no
-    key is asked for. Each key may ask `per_minute` times a minute (0: as often as it likes).
-    A body holds `body_kb` KiB at most and arrives within `body_s` seconds. The server answers to
-    addresses, to localhost, to `serve.host` and to the names in `hosts` (`*.NAME`: all under NAME).
+    Each gateway replica processes `at_once` questions, while up to `waiting` more wait in a queue
+    for at most `wait_s` seconds; further requests are rejected and asked to retry later.
+
+    `api_keys_env` is the environment variable that holds `name:key` pairs; if it is empty, no key
+    is required. `per_minute` is the rate limit of each key (0: none). A request body has at most
+    `body_kb` KiB and must arrive within `body_s` seconds. The server accepts a Host header that is
+    an IP address, localhost, `serve.host` or a name in `hosts` (`*.NAME`: all names below NAME).
     """
 
     api_keys_env: str
@@ -369,9 +383,11 @@ class HttpSettings(Strict):
 
 
 class BatchSettings(Strict):
-    """Batches over HTTP: `concurrent` questions at a time, shared alike by API keys; `waiting`
-    batches at most, of one key `waiting_per_key`. They lie in `folder`, ended ones for
-    `keep_days`; on a cluster a shared folder.
+    """Batches over HTTP.
+
+    `concurrent` questions run at a time, shared equally between API keys. At most `waiting`
+    batches wait, and at most `waiting_per_key` of one key. Batches are stored in `folder`, which
+    must be shared on a cluster; finished ones are deleted after `keep_days`.
     """
 
     folder: Path
@@ -382,7 +398,7 @@ class BatchSettings(Strict):
 
 
 def _day_or_none(value: Any) -> Any:
-    # YAML reads a day without quotation marks as one.
+    # YAML parses an unquoted day as a date.
     value = value.isoformat() if type(value) is date else value
     if value:
         as_day(value, "serve.until")
@@ -390,13 +406,14 @@ def _day_or_none(value: Any) -> Any:
 
 
 class ServeSettings(Strict):
-    """Every `follow_s` seconds each replica looks for a newer version of the index; 0: never.
+    """The service: its address, presets, index version, deadlines and stages.
 
-    With `as_of`, a source file's name, it serves the version that ends with it or before it, and
-    stays there. No question finds what may have been published after `until`, a day such as
-    2024-05-31; "" has no end. `systems` are presets beside the shipped ones, by name: what each
-    is, or a file of it. Who stops the graph waits up to `drain_s` seconds for questions at work.
-    Of `trace_share` of the requests traces are sent to OpenTelemetry.
+    Every `follow_s` seconds, each replica checks for a newer version of the index; 0 disables the
+    check. With `as_of`, the name of a source file, the service stays at the newest version that
+    contains no later source file. Articles that may have been published after `until`, a day such
+    as 2024-05-31, are never found; "" sets no limit. `systems` adds presets by name, each as a
+    mapping or as the path of a file. A shutdown waits up to `drain_s` seconds for questions in
+    progress. `trace_share` is the share of requests whose traces are sent to OpenTelemetry.
     """
 
     host: str
@@ -422,7 +439,7 @@ class ServeSettings(Strict):
 
 
 class Settings(Strict):
-    """All settings of a run, read once at the entry (`load_settings`)."""
+    """All settings of a run, read once at program start (`load_settings`)."""
 
     ray: RaySettings
     index: IndexSettings
@@ -479,7 +496,7 @@ def _config_text(name: str | Path) -> str:
 
 
 def _read_under(name: Any, origin: str) -> dict[str, Any]:
-    """The shipped settings that `origin` is laid over."""
+    """Return the shipped settings that `origin` is merged over."""
     if not isinstance(name, str) or name not in _shipped():
         raise InputError(
             f"{origin}: over: {cut(str(name))} is none of the files shipped with CiteRay: "
@@ -493,12 +510,12 @@ def _shipped() -> list[str]:
 
 
 def load_settings(config: str | Path | None = None, overrides: Sequence[str] = ()) -> Settings:
-    """Read `laptop.yaml`, lay `config` over it, then `overrides` (each `key=value`).
+    """Read `laptop.yaml`, merge `config` over it, then `overrides` (each `key=value`).
 
-    A `config` may name another that it is laid over itself: `over: cluster.yaml`.
+    A `config` may name a shipped file that it is merged over: `over: cluster.yaml`.
 
-    Raises InputError naming every unknown key, with the nearest valid one, and every
-    bad value.
+    Raises InputError that names every unknown key, with the nearest valid one, and every invalid
+    value.
     """
     data = read_yaml(_config_text(DEFAULT_CONFIG), DEFAULT_CONFIG)
     origin = DEFAULT_CONFIG
@@ -517,7 +534,7 @@ def load_settings(config: str | Path | None = None, overrides: Sequence[str] = (
 
 
 def _blamed(error: ValidationError, overrides: Sequence[str]) -> str:
-    """`--set` where the first problem comes from one; else ""."""
+    """Return "--set" if the first problem is caused by an override; otherwise ""."""
     place = place_of(error.errors()[0])
     keys = [override.partition("=")[0] for override in overrides]
     return "--set" if any(f"{place}.".startswith(f"{key}.") for key in keys) else ""

@@ -1,4 +1,4 @@
-"""A preset as data: one published system, or ours, in a file of configs/systems."""
+"""Settings of a preset: a published system, or CiteRay's own, in a file of configs/systems."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from cluster.settings.search_settings import (
 
 
 class SystemSettings(BaseModel):
-    """A preset: how one system searches and answers, as data.
+    """A preset: how one system searches and answers.
 
-    What is ranked is citations, each by its best passage, or single passages. `self_check` is
-    how often the model may search anew until it is sure of its evidence (paper 002), each draft and
-    doubt in at most `self_check_tokens`; 0: it is not asked. `refine` scores again what `rerank`
-    has ordered. Evidence is at most `evidence` passages, those that score `evidence_share` of the
-    best or more; all passages of `whole` citations are read too, and those that take a side or are
-    quoted are an answer's evidence as well. Snippets are at
-    most `snippet_sentences` consecutive sentences, or whole passages for 0.
+    `ranks` is the unit of ranking: citations, each by its best passage, or single passages.
+    `self_check` is how often the model may search again until it is confident in its evidence
+    (paper 002), with at most `self_check_tokens` for each draft and each critique; 0 disables it.
+    `refine` reranks the result of `rerank`. The evidence is at most `evidence` passages, each with
+    at least `evidence_share` of the best score. All passages of the first `whole` citations are
+    read as well; those that take a stance or are quoted are added to an answer's evidence. Snippets
+    have at most `snippet_sentences` consecutive sentences; 0 uses whole passages.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -61,7 +61,7 @@ class SystemSettings(BaseModel):
 
     @property
     def asks_model(self) -> bool:
-        """Whether its search, not only its answers, asks the language model."""
+        """Whether the search calls the language model, not only the writer."""
         rungs = self.ladder.rungs if self.ladder else ()
         rewrites = (self.rewrite, *(rung.rewrite for rung in rungs))
         reranks = (
@@ -79,7 +79,7 @@ class SystemSettings(BaseModel):
         )
 
     def checking(self, check: Check | None) -> SystemSettings:
-        """The preset with another `answer.check`; itself for None."""
+        """Return the preset with another `answer.check`; itself for None."""
         if check is None:
             return self
         return self.model_copy(update={"answer": self.answer.model_copy(update={"check": check})})
@@ -92,11 +92,11 @@ class SystemSettings(BaseModel):
         return self.model_copy(update={"answer": answer})
 
     def for_type(self, kind: str) -> SystemSettings:
-        """The preset as it searches for questions of that type."""
+        """Return the preset for questions of type `kind`."""
         return self.model_copy(update={"expansion": self.expansion.of(kind)})
 
     def at(self, rung: RungSettings) -> SystemSettings:
-        """The preset as it searches on `rung` of its ladder."""
+        """Return the preset for the cascade step `rung`."""
         own = {name: getattr(rung, name) for name in ("rewrite", "retrieve", "rerank", "refine")}
         changed = {name: part for name, part in own.items() if part is not None}
         return self.model_copy(update={**changed, "ladder": None})
@@ -109,14 +109,14 @@ class SystemSettings(BaseModel):
         if self.online.when == "always" and (retrieve.dense or retrieve.bm25):
             raise ValueError("online.when always takes PubMed's PMIDs: set retrieve.* to 0")
         if self.online.when == "too-few" and not retrieve.dense:
-            raise ValueError("online.when too-few looks at the vectors' finds: set retrieve.dense")
+            raise ValueError("online.when too-few counts hits of dense search: set retrieve.dense")
         if ranks == "passages" and retrieve.bm25 and retrieve.bm25_over != "passages":
-            raise ValueError("ranks passages needs BM25 of them: set retrieve.bm25_over: passages")
+            raise ValueError("ranks: passages needs passage BM25: set retrieve.bm25_over: passages")
         if self.rankings and (ranks == "passages" or self.online.when != "never"):
-            raise ValueError("rankings are of this index' citations: set ranks and online so")
+            raise ValueError("rankings needs ranks: citations and online.when: never")
         if self.recency.weight and ranks == "passages":
             raise ValueError("recency weighs citations: set ranks: citations")
         for name, part in (("rerank", self.rerank), ("refine", self.refine)):
             if part.stride > part.window:
-                raise ValueError(f"{name}.stride is over {name}.window, and would leave some out")
+                raise ValueError(f"{name}.stride must not exceed {name}.window: it would skip hits")
         return self

@@ -1,4 +1,4 @@
-"""Which models the settings name, and what each is used for."""
+"""The models that the settings name, and what each is used for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from cluster.settings.settings import Settings
 
 
 def used_models(settings: Settings) -> dict[str, str]:
-    """The models that the settings name, by what they are used for."""
+    """Return the names of the models in the settings, by their use."""
     llm = settings.llm.model if settings.llm.kind == "vllm" else ""
     uses = {
         "encoder": settings.encoder.model,

@@ -1,1 +1,1 @@
-"""Files and object stores, and where an index lies."""
+"""Files, object stores, and the location of an index."""

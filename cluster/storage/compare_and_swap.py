@@ -1,9 +1,9 @@
-"""Compare-and-swap of one small file: replaced only if nobody else has replaced it meanwhile.
+"""Compare-and-swap of one small file: it is replaced only if it has not changed since the read.
 
-In a folder an exclusive OS lock on `LEASE.lock` guards the comparison and the rename that
-follows; in an object store the write is conditional on the ETag (s3://) or the generation
-(gs://) that was read. Every write must hold different bytes: that is how a write whose
-reply was lost is told from another writer's.
+In a folder, an exclusive OS lock on `LEASE.lock` guards the comparison and the rename that
+follows; in an object store, the write is conditional on the ETag (s3://) or the generation
+(gs://) that was read. Every write must have different bytes, so that a write whose response
+was lost can be distinguished from the write of another process.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class SwapConflictError(CiteRayError):
 
 
 def read_stamped(place: Place) -> Stamped | None:
-    """The file with its stamp; None while there is none.
+    """Return the file with its stamp, or None if it does not exist.
 
-    In a folder its age is taken by the file system's own clock, which needs a file there.
-    Raises InputError or StorageError where the index location fails.
+    In a folder, the age is measured by the file system's own clock, using a file there.
+    Raises InputError or StorageError if the index location fails.
     """
     if isinstance(place, StoredPlace):
         return conditional_object(place).read()
@@ -53,10 +53,10 @@ def read_stamped(place: Place) -> Stamped | None:
 
 
 def swap(place: Place, expected: Stamped | None, data: bytes) -> Stamped:
-    """Replace what was read as `expected` (None: create the file) by `data`.
+    """Replace the file that was read as `expected` by `data`; None creates the file.
 
-    Raises SwapConflictError if the file is another one by now, StorageError where it
-    cannot be written.
+    Raises SwapConflictError if the file has changed since, and StorageError if it cannot be
+    written.
     """
     if isinstance(place, StoredPlace):
         return _swap_stored(place, expected, data)
@@ -65,7 +65,7 @@ def swap(place: Place, expected: Stamped | None, data: bytes) -> Stamped:
         with _locked(place.with_name(LOCK)):
             found = place.read_bytes() if place.exists() else None
             if found != (expected.data if expected else None):
-                raise SwapConflictError(f"{place}: written by another process meanwhile")
+                raise SwapConflictError(f"{place}: another process has changed it since")
             write_atomically(place, data, alone=True)
     return Stamped(data, "")
 
@@ -75,15 +75,15 @@ def _swap_stored(place: StoredPlace, expected: Stamped | None, data: bytes) -> S
     try:
         return Stamped(data, stored.write(data, expected.stamp if expected else None))
     except PreconditionError as error:
-        # A write that arrived and whose reply was lost is refused when it is tried again.
+        # The retry of a write that succeeded, but whose response was lost, is refused.
         found = stored.read()
         if found and found.data == data:
             return found
-        raise SwapConflictError(f"{place}: written by another process meanwhile") from error
+        raise SwapConflictError(f"{place}: another process has changed it since") from error
 
 
 def require_conditional_writes(place: StoredPlace, stamped: Stamped) -> None:
-    """Raise StorageError if the store ignores conditions; `place` holds `stamped` now."""
+    """Raise StorageError if the store ignores conditions; `place` must hold `stamped`."""
     stored = conditional_object(place)
     for wrong in (None, "0123456789abcdef" if place.url.startswith("s3") else "1"):
         try:
@@ -92,14 +92,14 @@ def require_conditional_writes(place: StoredPlace, stamped: Stamped) -> None:
             continue
         raise StorageError(
             f"{place}: this store ignores conditional writes, so two writers could overwrite "
-            "each other's version; use a store that honours If-Match and If-None-Match"
+            "each other's version; use a store that supports If-Match and If-None-Match"
         )
 
 
 @contextmanager
 def _locked(lock: Path) -> Iterator[None]:
-    # Opened for writing, or NFS grants no exclusive lock. Never removed: a lock on a file
-    # that lost its name would exclude nobody.
+    # Open the file for writing, since NFS otherwise grants no exclusive lock. Never remove it:
+    # a lock on a removed file would exclude nobody.
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         _wait_for(descriptor, lock)
@@ -118,7 +118,7 @@ def _wait_for(descriptor: int, lock: Path) -> None:
             if time.monotonic() > deadline:
                 raise CiteRayError(
                     f"{lock}: another process has held this lock for {_LOCK_WAIT_S:.0f} s; it is "
-                    "paused or its disk is stuck: continue or end it, and run the command again"
+                    "paused or its disk hangs. Resume or end it, and run the command again"
                 ) from error
             time.sleep(_POLL_S)
         except OSError as error:
@@ -126,5 +126,5 @@ def _wait_for(descriptor: int, lock: Path) -> None:
                 raise
             raise StorageError(
                 f"{lock.parent}: this file system has no locks, so two writers could overwrite "
-                "each other's version; put the index on one that has, or in an object store"
+                "each other's version; put the index on one with locks, or in an object store"
             ) from error

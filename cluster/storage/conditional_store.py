@@ -30,7 +30,7 @@ class PreconditionError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Stamped:
-    """An object's bytes, and `stamp`, which differs for every write of it (ETag, generation).
+    """An object's bytes, and its `stamp`, which changes with every write (ETag, generation).
 
     `age_s` is the time since that write by the clock of the store or file system.
     """
@@ -44,17 +44,17 @@ class ConditionalObject(Protocol):
     """One object that can be written only if it has not changed since it was read."""
 
     def read(self) -> Stamped | None:
-        """The object, or None while there is none. Raises InputError where the store fails."""
+        """Return the object, or None if it does not exist. Raises InputError if the store fails."""
 
     def write(self, data: bytes, expected: str | None) -> str:
-        """Write only if the object's stamp is `expected` (None: if it does not exist).
+        """Write only if the object's stamp is `expected`, or with None, if it does not exist.
 
-        Gives the new stamp. Raises PreconditionError, or StorageError where the store fails.
+        Returns the new stamp. Raises PreconditionError, or StorageError if the store fails.
         """
 
 
 def conditional_object(file: StoredFile) -> ConditionalObject:
-    """The object at `file`, with a client of S3 or of GCS by the URL's scheme."""
+    """Return the object at `file`, with an S3 or GCS client depending on the URL's scheme."""
     parts = urlsplit(file.url)
     options = tuple(sorted(store_options(file.url).items()))
     make = _S3Object if parts.scheme == "s3" else _GcsObject
@@ -92,13 +92,13 @@ class _S3Object:
 
 @lru_cache(maxsize=8)
 def _s3_client(options: tuple[tuple[str, str], ...]) -> Any:
-    # Imported here: readers never need it, and its import takes a third of a second.
+    # Imported here because readers never need it, and the import takes a third of a second.
     import botocore.session
     from botocore.config import Config
 
     given = dict(options)
     endpoint = given.get("endpoint_override")
-    # Stores other than AWS know neither buckets in host names nor the newer checksums.
+    # Stores other than AWS support neither buckets in host names nor the newer checksums.
     url = f"{given.get('scheme', 'https')}://{endpoint}" if endpoint else None
     settings = Config(
         connect_timeout=_TIMEOUT_S,
@@ -107,7 +107,7 @@ def _s3_client(options: tuple[tuple[str, str], ...]) -> Any:
         s3={"addressing_style": "path" if endpoint else "auto"},
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
-        # None leaves the proxies to the environment.
+        # None takes the proxies from the environment.
         proxies={} if url and is_loopback_url(url) else None,
     )
     return botocore.session.get_session().create_client(
@@ -128,7 +128,7 @@ def _s3_errors() -> Iterator[None]:
     except ClientError as error:
         code = error.response.get("Error", {}).get("Code", "")
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-        # 409: another conditional write is under way. 404: what was to be replaced is gone.
+        # 409: another conditional write is in progress. 404: the object to replace is gone.
         if status in (409, 412) or code == "NoSuchKey":
             raise PreconditionError(code) from error
         raise OSError(str(error)) from error
@@ -152,7 +152,7 @@ class _GcsObject:
                 facts = _checked(told).json()
                 asked = {"alt": "media", "generation": facts["generation"]}
                 data = self._ask("GET", self._object(), asked)
-                # 404: replaced since, so that this generation is gone.
+                # 404: the object has been replaced, so this generation no longer exists.
                 if data.status_code != 404:
                     break
         now = parsedate_to_datetime(told.headers["date"])

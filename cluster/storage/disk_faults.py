@@ -1,4 +1,4 @@
-"""Names the place and the mend where a disk is full or may not be written."""
+"""Reports the path and the fix if a disk is full or not writable."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ _FAULTS = {
 def _fault_of(error: Exception) -> tuple[str, str] | None:
     if isinstance(error, OSError) and error.errno:
         return _FAULTS.get(error.errno)
-    # FAISS and tantivy raise errors of their own kinds, which quote the system's words.
+    # FAISS and tantivy raise their own exceptions, which quote the system's message.
     return next((f for code, f in _FAULTS.items() if os.strerror(code) in str(error)), None)
 
 
 @contextmanager
 def naming_disk_faults(path: Path) -> Iterator[None]:
-    """Around what writes to `path`: a disk that is full or closed becomes a StorageError.
+    """Raise StorageError if a write to `path` fails because the disk is full or not writable.
 
-    Names `path`, unless the system names a file elsewhere. Other errors are as they were.
+    The message names `path`, unless the system names a file elsewhere. Other errors are
+    unchanged.
     """
     try:
         yield

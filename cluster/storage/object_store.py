@@ -1,11 +1,11 @@
-"""Object stores beside local folders: s3:// and gs:// by URL, through Arrow's file systems.
+"""Access to object stores (s3:// and gs:// URLs) through Arrow's file systems.
 
     s3://bucket/prefix                                  AWS, or the store at AWS_ENDPOINT_URL
     s3://bucket/prefix?endpoint_override=host:9000&scheme=http&region=eu-west-1
     gs://bucket/prefix                                  Google Cloud Storage
 
-Credentials come from the environment alone (AWS_ACCESS_KEY_ID and its like, or
-GOOGLE_APPLICATION_CREDENTIALS), so that no URL that is stored or printed holds a secret.
+Credentials come only from the environment (such as AWS_ACCESS_KEY_ID or
+GOOGLE_APPLICATION_CREDENTIALS), so that stored and printed URLs contain no secrets.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ _OPTIONS = {
     "gs": {"endpoint_override", "scheme", "retry_limit_seconds"},
 }
 _URL = re.compile(r"(?P<scheme>[A-Za-z][\w+.-]*)://", re.ASCII)
-# What Arrow says of a gs:// object that could not be opened, at the first read of it.
+# Arrow's message at the first read of a gs:// object that could not be opened.
 _CLOSED = "I/O operation on closed file"
 _GLOB = re.compile(r"[*?\[]")
 _GOOGLE_STATUS = re.compile(
     r"(?:\[Errno \d+\] )?google::cloud::Status\((.*?) error_info=.*", re.DOTALL
 )
-# Enough that a file is streamed in few requests, and small beside what a parser holds.
+# Large enough to stream a file in few requests, and small compared with a parser's memory.
 _BUFFER_BYTES = 1 << 20
-# An S3 store that does not answer is given up after about a minute: TRIES times REQUEST_S seconds
-# without a byte, or CONNECT_S without a connection. The AWS SDK's own values make it five.
+# A request to an S3 store times out after about a minute: TRIES times REQUEST_S seconds without
+# a byte, or CONNECT_S without a connection. With the AWS SDK's defaults it takes five minutes.
 REQUEST_S = 15.0
 CONNECT_S = 10.0
 TRIES = 4
 
 
 def is_store(name: str) -> bool:
-    """Whether `name` is the URL of a place in an object store."""
+    """Return whether `name` is the URL of a location in an object store."""
     return name.startswith(tuple(f"{scheme}://" for scheme in _OPTIONS))
 
 
 def open_store(url: str) -> tuple[Any, str]:
-    """Arrow's file system for `url`, and the path in it; a plain path is this machine's.
+    """Return Arrow's file system for `url` and the path in it; plain paths are local.
 
-    Nothing is asked of the store yet. Raises InputError for any other scheme, for an
-    option that is not known, and for credentials in the URL.
+    Sends no request to the store. Raises InputError for other schemes, unknown options, and
+    credentials in the URL.
     """
     found = local_path(url)
     if found is not None:
@@ -66,7 +66,7 @@ def open_store(url: str) -> tuple[Any, str]:
 
 
 def local_path(name: str) -> Path | None:
-    """The path of this machine that `name` is, plain or file://; None for any other URL."""
+    """Return the local path for a plain path or a file:// URL; None for any other URL."""
     match = _URL.match(name)
     if match is None:
         return Path(name)
@@ -74,7 +74,7 @@ def local_path(name: str) -> Path | None:
 
 
 def check_url(url: str) -> SplitResult:
-    """The parts of a store's URL; asks nothing of the store. Raises InputError as open_store."""
+    """Return the parts of a store's URL without a request. Raises InputError as `open_store`."""
     parts = urlsplit(url)
     if not is_store(url):
         raise InputError(
@@ -98,7 +98,7 @@ def check_url(url: str) -> SplitResult:
 
 
 def store_options(url: str) -> dict[str, str]:
-    """The URL's own options, and of S3 the endpoint and region from the environment."""
+    """Return the URL's own options, and for S3 the endpoint and region from the environment."""
     parts = urlsplit(url)
     given = {name: values[-1] for name, values in parse_qs(parts.query).items()}
     if parts.scheme == "gs":
@@ -108,17 +108,17 @@ def store_options(url: str) -> dict[str, str]:
         where = urlsplit(endpoint)
         given |= {"endpoint_override": where.netloc or endpoint, "scheme": where.scheme or "https"}
     if "endpoint_override" in given:
-        # Or the AWS SDK asks the metadata service of a machine that has none, for seconds.
+        # Otherwise the AWS SDK waits seconds for a metadata service that may not exist.
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
         given.setdefault("region", region or "us-east-1")
     return given
 
 
 def _query(url: str) -> str:
-    """The options of the store as a URL's query."""
+    """Return the options of the store as a URL query."""
     given = store_options(url)
     if urlsplit(url).scheme == "gs":
-        given.setdefault("retry_limit_seconds", "60")  # or a wrong bucket is tried for 15 minutes
+        given.setdefault("retry_limit_seconds", "60")  # otherwise 15 minutes for a wrong bucket
     return urlencode(given)
 
 
@@ -136,7 +136,7 @@ def _file_system(scheme: str, bucket: str, query: str) -> Any:
 
 
 def _s3(bucket: str, options: Mapping[str, str]) -> Any:
-    """Arrow's client of S3; `from_uri` would take no timeouts."""
+    """Return Arrow's S3 file system; `from_uri` does not accept timeouts."""
     return fs.S3FileSystem(
         region=options.get("region") or fs.resolve_s3_region(bucket),
         endpoint_override=options.get("endpoint_override"),
@@ -144,13 +144,13 @@ def _s3(bucket: str, options: Mapping[str, str]) -> Any:
         request_timeout=REQUEST_S,
         connect_timeout=CONNECT_S,
         retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=TRIES),
-        allow_delayed_open=True,  # or a small object costs three requests
+        allow_delayed_open=True,  # otherwise a small object costs three requests
     )
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFacts:
-    """What Path.stat says of a file, under the same names; an object's time is in whole seconds."""
+    """Size and modification time as in `Path.stat`; an object's time is in whole seconds."""
 
     st_size: int
     st_mtime_ns: int
@@ -158,7 +158,7 @@ class StoredFacts:
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """One object, read as a Path is read: by `name`, `stat()` and `open()`."""
+    """One object, which is read like a Path, with `name`, `stat()` and `open()`."""
 
     url: str
 
@@ -171,7 +171,7 @@ class StoredFile:
         return PurePosixPath(urlsplit(self.url).path).name
 
     def stat(self) -> StoredFacts:
-        """Raises FileNotFoundError if there is no such object, OSError if the store fails."""
+        """Return size and time. Raises FileNotFoundError, or OSError if the store fails."""
         filesystem, path = open_store(self.url)
         found = filesystem.get_file_info(path)
         if found.type != fs.FileType.File:
@@ -179,9 +179,9 @@ class StoredFile:
         return StoredFacts(found.size, found.mtime_ns or 0)
 
     def open(self, mode: str = "rb") -> io.BufferedReader:
-        """The object's bytes, streamed; raises as `stat` does."""
+        """Return a stream of the object's bytes. Raises as `stat` does."""
         if mode != "rb":
-            raise ValueError(f"{self.url}: an object is opened to be read, not with mode {mode!r}")
+            raise ValueError(f"{self.url}: objects can only be read, not opened with mode {mode!r}")
         filesystem, path = open_store(self.url)
         return io.BufferedReader(filesystem.open_input_file(path), _BUFFER_BYTES)
 
@@ -190,12 +190,12 @@ File: TypeAlias = Path | StoredFile
 
 
 def named_file(name: str) -> File:
-    """The file that `str` of it named."""
+    """Return the file that `name`, the `str` of a file, refers to."""
     return StoredFile(name) if is_store(name) else Path(name)
 
 
 def beside(file: File, suffix: str) -> File:
-    """The file of that name and `suffix` in the same folder, such as `.md5`; it may not exist."""
+    """Return the file with `suffix`, such as `.md5`, added to its name; it may not exist."""
     if isinstance(file, Path):
         return file.with_name(file.name + suffix)
     parts = urlsplit(file.url)
@@ -203,9 +203,9 @@ def beside(file: File, suffix: str) -> File:
 
 
 def list_folder(url: str) -> list[StoredFile]:
-    """The objects right in a folder of a store, sorted; none where there is no such folder.
+    """Return the objects directly in a folder of a store, sorted; none if it does not exist.
 
-    Raises InputError where the store refuses or cannot be reached.
+    Raises InputError if the store refuses or cannot be reached.
     """
     filesystem, path = open_store(url)
     with asking(url):
@@ -214,9 +214,12 @@ def list_folder(url: str) -> list[StoredFile]:
 
 
 def glob_store(url: str) -> list[StoredFile]:
-    """The objects that a glob (*, **, [ab]) in a URL's path matches, sorted; raises the same."""
+    """Return the objects that match a glob (*, **, [ab]) in a URL's path, sorted.
+
+    Raises InputError as `list_folder` does.
+    """
     filesystem, path = open_store(url)
-    # Of gs:// only a recursive listing names what lies in folders that were never made.
+    # On gs:// only a recursive listing finds objects in folders without an object of their own.
     folder = _GLOB.split(path, maxsplit=1)[0].rpartition("/")[0]
     with asking(url):
         selector = fs.FileSelector(folder, allow_not_found=True, recursive=True)
@@ -227,7 +230,7 @@ def glob_store(url: str) -> list[StoredFile]:
 
 
 def is_stored(url: str) -> bool:
-    """Whether there is an object of this very URL; raises as list_folder does."""
+    """Return whether an object with this exact URL exists. Raises as `list_folder` does."""
     filesystem, path = open_store(url)
     with asking(url):
         return bool(filesystem.get_file_info(path).type == fs.FileType.File)
@@ -235,7 +238,7 @@ def is_stored(url: str) -> bool:
 
 @contextmanager
 def asking(url: str) -> Iterator[None]:
-    """Raises InputError where what is asked of the store at `url` fails within the block."""
+    """Raise InputError if reading the store at `url` fails within the block."""
     try:
         yield
     except (OSError, ValueError) as error:
@@ -249,7 +252,7 @@ def asking(url: str) -> Iterator[None]:
 
 @contextmanager
 def writing(url: str) -> Iterator[None]:
-    """Raises StorageError where what is done to the store within the block fails."""
+    """Raise StorageError if writing to the store at `url` fails within the block."""
     try:
         yield
     except OSError as error:
@@ -261,7 +264,7 @@ def writing(url: str) -> Iterator[None]:
 
 
 def _said_by_store(error: Exception) -> str:
-    """What went wrong, without what Google's client adds for its developers."""
+    """Return the error message without the details that Google's client adds."""
     return _GOOGLE_STATUS.sub(r"\1", str(error))
 
 
@@ -274,6 +277,6 @@ def _stored(url: str, paths: Iterable[str]) -> list[StoredFile]:
 
 
 def join_url(url: str, name: str) -> str:
-    """`name` in the folder `url`, whose query stays last."""
+    """Append `name` to the path of the folder `url`, before its query."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{name}"))

@@ -1,8 +1,8 @@
-"""Where an index lies: a folder here, or a place in an object store, of which copies lie here.
+"""Location of an index: a local folder, or an object store with copies on this machine.
 
-What is in a folder is mapped where it is. Of a store, what must be a file is copied into a
-cache and mapped there (cluster/index/copies.py), and what is written is made in a scratch
-folder beside the cache and sent whole: an object is there to its end or not at all.
+Files in a folder are memory-mapped in place. Files of a store are copied into a cache and mapped
+there (cluster/index/copies.py). New files are written in a scratch folder of the cache and
+uploaded in one step, so that an object is either complete or absent.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from cluster.storage.object_store import (
     writing,
 )
 
-# Each read is a request: large enough for a disk's speed, small beside what a worker holds.
+# Each read is a request: large enough to be fast, small compared with a worker's memory.
 BLOCK_BYTES = 8 << 20
-# A scratch folder is made and locked within this, so that an older one without a lock is nobody's.
+# A scratch folder is locked within this time; an older one without a lock is orphaned.
 _LOCKED_WITHIN_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPlace(StoredFile):
-    """A folder or file of an object store. `copy` is where its copy lies on this machine, if
-    there is one; `scratch` is a folder for what is being made.
+    """A folder or file of an object store. `copy` is the path of its local copy, if there is
+    one; `scratch` is a folder for files that are being written.
     """
 
     copy: Path
@@ -51,54 +51,54 @@ class StoredPlace(StoredFile):
 
     @classmethod
     def at(cls, url: str, cache: Path) -> StoredPlace:
-        """The place `url`, with its copies in a folder of `cache` that is its own."""
+        """Return the place `url`, with its copies in a separate folder of `cache`."""
         own = cache / hashlib.sha256(url.encode()).hexdigest()[:16]
         return cls(url, own, cache / "scratch")
 
     @property
     def parent(self) -> StoredPlace:
-        """The folder above in the store; its copies lie one folder above as well."""
+        """The parent folder in the store, with the parent folder of the copies."""
         parts = urlsplit(self.url)
         above = parts._replace(path=str(PurePosixPath(parts.path).parent))
         return StoredPlace(urlunsplit(above), self.copy.parent, self.scratch)
 
     def __truediv__(self, name: str | PurePath) -> StoredPlace:
-        # These two would end a URL's path; nothing else in it is special here.
+        # These two characters would end the URL's path; no others are special here.
         plain = str(name).replace("?", "%3F").replace("#", "%23")
         return StoredPlace(join_url(self.url, plain), self.copy / name, self.scratch)
 
     def is_file(self) -> bool:
-        """Raises InputError where the store cannot be asked."""
+        """Return whether this is an object. Raises InputError if the store cannot be read."""
         filesystem, path = open_store(self.url)
         with asking(self.url):
             return bool(filesystem.get_file_info(path).type == fs.FileType.File)
 
     def is_dir(self) -> bool:
-        """Whether anything is below; raises as `is_file`."""
+        """Return whether there is any object below. Raises as `is_file` does."""
         filesystem, path = open_store(self.url)
         with asking(self.url):
             return bool(filesystem.get_file_info(path).type == fs.FileType.Directory)
 
     def stat(self) -> StoredFacts:
-        """Raises FileNotFoundError if there is no such object, or as `is_file`."""
+        """Return size and time. Raises FileNotFoundError, or as `is_file` does."""
         with _asking_for_one(self.url):
             return StoredFile.stat(self)
 
     def open_at_random(self) -> NativeFile:
-        """For reading any of its bytes, a request for each read; raises as `blocks`."""
+        """Open for random access, with one request per read. Raises as `blocks` does."""
         filesystem, path = open_store(self.url)
         with _asking_for_one(self.url):
             return filesystem.open_input_file(path)
 
     def blocks(self) -> Iterator[bytes]:
-        """The object's bytes. Raises FileNotFoundError if there is none, or as `is_file`."""
+        """Yield the object's bytes in blocks. Raises FileNotFoundError, or as `is_file` does."""
         filesystem, path = open_store(self.url)
         with _asking_for_one(self.url), filesystem.open_input_file(path) as stream:
             while block := stream.read(BLOCK_BYTES):
                 yield block
 
     def read_bytes(self) -> bytes:
-        """The whole object; raises as `blocks`."""
+        """Return the whole object. Raises as `blocks` does."""
         return b"".join(self.blocks())
 
 
@@ -117,15 +117,15 @@ def _asking_for_one(url: str) -> Iterator[None]:
 
 
 def put(place: StoredPlace, data: bytes) -> None:
-    """Make `data` the object, in one step. Raises StorageError where the store refuses."""
+    """Write `data` to the object in one step. Raises StorageError if the store refuses."""
     filesystem, path = open_store(place.url)
-    # Told of no compression, or Arrow would pack what is named .gz once more.
+    # Disable compression, since Arrow would otherwise compress .gz files again.
     with writing(place.url), filesystem.open_output_stream(path, compression=None) as sink:
         sink.write(data)
 
 
 def upload(source: Path, place: StoredPlace) -> None:
-    """Send a file of this machine. Raises StorageError where the store refuses or fails midway."""
+    """Upload a local file. Raises StorageError if the store refuses or fails midway."""
     size = source.stat().st_size
     if size <= BLOCK_BYTES:
         put(place, source.read_bytes())
@@ -142,7 +142,7 @@ def upload(source: Path, place: StoredPlace) -> None:
             if arrived != size:
                 raise OSError(f"{arrived} of {size} bytes arrived")
         except BaseException:
-            # A stream that is left midway is closed as if it were whole.
+            # An interrupted stream is closed as if it were complete, so delete the object.
             _forget(filesystem, path)
             raise
 
@@ -155,10 +155,10 @@ def _forget(filesystem: fs.FileSystem, path: str) -> None:
 
 
 def list_files(place: Place) -> dict[str, int]:
-    """The bytes of every file below `place`, by its path relative to it, in order.
+    """Return the size in bytes of every file below `place`, by relative path, in order.
 
-    An empty folder here counts as a file of 0 bytes. Raises InputError where a store cannot
-    be asked.
+    An empty local folder counts as a file of 0 bytes. Raises InputError if a store cannot
+    be read.
     """
     if isinstance(place, Path):
         here = (p for p in place.rglob("*") if p.is_file() or not any(p.iterdir()))
@@ -173,9 +173,9 @@ def list_files(place: Place) -> dict[str, int]:
 
 
 def file_names(folder: Place) -> list[str]:
-    """The names of the files right in `folder`, sorted; none where there is no such folder.
+    """Return the names of the files directly in `folder`, sorted; none if it does not exist.
 
-    Raises InputError where a store cannot be asked.
+    Raises InputError if a store cannot be read.
     """
     if isinstance(folder, Path):
         return sorted(p.name for p in folder.glob("*") if p.is_file())
@@ -183,9 +183,9 @@ def file_names(folder: Place) -> list[str]:
 
 
 def remove(place: Place) -> None:
-    """Remove a file, or a folder with all that is in it; where there is none, nothing.
+    """Remove a file, or a folder with its contents; do nothing if it does not exist.
 
-    Raises OSError, or of a store StorageError, where that is refused.
+    Raises OSError, or for a store StorageError, if the removal is refused.
     """
     if isinstance(place, Path):
         if place.is_dir():
@@ -199,17 +199,17 @@ def remove(place: Place) -> None:
         if kind == fs.FileType.File:
             filesystem.delete_file(path)
         elif kind == fs.FileType.Directory:
-            # A folder of gs:// may have no object of its own, which Arrow then misses.
+            # A gs:// folder may have no object of its own, for which Arrow raises an error.
             with suppress(FileNotFoundError):
                 filesystem.delete_dir(path)
 
 
 @contextmanager
 def scratch_folder(place: StoredPlace) -> Iterator[Path]:
-    """An empty folder on this machine that goes when the block ends.
+    """Yield an empty local folder that is removed when the block ends.
 
-    What killed processes left is removed first. Raises StorageError where the cache's disk
-    is full or may not be written.
+    Folders left behind by killed processes are removed first. Raises StorageError if the
+    cache's disk is full or not writable.
     """
     folder = place.scratch / uuid.uuid4().hex
     with naming_cache_faults(place):
@@ -227,14 +227,14 @@ def scratch_folder(place: StoredPlace) -> Iterator[Path]:
 
 @contextmanager
 def naming_cache_faults(place: StoredPlace) -> Iterator[None]:
-    """Around what is written to the cache: as `naming_disk_faults`, with where else it may be."""
+    """Raise StorageError as `naming_disk_faults` does, and suggest another cache folder."""
     elsewhere = f"copies of {place} can lie elsewhere: --set index.cache=DIR"
     try:
         yield
     except CiteRayError:
         raise
     except (NotADirectoryError, FileExistsError) as error:
-        raise StorageError(f"{place.copy}: no folder can be made here; {elsewhere}") from error
+        raise StorageError(f"{place.copy}: cannot create a folder here; {elsewhere}") from error
     except Exception as error:
         try:
             with naming_disk_faults(place.copy):

@@ -1,4 +1,4 @@
-"""JSON of one small file with a checksum of its own, so that no damage to it passes unnoticed."""
+"""JSON of a small file with its own checksum, so that damage is detected."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ _CHECK_CHARACTERS = 16
 
 
 def seal(fields: Mapping[str, Any]) -> bytes:
-    """The text of `fields`, which end with their checksum."""
+    """Return `fields` as JSON, followed by their checksum as the last field."""
     digest = hashlib.sha256(json.dumps(fields).encode()).hexdigest()[:_CHECK_CHARACTERS]
     return json.dumps({**fields, _CHECK: digest}).encode()
 
 
 def unseal(data: bytes) -> dict[str, Any]:
-    """The fields that `seal` wrote. Raises ValueError unless `data` is exactly that text.
+    """Return the fields that `seal` wrote. Raises ValueError unless `data` is exactly its output.
 
-    A text without a checksum, which an older CiteRay wrote, is read as it is.
+    Text without a checksum, from older versions, is accepted unchecked.
     """
     fields = json.loads(data)
     if not isinstance(fields, dict):
-        raise ValueError("not an object")
+        raise ValueError("not a JSON object")
     if _CHECK in fields:
         del fields[_CHECK]
         if seal(fields) != data:
-            raise ValueError("its checksum is another")
+            raise ValueError("its checksum does not match")
     return fields

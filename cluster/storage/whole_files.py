@@ -1,4 +1,4 @@
-"""Files written whole or not at all, here or in an object store, and their checksums."""
+"""Atomic writes of files, in a folder or in an object store, and checksums of files."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _BLOCK = 1 << 20
 
 
 def sha256_of(path: File) -> str:
-    """Hex SHA-256 of a file's bytes, read in blocks of at most 8 MiB."""
+    """Return the hex SHA-256 of a file, read in blocks of at most 8 MiB."""
     return _digest_of(path, hashlib.sha256())
 
 
 def md5_of(path: File) -> str:
-    """Hex MD5 of a file's bytes, as NCBI publishes it; it guards against accidents alone."""
+    """Return the hex MD5 of a file, as published by NCBI; it only detects accidental damage."""
     return _digest_of(path, hashlib.md5(usedforsecurity=False))
 
 
@@ -43,7 +43,7 @@ def _blocks(path: File) -> Iterator[bytes]:
 
 
 def sync(path: Path) -> None:
-    """Have a file's bytes, or a folder's names, on the disk before any loss of power."""
+    """Flush a file's bytes, or a folder's names, to disk to survive a power loss."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -52,11 +52,11 @@ def sync(path: Path) -> None:
 
 
 def write_atomically(path: Place, data: bytes, *, alone: bool = False) -> None:
-    """Replace `path` by `data` in one step that survives a crash at any moment.
+    """Replace `path` by `data` in one atomic step that survives a crash at any moment.
 
-    `alone` says that nobody else writes it meanwhile: what a killed writer left beside it is
-    then written over, and nothing piles up. Raises StorageError where the disk is full, or it or
-    the store may not be written.
+    With `alone`, no other process may write `path` at the same time; the temporary file of a
+    killed writer is then overwritten. Raises StorageError if the disk is full, or the disk or
+    store is not writable.
     """
     if isinstance(path, StoredPlace):
         put(path, data)
@@ -67,11 +67,11 @@ def write_atomically(path: Place, data: bytes, *, alone: bool = False) -> None:
 
 @contextmanager
 def published_atomically(path: Place, aside_name: str = "") -> Iterator[Path]:
-    """Give a path beside `path` to write one file to; it takes `path`'s place on success.
+    """Yield a temporary path for one file, which replaces `path` on success.
 
-    It is on the disk before that, and so is its name after it. What is for an object store is
-    written on this machine and sent whole. Raises StorageError where the disk is full, or it or
-    the store may not be written.
+    The file is flushed to disk before it is renamed, and its name afterwards. A file for an
+    object store is written on this machine and then uploaded. Raises StorageError if the disk is
+    full, or the disk or store is not writable.
     """
     if isinstance(path, StoredPlace):
         with scratch_folder(path) as folder:
@@ -91,7 +91,7 @@ def published_atomically(path: Place, aside_name: str = "") -> Iterator[Path]:
 
 
 def require_writable(directory: Place) -> None:
-    """Raise StorageError now if nothing can be written to `directory`, which is made if absent."""
+    """Raise StorageError if `directory`, which is created if absent, is not writable."""
     probe = directory / f".writable.{uuid.uuid4().hex}"
     if isinstance(probe, StoredPlace):
         put(probe, b"it may be written")

@@ -1,4 +1,4 @@
-"""The study designs that CiteRay tells apart, and the order in which evidence weighs.
+"""The study designs that CiteRay distinguishes, and their weight as evidence.
 
 Levels are those of the Oxford Centre for Evidence-Based Medicine for the question "Does this
 intervention help?" (OCEBM Levels of Evidence Working Group, The Oxford 2011 Levels of Evidence,
@@ -6,7 +6,7 @@ https://www.cebm.ox.ac.uk/resources/levels-of-evidence/ocebm-levels-of-evidence)
 reviews of randomised trials, 2 randomised trials, 3 controlled studies without randomisation and
 cohorts, 4 case series and case-control studies, 5 reasoning from mechanisms. The table names
 neither guidelines nor narrative reviews nor cross-sectional studies. Guidelines rest on level 1
-and stand at the top here; the other two stand where the pyramids drawn from the table put them.
+and are ranked first here; the other two are ranked as in evidence pyramids based on the table.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Design = Literal[
     "in_vitro",
     "other",
 ]
-# What a design was read from, the surest first; "" where nothing tells it.
+# The source of a design, the most reliable first; "" if it is unknown.
 ToldBy = Literal["publication_types", "mesh", "words", ""]
 
-# From the one that weighs most; "other" stands for every citation whose design is not known.
+# Ordered from the highest weight; "other" is the design of all citations with an unknown design.
 DESIGNS: tuple[Design, ...] = get_args(Design)
 PLACES: Mapping[Design, int] = {design: place for place, design in enumerate(DESIGNS)}
 
@@ -71,12 +71,12 @@ DESIGN_WORDS: Mapping[Design, str] = {
 
 
 def design_named(text: str) -> str:
-    """The name of a design that is written in words, as in "Randomised trial"; else `text`."""
+    """Return the design for its words, such as "Randomised trial"; other text as an identifier."""
     words = " ".join(text.casefold().split())
     named = {said: name for name, said in DESIGN_WORDS.items() if said}
     return named.get(words, words.replace(" ", "_").replace("-", "_"))
 
 
 def weight_of(design: Design) -> float:
-    """How much a source of this design counts, 1 at level 1 and 0.2 at level 5."""
+    """Return the weight of a source of this design, from 1 at level 1 to 0.2 at level 5."""
     return (LOWEST_LEVEL + 1 - LEVELS[design]) / LOWEST_LEVEL

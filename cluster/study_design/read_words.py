@@ -1,4 +1,4 @@
-"""The design that an article's own words state, where no indexer has told it."""
+"""Read a study's design from the words of the article, for records without indexing."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from cluster.records import NO_TITLE, Citation
 from cluster.study_design.designs import Design
 from cluster.study_design.word_rules import ABSTRACT_RULES, COMMENT, PLAN, TITLE_RULES
 
-# Abstracts have some thousand characters; what follows is no abstract's text.
+# Only this many characters of an abstract are read; most abstracts are much shorter.
 MAX_CHARACTERS = 6000
-# Sections that state nothing but how the study was made, so that its design may be named alone.
+# Labels of sections about the study's design, in which it is stated without "we conducted a".
 _DESIGN_LABEL = re.compile(r"(?:study )?design\b.{0,40}", re.IGNORECASE)
 
 
 def is_about_another(citation: Citation) -> bool:
-    """Whether the title is that of a plan or of a comment on another article."""
+    """Return whether the title is that of a study protocol or a comment on another article."""
     title = _title(citation)
     return bool(PLAN.search(title) or COMMENT.search(title))
 
 
 def read_design(citation: Citation) -> Design | None:
-    """The design that the title states, else the one that the abstract does; None for neither."""
+    """Return the design that the title states, or else the abstract; None if neither does."""
     if is_about_another(citation):
         return None
     labelled = (s.text for s in citation.sections if _DESIGN_LABEL.fullmatch(s.label))

@@ -10,7 +10,7 @@ from cluster.records import HUMANS_UI, Citation
 PEOPLE, ANIMALS, IN_VITRO = "people", "animals", "in vitro"
 ANIMALS_UI = "D000818"
 
-# MeSH descriptors, by UI. Strains (Mice, Inbred C57BL) are told by their names.
+# MeSH descriptors in lower case. Strains (Mice, Inbred C57BL) are matched by their first part.
 _SPECIES_NAMES: Mapping[str, str] = {
     "mice": "mice",
     "rats": "rats",
@@ -34,8 +34,8 @@ _IN_VITRO_NAMES = re.compile(
     r"|(?:hela|hek293|hep g2|mcf-7|jurkat|a549|hct116|ht29|caco-2|k562|hl-60|pc-3|u937|thp-1) cells"
     r"|(?:cho|cos|pc12|nih 3t3|vero|l|bt-?474) cells"
 )
-# Groups of people that NLM's indexers check only where persons were studied. Male and Female are
-# checked for animals, too.
+# Age groups, which NLM's indexers assign only to studies of people. Male and Female are not among
+# them, because they are assigned to studies of animals too.
 _PERSONS = frozenset(
     (
         *("adult", "middle aged", "aged", "aged, 80 and over", "young adult", "adolescent"),
@@ -44,7 +44,7 @@ _PERSONS = frozenset(
 )
 
 _WORDS = re.compile(r"[A-Za-z]+")
-# "Mouse" alone may be a reagent's, as in "mouse monoclonal antibody".
+# Without "mouse", which may describe a reagent, as in "mouse monoclonal antibody".
 _ANIMAL_WORDS: Mapping[str, str] = {
     "mice": "mice",
     "rats": "rats",
@@ -76,11 +76,11 @@ _IN_VITRO_PHRASES = (
     *("hepg2 cells", "mcf-7 cells", "jurkat cells", "a549 cells", "sh-sy5y cells", "thp-1 cells"),
     *("cultured neurons", "cultured hepatocytes", "cultured fibroblasts", "cultured human"),
 )
-# Where a text names no species, "in vivo" may be yeast as well as patients.
+# Without a named species, "in vivo" may refer to yeast as well as to patients.
 _IN_VIVO_PHRASES = ("in vivo", "xenograft")
-# Authors tell of their experiment in the past tense or as theirs; other sentences are background.
+# Authors describe their own experiments in the past tense or the first person.
 _EXPERIMENT = frozenset(("we", "our", "here", "was", "were"))
-# Software that was tried on data of cell lines.
+# Words of articles about software, which is often tested on data of cell lines.
 _COMPUTING = frozenset(("software", "package", "computational", "database", "portal", "learning"))
 _PEOPLE_WORDS = frozenset(
     (
@@ -94,7 +94,7 @@ _PEOPLE_WORDS = frozenset(
 
 
 def indexed_subjects(citation: Citation) -> tuple[str, ...]:
-    """Those that MeSH names: people, animals by species, in vitro; () where it was not indexed."""
+    """Return the subjects in MeSH: people, animals by species, in vitro; () if not indexed."""
     names = [heading.name.casefold() for heading in citation.mesh]
     uis = {heading.ui for heading in citation.mesh}
     found = [PEOPLE] if HUMANS_UI in uis else []
@@ -106,7 +106,7 @@ def indexed_subjects(citation: Citation) -> tuple[str, ...]:
 
 
 def names_persons(citation: Citation) -> bool:
-    """Whether MeSH names an age group, which is checked for people alone."""
+    """Return whether MeSH names an age group, which is assigned only to studies of people."""
     return any(heading.name.casefold() in _PERSONS for heading in citation.mesh)
 
 
@@ -115,8 +115,8 @@ def _species(name: str) -> str:
 
 
 def said_subjects(text: str) -> tuple[str, ...]:
-    """Those that the words of a text name: people, animals by species, in vitro."""
-    # "DoGs" are transcripts; what is written in capitals throughout is a heading.
+    """Return the subjects that a text names: people, animals by species, in vitro."""
+    # Skip words in mixed case, such as the transcripts "DoGs"; words in capitals are headings.
     found = (w for w in _WORDS.findall(text) if w[1:].islower() or w.isupper())
     words = {word.lower() for word in found}
     people = [PEOPLE] if words & _PEOPLE_WORDS else []
@@ -125,7 +125,7 @@ def said_subjects(text: str) -> tuple[str, ...]:
     lowered = text.lower()
     named = [name for word, name in _ANIMAL_WORDS.items() if word in words]
     named += [name for phrase, name in _ANIMAL_PHRASES.items() if phrase in lowered]
-    # The general word says nothing beside the name of a species.
+    # Drop "animals" if a species is named.
     animals = list(dict.fromkeys(name for name in named if name != ANIMALS) or named[:1])
     lab = not words & _COMPUTING and any(phrase in lowered for phrase in _IN_VITRO_PHRASES)
     alive = any(phrase in lowered for phrase in _IN_VIVO_PHRASES)
@@ -133,5 +133,5 @@ def said_subjects(text: str) -> tuple[str, ...]:
 
 
 def without_people(subjects: tuple[str, ...]) -> bool:
-    """Whether animals or cells were studied and nothing says that people were."""
+    """Return whether animals or cells were studied, and no people as far as is known."""
     return bool(subjects) and PEOPLE not in subjects

@@ -1,4 +1,4 @@
-"""The design of a study: from NLM's publication types, from MeSH, or from the article's words."""
+"""Determine a study's design from NLM's publication types, MeSH, or the article's words."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from cluster.study_design.subjects import (
     without_people,
 )
 
-# NLM's publication types (https://www.nlm.nih.gov/mesh/pubtypes.html), the first that a record
-# bears decides: a systematic review with a meta-analysis is the latter.
+# NLM's publication types (https://www.nlm.nih.gov/mesh/pubtypes.html). The first one that a record
+# has decides, so that a systematic review with a meta-analysis is a meta-analysis.
 _TYPES: tuple[tuple[str, Design], ...] = (
     ("practice guideline", "guideline"),
     ("guideline", "guideline"),
@@ -44,7 +44,7 @@ _TYPES: tuple[tuple[str, Design], ...] = (
     ("scoping review", "review"),
     ("review", "review"),
 )
-# Types of records that are about another article, or about a study that is only planned.
+# Types of records about another article, or about a study that is only planned.
 _ABOUT_ANOTHER = frozenset(
     (
         *("clinical trial protocol", "comment", "editorial", "news", "newspaper article"),
@@ -52,8 +52,8 @@ _ABOUT_ANOTHER = frozenset(
         *("biography", "interview", "congress", "introductory journal article"),
     )
 )
-# Descriptors of how a study was made, which indexers give to the study itself; those "as Topic"
-# are the subject of an article and tell nothing. The first that a record bears decides.
+# MeSH descriptors of a study's method. Indexers assign them to the study itself; those "as Topic"
+# describe the subject of an article and are ignored. The first one that a record has decides.
 _HEADINGS: tuple[tuple[str, Design], ...] = (
     ("case-control studies", "case_control"),
     ("cohort studies", "cohort"),
@@ -63,15 +63,15 @@ _HEADINGS: tuple[tuple[str, Design], ...] = (
     ("retrospective studies", "cohort"),
     ("follow-up studies", "cohort"),
 )
-# What sums up other studies keeps its name whatever these were made on.
+# Designs that summarise other studies are kept even if those studied animals or cells.
 _SYNTHESES = frozenset({"guideline", "meta_analysis", "systematic_review", "review"})
 
 
 @dataclass(frozen=True, slots=True)
 class StudyDesign:
-    """`told_by` is what `name` was read from. `subjects` are people, animals by species, in vitro.
+    """A study design; `told_by` is the source of `name`.
 
-    `subjects` is empty where nothing tells them.
+    `subjects` are people, animals by species, or in vitro; empty if they are unknown.
     """
 
     name: Design = "other"
@@ -80,10 +80,10 @@ class StudyDesign:
 
 
 def tell_design(citation: Citation) -> StudyDesign:
-    """The design of a citation; "other" where its types, headings and words do not tell it.
+    """Return the design of a citation; "other" if types, headings and words do not state it.
 
-    A retracted article keeps its design. A comment, a notice or a protocol has none, whatever it
-    is about. A study that MeSH tells to be of animals alone is one of animals, even if randomised.
+    A retracted article keeps its design. A comment, notice or protocol has none. A study that is
+    only of animals according to MeSH is an animal study, even if it is randomised.
     """
     subjects = subjects_of(citation)
     types = {name.casefold() for name in citation.publication_types}
@@ -95,7 +95,7 @@ def tell_design(citation: Citation) -> StudyDesign:
     indexed = _design_by_mesh(citation)
     if indexed is not None:
         return StudyDesign(indexed, "mesh", subjects)
-    # A letter may report cases, which its type then says; its words are often about others.
+    # If a letter reports cases, its type says so; its words are often about another article.
     said = None if "letter" in types else read_design(citation)
     if said in _SYNTHESES or (said and not without_people(subjects)):
         return StudyDesign(said, "words", subjects)
@@ -105,7 +105,7 @@ def tell_design(citation: Citation) -> StudyDesign:
 
 
 def subjects_of(citation: Citation) -> tuple[str, ...]:
-    """Who or what was studied, by MeSH where the record is indexed and by its words elsewhere."""
+    """Return who or what was studied, from MeSH if the record is indexed, else from its words."""
     if citation.mesh:
         return indexed_subjects(citation)
     title = citation.title if citation.has_title else ""
@@ -129,9 +129,9 @@ def _first(rules: Iterable[tuple[str, Design]], held: Iterable[str]) -> Design |
 
 
 def design_words(name: Design, subjects: tuple[str, ...]) -> str:
-    """The design for a reader, such as "randomised trial", "review, in mice" or "study in vitro".
+    """Return the design in words: "randomised trial", "review, in mice" or "study in vitro".
 
-    Animals and in vitro are named wherever no people were studied; "" where nothing is known.
+    Animals and in vitro are named if no people were studied. Returns "" if nothing is known.
     """
     if not without_people(subjects):
         return DESIGN_WORDS[name]

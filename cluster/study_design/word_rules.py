@@ -1,7 +1,7 @@
-"""The phrases with which titles and abstracts state a study's design, for lower-cased text.
+"""Patterns of phrases that state a study's design in lower-cased titles and abstracts.
 
-Each wants the article to say what it is ("we conducted a cohort study"), not merely to name a
-design: precision before recall, since a design that is not known misleads nobody.
+A pattern matches only if the article states its own design ("we conducted a cohort study"), not if
+it merely mentions one. Precision matters more than recall: an unknown design misleads nobody.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from cluster.study_design.designs import Design
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`pattern` states `design`. It is tried where the text has one of `hints`, which is quick."""
+    """Pattern that states `design`; it is tried only if the text contains one of `hints`."""
 
     design: Design
     hints: tuple[str, ...]
     pattern: re.Pattern[str]
 
     def holds(self, text: str) -> bool:
-        """Whether the lower-cased `text` states the design."""
+        """Return whether the lower-cased `text` states the design."""
         return any(hint in text for hint in self.hints) and bool(self.pattern.search(text))
 
 
@@ -30,19 +30,19 @@ def _rule(design: Design, hints: str, *phrases: str) -> Rule:
 
 
 _RANDOMISED = r"(?<!non-)(?<!non)(?<!quasi-)randomi[sz]ed(?:, |[ ,-])"
-# Pooled genome-wide data are no review of trials.
+# Meta-analyses of genome-wide data are not reviews of trials.
 _META = r"meta-?analy(?:sis|ses)(?! (?:of|for) (?:[a-z]+ ){0,3}(?:genome|gwas))"
 _SYSTEMATIC = r"systematic(?:ally)? (?:literature )?(?:review|overview)"
 _PHASE = r"phase (?:[1-4]|i{1,3}|iv)(?:[ab]|/[1-4]|/i{1,3})? (?:[a-z,-]+ ){0,5}(?:trial|study)\b"
 _PEOPLE = r"\b(?:patients|participants|subjects|adults|children|women|men|volunteers|infants)\b"
 _FEW = r"(?:one|two|three|four|five|\d{1,2})"
 _OLD = r"\d{1,3}[- ](?:year|month)[- ]old\b"
-# What a title of how a guideline is kept, made or judged has.
+# Excludes titles about the use, development or appraisal of a guideline.
 _NO_GUIDELINE_ITSELF = (
     r"^(?![^\n]*\b(?:adheren|complian|implement|develop|revis|apprais|compar|impact|effects? of"
     r"|according|based|concordan|meeting|process|survey|review|support|barriers|audit))[^\n]*\b"
 )
-# "We conducted a", "this was a", "in our": the article speaks of itself.
+# Phrases with which an article refers to itself: "we conducted a", "this was a", "in our".
 _WE_DID = (
     r"(?:\bwe (?:have )?(?:conducted|performed|undertook|carried out|did|completed|designed|report"
     r"|present|describe)(?: (?:the )?results (?:of|from))?(?: an?| this| the)?"
@@ -51,7 +51,7 @@ _WE_DID = (
     r"|\b(?:in )?(?:this|our|the present|the current))(?: [a-z0-9,()'/-]+){0,5}? "
 )
 
-# What names a study that is only planned, or another article.
+# Titles of studies that are only planned, and of comments on other articles.
 PLAN = re.compile(
     r"\b(?:study|trial|review) protocol\b|\bprotocol (?:for|of) (?:an?|the)\b"
     r"|: (?:an? )?(?:[a-z-]+ )?protocol\b|\brationale(?:,| and) (?:study )?(?:design|methods)\b"
@@ -63,7 +63,7 @@ COMMENT = re.compile(
     r" *(?:[:.]|to\b|on\b|from\b)|\bjournal club\b|\b(?:a|invited) commentary\b"
 )
 
-# The first that holds decides, so that a systematic review with a meta-analysis is the latter.
+# The first match decides, so that a systematic review with a meta-analysis is a meta-analysis.
 TITLE_RULES = (
     _rule("meta_analysis", "analys", rf"\b{_META}\b"),
     _rule("systematic_review", "systematic", rf"\b{_SYSTEMATIC}\b"),

@@ -1,4 +1,4 @@
-"""How text becomes BM25 terms; the same for citations, passages and questions."""
+"""Analyse text to BM25 terms, in the same way for citations, passages and questions."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from functools import cache
 
 import tantivy
 
-# Goes into the manifest: a reader with another analyser would look up terms that
-# are not there.
+# Recorded in the manifest, since an index can only be searched with the analyser that built it.
 ANALYSER = "simple-lower-english-stop-stem-1"
 
-# About 20 MB. A longer word, such as a sequence, is not worth the memory.
+# Size of the cache of words, about 20 MB. Longer words, such as sequences, are not cached.
 _KNOWN_WORDS = 1 << 17
 _KNOWN_BYTES = 100
-# What the tokeniser and the lower-caser do to ASCII, so that "Cell," and "cell" are one word.
+# The effect of tokeniser and lower-casing on ASCII, so that "Cell," and "cell" share an entry.
 _PLAIN = bytes(
     c if c > 127 else ord(chr(c).lower()) if chr(c).isalnum() else 32 for c in range(256)
 )
@@ -32,7 +31,7 @@ def _analyser() -> tantivy.TextAnalyzer:
 
 
 class _Words(dict[bytes, str]):
-    """A word's terms, each after a blank. Words repeat, so most are analysed once."""
+    """Cache of each word's terms, each preceded by a space."""
 
     def __missing__(self, word: bytes) -> str:
         terms = "".join(f" {term}" for term in _analyser().analyze(word.decode()))
@@ -47,13 +46,13 @@ _words = _Words()
 
 
 def analyse_joined(text: str) -> str:
-    """The terms of `text` in order, as often as they occur, each after a blank.
+    """Return the terms of `text` in order, with repetitions, each preceded by a space.
 
-    The filters see one token at a time, so the terms of a text are those of its words.
+    The filters work on single tokens, so that words can be analysed separately.
     """
     return "".join(map(_words.__getitem__, text.encode().translate(_PLAIN).split()))
 
 
 def analyse(text: str) -> list[str]:
-    """The terms of `text` in order, repeated as often as they occur."""
+    """Return the terms of `text` in order, with repetitions."""
     return analyse_joined(text).split()

@@ -1,4 +1,4 @@
-"""Find short forms and the long forms that a text gives for them.
+"""Find abbreviations and their long forms in a text.
 
 A. S. Schwartz and M. A. Hearst, "A simple algorithm for identifying abbreviation
 definitions in biomedical text", Pacific Symposium on Biocomputing 8 (2003), 451-462.
@@ -27,16 +27,16 @@ _EDGES = " \"'\u2018\u2019\u201c\u201d<>*=-\u2013\u2014,;:/\u00ae\u2122"
 
 
 class AbbreviationPair(NamedTuple):
-    """`long` has its white space unified; both keep the case of the text."""
+    """An abbreviation and its long form, in the case of the text; `long` has single spaces."""
 
     short: str
     long: str
 
 
 def mine_abbreviations(text: str) -> list[AbbreviationPair]:
-    """The pairs defined as `long (SHORT)` or `SHORT (long)`, in order of the text.
+    """Return the pairs defined as `long (SHORT)` or `SHORT (long)`, in order of the text.
 
-    Each pair stands once. Time is linear in the length of `text`.
+    Each pair is returned once. Takes time linear in the length of `text`.
     """
     pairs: dict[AbbreviationPair, None] = {}
     for match in _PARENTHESIS.finditer(text):
@@ -62,7 +62,7 @@ def _pair(before: str, inside: str) -> AbbreviationPair | None:
         return None
     if len(inner.split()) <= 2 and len(inner) <= MAX_SHORT_CHARS:
         return _match(inner, _last_words(before, _max_words(inner)))
-    # The paper's second pattern; its authors' program also asks for a capital here.
+    # The paper's second pattern; its authors' program also requires a capital here.
     short = before.split()[-1].strip(_EDGES)
     if not any(c.isupper() for c in short):
         return None
@@ -80,10 +80,11 @@ def _match(short: str, candidate: str) -> AbbreviationPair | None:
 
 
 def is_short_form(short: str) -> bool:
-    """At most two words, 2 to 10 characters, a letter, an alphanumeric first character.
+    """Return whether `short` can be an abbreviation.
 
-    Plain words in lower case are refused, beyond the paper: in abstracts most are remarks
-    ("(mean)", "(13 percent)"), and the rest could not be told from everyday words.
+    It has at most two words, 2 to 10 characters, a letter and an alphanumeric first character. In
+    addition to the paper's rules, plain lower-case words are rejected: in abstracts most of them
+    are remarks ("(mean)", "(13 percent)").
     """
     return (
         2 <= len(short) <= MAX_SHORT_CHARS
@@ -95,10 +96,10 @@ def is_short_form(short: str) -> bool:
 
 
 def best_long_form(short: str, candidate: str) -> str | None:
-    """The shortest end of `candidate` that spells `short`, or None (the paper's Figure 1).
+    """Return the shortest suffix of `candidate` that spells `short`, or None (paper, Figure 1).
 
-    From right to left every letter and digit of `short` must be met in order, case
-    ignored, its first one at the start of a word.
+    Every letter and digit of `short` must match in order, from right to left and ignoring case,
+    and its first character must match at the start of a word.
     """
     place = len(candidate)
     for i in range(len(short) - 1, -1, -1):
@@ -117,11 +118,11 @@ def best_long_form(short: str, candidate: str) -> str | None:
 
 
 def _spelt_by_initials(short: str, candidate: str) -> str | None:
-    """The end of `candidate` whose words' initials are `short`, or None.
+    """Return the suffix of `candidate` whose initials spell `short`, or None.
 
-    Tried first because the paper's search is content with a letter inside a word: for
-    "preterm premature rupture of membranes (PPROM)" it takes the p of "rupture" and stops
-    one word short. Link words may be passed over.
+    Tried first because the paper's search also matches letters inside words: for "preterm premature
+    rupture of membranes (PPROM)" it matches the p of "rupture" and misses the first word. Link
+    words may be skipped.
     """
     wanted = [c.lower() for c in short if c.isalnum()]
     for word in reversed(list(_INITIAL.finditer(candidate))):

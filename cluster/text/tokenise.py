@@ -1,4 +1,4 @@
-"""Texts to the token ids that an encoder sees, without the encoder: no weights, no GPU."""
+"""Tokenise texts as an encoder does, without loading its weights."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Tokenise = Callable[[Sequence[str]], list[Tokens]]
 
 @cache
 def make_tokeniser(model_dir: Path, max_tokens: int) -> Tokenise:
-    """What gives each text its ids, special tokens included, at most `max_tokens` of them.
+    """Return a function that gives each text's ids, at most `max_tokens` with special tokens.
 
-    Kept for the process, so that a task finds the one of the task before. Raises InputError
-    for a folder whose tokeniser does not load.
+    It is cached for the process and reused by later tasks. Raises InputError if the folder's
+    tokeniser does not load.
     """
-    # Here, not above: it takes seconds to import, and not every build needs it.
+    # Imported here because it takes seconds and not every build needs it.
     from transformers import AutoTokenizer
 
     try:

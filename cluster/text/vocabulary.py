@@ -1,9 +1,8 @@
-"""The vocabulary on disk: concepts, and every name that leads to them.
+"""The vocabulary on disk: concepts and their names.
 
-One Arrow IPC file, one row a name, sorted by the name's normalised form (`key`, in UTF-8
-byte order). The `concept` column is dictionary-encoded, so each concept stands in the
-file once. A reader maps the file and finds a name by binary search: memory does not grow
-with the vocabulary.
+One Arrow IPC file with a row for each name, sorted by the name's normalised form (`key`, in UTF-8
+byte order). The `concept` column is dictionary-encoded, so each concept is stored once. The file is
+memory-mapped and names are found by binary search, so memory does not grow with the vocabulary.
 """
 
 from __future__ import annotations
@@ -53,12 +52,12 @@ _SHORT_PLURAL = re.compile(r"([A-Z]{2,})s")
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """What a name stands for.
+    """A concept with its names.
 
-    `id` is `mesh:UI`, `umls:CUI`, `chem:UI`, `kw:KEY` or `abbr:KEY`. `names` holds
-    `name` and all its synonyms, one for each normalised form, most used first; `uses` says in
-    how many citations each was seen. `citations` is the largest number of citations that any one
-    source (headings, substances, keywords, definitions) gives.
+    `id` is `mesh:UI`, `umls:CUI`, `chem:UI`, `kw:KEY` or `abbr:KEY`. `names` holds `name` and all
+    its synonyms, one for each normalised form, most used first; `uses` is the number of citations
+    with each. `citations` is the largest number of citations in any one source (headings,
+    substances, keywords, definitions).
     """
 
     id: str
@@ -70,19 +69,19 @@ class Concept:
 
 
 def concept_of(row: dict[str, Any]) -> Concept:
-    """The concept in a row of an Arrow array of CONCEPT."""
+    """Return the concept in a row of an Arrow array of CONCEPT."""
     return Concept(**row | {"names": tuple(row["names"]), "uses": tuple(row["uses"])})
 
 
 def normalise(name: str) -> str:
-    """The form under which names are compared, the same for index and question.
+    """Return the form in which names are compared, both in the index and in questions.
 
-    NFKC, hyphens and white space as one space, possessives and plurals dropped (D. Harman,
-    "How effective is suffixing?", JASIS 42, 1991: the S stemmer), Greek letters spelt out,
-    case folded. A single word that is all capitals keeps them, as does one of up to three
-    letters with a capital after the first, so that "AS" is not "as" nor "CAT" "cat".
+    Apply NFKC, replace hyphens and white space by one space, drop possessives and plurals (the S
+    stemmer of D. Harman, "How effective is suffixing?", JASIS 42, 1991), spell out Greek letters,
+    and fold case. A single word in capitals keeps its case, as does one of up to three letters with
+    a capital after the first, so that "AS" differs from "as" and "CAT" from "cat".
     """
-    # Nothing below changes capitals alone, and there are millions of such short forms.
+    # A shortcut for words in capitals, which are not changed below: there are millions of them.
     if name.isascii() and name.isalpha() and name.isupper():
         return name
     text = unicodedata.normalize("NFKC", name)
@@ -109,11 +108,11 @@ def _singular(word: str) -> str:
 
 
 def write_concepts(concepts: Any, keys: Any, path: Path) -> None:
-    """Write the vocabulary file; equal concepts in equal order give equal bytes.
+    """Write the vocabulary file; the same concepts in the same order give the same bytes.
 
-    `concepts` is an Arrow array of CONCEPT, `keys` the normalised form of each name of
-    each concept, in order. Concepts that share a key are ordered by how often the name is
-    used for each, then by their order here. Memory: about twice the file.
+    `concepts` is an Arrow array of CONCEPT, `keys` the normalised form of each name of each
+    concept, in order. Concepts that share a key are ordered by how often the name is used for each,
+    then by their order in `concepts`. Takes memory of about twice the size of the file.
     """
     of_name = np.repeat(
         np.arange(len(concepts), dtype=np.int32), pc.list_value_length(concepts.field("names"))
@@ -129,7 +128,7 @@ def write_concepts(concepts: Any, keys: Any, path: Path) -> None:
 
 
 class Vocabulary:
-    """A mapped vocabulary file. Read-only and safe to share between threads."""
+    """A memory-mapped vocabulary file. Read-only and safe to share between threads."""
 
     def __init__(self, rows: Any) -> None:
         """`rows` is the file's one record batch."""
@@ -144,7 +143,7 @@ class Vocabulary:
 
     @classmethod
     def open(cls, path: Path) -> Vocabulary:
-        """Map `path`. Raises IndexFormatError if it is absent, damaged or of another format."""
+        """Map the file `path`. Raises IndexFormatError if missing, damaged or of another format."""
         try:
             reader = pa.ipc.open_file(pa.memory_map(str(path)))
             metadata = reader.schema.metadata or {}
@@ -166,10 +165,10 @@ class Vocabulary:
         return len(self._concepts)
 
     def lookup(self, name: str) -> list[Concept]:
-        """The concepts that bear `name`, the most usual one first; [] if there is none.
+        """Return the concepts with the name `name`, the most common one first; [] if none.
 
-        A word of more than three letters in capitals that nothing bears as it stands is
-        also tried in lower case, never the other way round.
+        A word of more than three letters in capitals that is not found is also tried in lower case,
+        never the other way round.
         """
         key = normalise(name)
         found = self._with_key(key)
@@ -178,9 +177,9 @@ class Vocabulary:
         return found
 
     def beginning(self, prefix: str, most: int) -> list[tuple[str, int]]:
-        """The keys that begin with `prefix`, a key itself, and the row of each.
+        """Return the keys that begin with the normalised `prefix`, with the row of each.
 
-        At most `most`, those of concepts in the most citations first, then the shorter ones.
+        Returns at most `most` keys, by the number of citations of their concepts, then by length.
         """
         wanted, rows = prefix.encode(), range(len(self._owners))
         first = bisect.bisect_left(rows, wanted, key=self._key)
@@ -195,11 +194,11 @@ class Vocabulary:
         return [(self._key(first + at).decode(), first + at) for at in order.tolist()]
 
     def concept_at(self, row: int) -> Concept:
-        """The concept of a row of `beginning`."""
+        """Return the concept of a row from `beginning`."""
         return self._concept(self._owners[row].as_py())
 
     def words(self) -> list[str]:
-        """The distinct words of letters in all keys, sorted; takes seconds for millions of keys."""
+        """Return the distinct words in all keys, 4 to 40 letters, sorted; takes some seconds."""
         words = pc.list_flatten(pc.split_pattern(self._keys, " ")).unique()
         letters = words.filter(pc.match_substring_regex(words, "^[a-z]{4,40}$"))
         return sorted(letters.to_pylist())

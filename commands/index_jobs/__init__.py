@@ -1,1 +1,1 @@
-"""`citeray index`."""
+"""The `citeray index` commands."""

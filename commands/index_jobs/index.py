@@ -1,4 +1,4 @@
-"""`citeray index`: build, info, and the other commands of the index."""
+"""`citeray index`: build and info; registers the other index commands."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ index.command("verify")(verify)
 def build_on_ray(
     context: Context, settings: Settings, sources: list[File], *, strict: bool = False
 ) -> BuildResult:
-    """Build an index from the sources and publish it at index.path, its progress shown."""
+    """Build an index from the sources, publish it at index.path and show progress."""
     from pipelines.build.jobs import build_index
 
     context.log.print(f"{len(sources)} source files -> {settings.index.path}")
@@ -57,9 +57,8 @@ def build(
 ) -> None:
     """Build an index from PubMed XML and publish it at index.path.
 
-    Run again after an interruption, it goes on where it stopped. Files that cannot be
-    read are left out whole and named; the exit code is then 1. A single record that cannot
-    be read is set aside and named.
+    An interrupted build resumes when run again. A file that cannot be read is left out entirely and
+    named, and the exit code is then 1. A single record that cannot be read is skipped and named.
     """
     context = make_context(config, overrides, json)
     paths = find_sources(sources)
@@ -71,14 +70,14 @@ def build(
     tell(context, result, time.monotonic() - begun, json=json)
     if result.failed:
         context.log.print(
-            f"{len(result.failed)} of {len(result.sources)} files are not in the index; mend or "
-            "remove them and run the same command again: the others are not read again",
+            f"{len(result.failed)} of {len(result.sources)} files are not in the index; fix or "
+            "remove them and run the same command again; the other files are not read again",
         )
         raise typer.Exit(1)
 
 
 def _tell_replaced(context: Context, paths: Sequence[File]) -> None:
-    """Name the sources of the published version that the build will leave out."""
+    """Log the sources of the published version that this build does not include."""
     try:
         before = read_manifest(context.settings.index.place)
     except IndexFormatError:
@@ -98,16 +97,16 @@ def _tell_replaced(context: Context, paths: Sequence[File]) -> None:
 def info(
     as_of: Annotated[
         str | None,
-        typer.Option(help="The state after this source, such as pubmed26n1340.xml.gz."),
+        typer.Option(help="Show the state after this source, such as pubmed26n1340.xml.gz."),
     ] = None,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """What the published version at index.path holds, or an earlier one.
+    """Show the contents of the published version at index.path, or of an earlier one.
 
-    A version is one run of build or update (with --each: one source), so --as-of shows the
-    newest version that ends with that source or one before it.
+    Each run of build or update creates one version (with --each, one per source). --as-of shows the
+    newest version that ends with the given source or an earlier one.
     """
     context = make_context(config, overrides, json)
     place = context.settings.index.place
@@ -141,13 +140,13 @@ def info(
 
 
 def _token_vectors(manifest: Manifest) -> str:
-    """Form of the stored token vectors, and their bytes for a passage."""
+    """Return the format of the stored token vectors and their bytes per passage."""
     codec = manifest.tokens
     if codec is None:
         return "none"
     size = sum(s.artefacts[TOKENS].bytes for s in manifest.segments)
     each = size / max(sum(s.passages for s in manifest.segments), 1)
-    return f"{codec.components} components of {codec.bits} bits, {each:,.0f} bytes a passage"
+    return f"{codec.components} components of {codec.bits} bits, {each:,.0f} bytes per passage"
 
 
 def _source_table(manifest: Manifest) -> Table:
@@ -159,7 +158,7 @@ def _source_table(manifest: Manifest) -> Table:
 
 
 def write_sample_corpus(
-    folder: Annotated[Path, typer.Argument(help="Where to write it; made if absent.")],
+    folder: Annotated[Path, typer.Argument(help="Output folder; created if missing.")],
     json: Json = False,
 ) -> None:
     """Write the sample corpus: illustrative citations in PubMed XML, and forty questions."""

@@ -1,4 +1,4 @@
-"""How far a job is: bars on a terminal, else lines."""
+"""Progress of index jobs: bars on a terminal, log lines elsewhere."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _bars(context: Context) -> Progress:
 
 
 class _Lines:
-    """Progress where there is no terminal: a line when a stage begins, ends, and between."""
+    """Progress without a terminal: lines at the start and end of a stage, and in between."""
 
     def __init__(self, context: Context) -> None:
         self._log = context.log
@@ -53,9 +53,9 @@ class _Lines:
 
 @contextmanager
 def reporter(context: Context) -> Iterator[Any]:
-    """Give a callable that shows each progress event on standard error.
+    """Yield a callable that shows a progress event on standard error.
 
-    Bars on a terminal, lines elsewhere.
+    Progress is shown as bars on a terminal, and as lines elsewhere.
     """
     if not sys.stderr.isatty():
         yield _Lines(context).show

@@ -1,4 +1,4 @@
-"""What a build or an update did: a table of its sources, and what was published."""
+"""Output of a build or update: a table of its sources, and the published version."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cluster.index.manifest import Manifest
 from commands.context import Context
 from pipelines.build.plan_build import BuildResult
 
-# Number of held sources that are named one by one; the JSON has all.
+# Maximum number of skipped sources that are listed by name; the JSON output lists all.
 MOST_NAMED = 10
 
 
 def tell(context: Context, result: BuildResult, seconds: float, *, json: bool) -> None:
-    """The accounts and the published version to standard output, what was wrong to the log."""
+    """Print the sources and the published version, and log problems."""
     if json:
         context.print_json(_summary(result, seconds))
     elif result.sources:
@@ -35,7 +35,7 @@ def tell(context: Context, result: BuildResult, seconds: float, *, json: bool) -
 
 
 def _tell_held(context: Context, held: Sequence[str]) -> None:
-    """Say which of the given sources the index held already with the same content."""
+    """Log the sources that were already in the index with the same content."""
     if held:
         first = ", ".join(held[:MOST_NAMED])
         more = f" and {len(held) - MOST_NAMED:,} more" if len(held) > MOST_NAMED else ""
@@ -50,12 +50,12 @@ def _tell_damaged(context: Context, result: BuildResult) -> None:
     if result.damaged:
         context.log.print(
             f"records that could not be read and are not in the index: {len(result.damaged)}; if "
-            "NLM's files have them whole, download these again and build the index again",
+            "they are intact in NLM's files, download the files again and rebuild the index",
         )
 
 
 def tell_version(context: Context, manifest: Manifest, seconds: float) -> None:
-    """Print one line about the version just published, with its counts and the seconds it took."""
+    """Print one line about the new version, with its counts and the elapsed seconds."""
     context.out.print(
         f"published {manifest.version}: {manifest.citations:,} citations, "
         f"{manifest.passages:,} passages, {len(manifest.shards)} shards, {seconds:.0f} s "

@@ -16,7 +16,7 @@ from pipelines.build.find_sources import find_sources
 from pipelines.update.compact_index import prune as prune_index
 
 AllowGap = Annotated[
-    bool, typer.Option("--allow-gap", help="Accept missing numbers among the files.")
+    bool, typer.Option("--allow-gap", help="Accept gaps in the numbering of the files.")
 ]
 
 Strict = Annotated[
@@ -27,7 +27,7 @@ Strict = Annotated[
 def update(
     sources: Annotated[list[str], typer.Argument(help="PubMed XML files, folders or globs.")],
     each: Annotated[
-        bool, typer.Option("--each", help="Publish a version for every source, for --as-of.")
+        bool, typer.Option("--each", help="Publish one version per source, for --as-of.")
     ] = False,
     allow_gap: AllowGap = False,
     strict: Strict = False,
@@ -37,12 +37,11 @@ def update(
 ) -> None:
     """Add new sources to the index: revisions replace, deletions remove.
 
-    Sources that the index holds with the same content are skipped, so the whole download folder
-    may be named; one with the same name and other content is refused. NLM's numbered files apply
-    in the order of their numbers; any other file counts as newer than what the index holds. Run
-    again after an interruption, it goes on where it stopped. A source that cannot be read
-    holds up those after it; the exit code is then 1. A single record that cannot be read is
-    set aside and named.
+    Sources already in the index with the same content are skipped, so the whole download folder may
+    be named. A source with a known name but different content is refused. NLM's numbered files are
+    applied in numerical order; any other file counts as newer than the index. An interrupted update
+    resumes when run again. A source that cannot be read blocks the sources after it, and the exit
+    code is then 1. A single record that cannot be read is skipped and named.
     """
     from pipelines.build.jobs import update_index
 
@@ -60,8 +59,8 @@ def update(
     if result.failed:
         first = result.failed[0].name
         context.log.print(
-            f"{first} and what follows it are not in the index, since files apply in order; mend "
-            "it and run the same command again: the others are not read again",
+            f"{first} and what follows it are not in the index, since files apply in order; fix "
+            "it and run the same command again; the other files are not read again",
         )
         raise typer.Exit(1)
 
@@ -69,17 +68,19 @@ def update(
 def compact(
     prune: Annotated[
         bool,
-        typer.Option("--prune", help="Then remove all earlier versions and what only they need."),
+        typer.Option(
+            "--prune", help="Then remove all earlier versions and files that only they use."
+        ),
     ] = False,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """Fold the segments that updates added into one a shard; searches give the same.
+    """Merge the segments that updates added into one per shard; search results do not change.
 
-    Earlier versions stay until --prune removes them: from then on --as-of cannot show
-    them. A service that still serves one has its files open and keeps them until it
-    follows; restarted, it opens the newest.
+    Earlier versions remain until --prune removes them; --as-of can then no longer show them. A
+    service that still serves a removed version keeps its files open until it switches to the
+    newest; after a restart it opens the newest.
     """
     from pipelines.build.jobs import compact_index
 

@@ -1,4 +1,4 @@
-"""`citeray index verify`."""
+"""`citeray index verify`: check the published version for errors."""
 
 from __future__ import annotations
 
@@ -18,26 +18,28 @@ from pipelines.verify.verify_index import Report, Verification, usable_cpus, ver
 def verify(
     sources: Annotated[
         list[str] | None,
-        typer.Option(help="PubMed XML file, folder or glob to take a census of. Repeatable."),
+        typer.Option(help="PubMed XML file, folder or glob to compare the index with. Repeatable."),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Leave the artefacts' bytes and texts unread.")
+        bool, typer.Option("--quick", help="Do not read the bytes and texts of the artefacts.")
     ] = False,
     allow_gap: Annotated[
-        bool, typer.Option("--allow-gap", help="Accept missing numbers among the source files.")
+        bool, typer.Option("--allow-gap", help="Accept gaps in the numbering of the source files.")
     ] = False,
     jobs: Annotated[
-        int | None, typer.Option(min=1, max=256, help="Processes at once; one for each CPU.")
+        int | None,
+        typer.Option(min=1, max=256, help="Number of parallel processes (default: one per CPU)."),
     ] = None,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """Prove the published version; 1 if anything is wrong with it.
+    """Verify the published version; the exit code is 1 if anything is wrong.
 
-    Every file's checksum, every count, and that each citation is in postings, vectors and
-    passages alike. With --sources also that the index holds what the files hold: no PMID
-    missing, extra or stale. Leftovers of interrupted builds are told and are no fault.
+    Checks the checksum of every file, all counts, and that each citation is in the postings,
+    vectors and passages. With --sources it also checks that the index matches the source files: no
+    PMID is missing, extra or stale. Leftovers of interrupted builds are reported but are not
+    errors.
     """
     context = make_context(config, overrides, json)
     index = context.settings.index.place

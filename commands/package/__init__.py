@@ -6,7 +6,7 @@
         answer = client.answer("Does metformin activate AMPK?")
 
 The client needs neither Ray nor torch. This package is installed under the name `citeray`; in the
-wheel all others lie below it.
+wheel it contains all other packages.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What __all__ names, loaded when it is asked for: the command line does without it."""
+    """Import a name of __all__ on first access; the command line does not need them."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import cluster.answers as answers
@@ -63,7 +63,7 @@ def __getattr__(name: str) -> Any:
 
 
 def main() -> None:
-    """The `citeray` command."""
+    """Run the `citeray` command."""
     from commands.cli import main as run
 
     run()

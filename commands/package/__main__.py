@@ -1,4 +1,4 @@
-"""`python -m citeray` is `citeray`."""
+"""Run `citeray` as `python -m citeray`."""
 
 from commands.cli import main
 

@@ -1,1 +1,1 @@
-"""Commands on what users keep: feedback and saved questions."""
+"""Commands for stored user data: feedback and saved questions."""

@@ -1,4 +1,4 @@
-"""`citeray feedback`: what people said of stored answers, its review, and BioASQ's gold of it."""
+"""`citeray feedback`: list and review feedback on stored answers, and export it as gold."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from serve.batches.jobs import when
 from serve.saved.opinion import Rating, Review, ReviewState
 
 feedback = typer.Typer(
-    help="What people said of stored answers: listed, reviewed, exported as BioASQ's gold.",
+    help="List, review and export users' feedback on stored answers.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -26,11 +26,13 @@ feedback = typer.Typer(
 @feedback.command("list")
 def list_all(
     owner: OwnerOption = None,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="How many, the newest first.")] = 50,
-    rating: Annotated[Rating | None, typer.Option(help="Only with this rating.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="Maximum number, newest first.")] = 50,
+    rating: Annotated[
+        Rating | None, typer.Option(help="Show only feedback with this rating.")
+    ] = None,
     state: Annotated[
         ReviewState | None,
-        typer.Option(help="Only in this state of review; reviewed is accepted or rejected."),
+        typer.Option(help="Show only this review state; reviewed means accepted or rejected."),
     ] = None,
     config: Config = None,
     overrides: Overrides = None,
@@ -65,7 +67,7 @@ def review(
     ],
     state: Annotated[
         Literal["accepted", "rejected", "open"],
-        typer.Argument(help="The decision; open takes an earlier one back."),
+        typer.Argument(help="The decision; open withdraws an earlier one."),
     ],
     config: Config = None,
     overrides: Overrides = None,
@@ -86,7 +88,7 @@ def export(
     output: Annotated[Path, typer.Option("--output", "-o", help="The gold file to write.")],
     owner: OwnerOption = None,
     accepted: Annotated[
-        bool, typer.Option("--accepted", help="Only feedback that a reviewer accepted.")
+        bool, typer.Option("--accepted", help="Export only feedback that a reviewer accepted.")
     ] = False,
     config: Config = None,
     overrides: Overrides = None,
@@ -94,8 +96,8 @@ def export(
 ) -> None:
     """Write approved and corrected answers as a BioASQ gold file.
 
-    `citeray evaluate` scores by it, and `citeray remember` takes examples from it. Left out is
-    what calls an answer wrong without correcting it, and what a reviewer rejected.
+    `citeray evaluate` scores against it, and `citeray remember` takes examples from it. Rejected
+    feedback is left out, and so is feedback that calls an answer wrong without correcting it.
     """
     from serve.saved.export_feedback import gold_rows
 

@@ -1,4 +1,4 @@
-"""What the commands on kept things share: the database of the settings, opened here."""
+"""Access to the saved-data database for the `feedback` and `watch` commands."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from serve.saved.keep import Saved, open_saved
 
 OwnerOption = Annotated[
     str | None,
-    typer.Option(help="Only of this API key's name; of all keys if not given."),
+    typer.Option(help="Show only data of the API key with this name (default: all)."),
 ]
 
 
 def kept_here(context: Context) -> Saved:
-    """The stores of the settings; raises InputError where they keep nothing."""
+    """Open the stores of the settings; raise InputError if serve.saved.url is empty."""
     saved = open_saved(context.settings)
     if saved is None:
         raise InputError("serve.saved.url: empty, so nothing is kept; name a database")

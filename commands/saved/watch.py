@@ -24,32 +24,32 @@ from serve.http.workbench.watches_api import described, request_fields, summaris
 from serve.saved.keep import Saved
 
 watch = typer.Typer(
-    help="Saved questions: asked again after each version of the index, with what changed.",
+    help="Manage saved questions, which are asked again after each new index version.",
     no_args_is_help=True,
     add_completion=False,
 )
-WatchId = Annotated[str, typer.Argument(help="The saved question's id, or how it begins.")]
+WatchId = Annotated[str, typer.Argument(help="The saved question's id, or a unique prefix of it.")]
 
 
 @watch.command("add")
 def add(
     question: Annotated[str, typer.Argument(help="The question, in plain English.")],
     question_type: Annotated[
-        str, typer.Option("--type", help="yesno, factoid, list or summary; guessed if not given.")
+        str, typer.Option("--type", help="yesno, factoid, list or summary (default: detected).")
     ] = "unknown",
     system: SystemOption = None,
     filters: FilterOption = None,
     until: Until = None,
     designs: DesignOption = None,
     webhook: Annotated[
-        str, typer.Option(help="Address to tell of changes; serve.saved.webhook_hosts allows it.")
+        str, typer.Option(help="URL to notify of changes; serve.saved.webhook_hosts must allow it.")
     ] = "",
     owner: Annotated[str, typer.Option(help="Name of the API key that may see it.")] = "",
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """Save a question. A running endpoint asks it at once, `citeray watch run` without one."""
+    """Save a question. A running endpoint asks it at once; otherwise use `citeray watch run`."""
     from pydantic import ValidationError
 
     from serve.http.request_forms import explain_problems
@@ -82,7 +82,7 @@ def list_all(
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """List the saved questions, the newest first, with when each was last asked."""
+    """List the saved questions, newest first, with the time of each one's last check."""
     context = make_context(config, overrides, json)
     found = [summarised(item) for item in kept_here(context).watches.list(owner)]
     if json:
@@ -99,12 +99,12 @@ def list_all(
 @watch.command("diff")
 def diff(
     watch_id: WatchId,
-    limit: Annotated[int, typer.Option(min=1, max=500, help="How many, the newest first.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number, newest first.")] = 10,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """Show what changed in the answer to a saved question, version by version."""
+    """Show how the answer to a saved question changed, version by version."""
     context = make_context(config, overrides, json)
     saved = kept_here(context)
     found = described(saved, whole_id(saved, watch_id), None, limit)
@@ -119,7 +119,7 @@ def diff(
     if not found.history:
         context.out.print("not asked yet")
     if found.error:
-        context.out.print(f"could not be asked since: {found.error}", style="red")
+        context.out.print(f"last check failed: {found.error}", style="red")
 
 
 @watch.command("remove")
@@ -129,7 +129,7 @@ def remove(
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """Remove a saved question and its history for good."""
+    """Permanently remove a saved question and its history."""
     context = make_context(config, overrides, json)
     saved = kept_here(context)
     gone = whole_id(saved, watch_id)
@@ -143,16 +143,16 @@ def remove(
 @watch.command("run")
 def run(
     most: Annotated[
-        int | None, typer.Option(min=1, help="At most this many questions; all if not given.")
+        int | None, typer.Option(min=1, help="Maximum number of questions (default: all).")
     ] = None,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """Ask the saved questions of the published index now, without an endpoint.
+    """Ask the saved questions against the published index now, without an endpoint.
 
-    serve.saved.checks_per_minute of them, the one asked longest ago first; run again after an
-    interruption, it goes on where it stopped. An endpoint does this by itself.
+    At most serve.saved.checks_per_minute questions are asked per minute, longest unasked first. An
+    interrupted run resumes when run again. A running endpoint does this by itself.
     """
     from serve.graph.load_stages import open_manifest
     from serve.graph.local_graph import local_answerer
@@ -182,7 +182,7 @@ def run(
 
 
 def whole_id(saved: Saved, begins: str) -> str:
-    """The id of the one saved question whose id begins so; raises InputError for none or more."""
+    """Return the id with the prefix `begins`; raise InputError if there is not exactly one."""
     found = [item.id for item in saved.watches.list() if item.id.startswith(begins)]
     if len(found) != 1 or not begins:
         count = "no" if not found else f"{len(found)}"

@@ -1,1 +1,1 @@
-"""Presets side by side through the graph, and what each stage costs."""
+"""Compare presets over the same questions, and measure the loss at each stage."""

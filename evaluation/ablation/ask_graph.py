@@ -1,4 +1,4 @@
-"""What an ablation asks of the question's path, and the path itself: an endpoint's or here."""
+"""Ask questions for an ablation, through a running endpoint or a graph in this process."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _SEARCH = TypeAdapter(SearchResult)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One run: a system, with gold at a stage or other `evidence` than the preset's.
+    """One run: a system, optionally with gold at a stage or with other `evidence`.
 
-    `k` citations are ranked. Without `answers` only documents and snippets are asked for. A system
-    of one's `own` is not among the presets that ship.
+    `k` citations are ranked. Without `answers`, only documents and snippets are requested. `own`
+    marks a system that is not one of the shipped presets.
     """
 
     system: SystemSettings
@@ -50,7 +50,7 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """The system's name, then the evidence and the oracle if set: "citeray.evidence-5"."""
+        """Return the system's name, with evidence and oracle if set: "citeray.evidence-5"."""
         parts = [self.system.name]
         parts += [f"evidence-{self.evidence}"] if self.evidence else []
         parts += [f"oracle-{self.oracle}"] if self.oracle else []
@@ -58,12 +58,12 @@ class Plan:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the system runs as it is."""
+        """Whether the system runs without changes."""
         return self.oracle is None and self.evidence is None
 
     @property
     def has_a_name(self) -> bool:
-        """Whether an endpoint can run it, which knows presets by name alone."""
+        """Whether an endpoint can run it; endpoints know presets only by name."""
         return self.is_plain and not self.own
 
 
@@ -72,7 +72,7 @@ Ask = Callable[[Question, Plan], Found]
 
 
 def ask_client(client: Client, question: Question, plan: Plan) -> Found:
-    """The reply of the endpoint, or of its like, to a plan that is a preset."""
+    """Return the reply of an endpoint or local client to a plan that is a preset."""
     request = {
         "id": question.id,
         "question": question.body,
@@ -93,7 +93,7 @@ async def ask_stages(
     question: Question,
     plan: Plan,
 ) -> Found:
-    """The reply of the path over `stages` to any plan. `gold` is by question id."""
+    """Return the reply of the graph over `stages` to any plan. `gold` is by question id."""
     system = plan.system
     if plan.evidence is not None:
         system = system.model_copy(update={"evidence": plan.evidence})
@@ -107,13 +107,13 @@ async def ask_stages(
     answerer = QuestionAnswerer(stages, settings.serve, settings.llm.evidence_characters)
     asked = Request(question, system, plan.k, snippets=True)
     if plan.answers:
-        # Its answers are scored in BioASQ's form, which forces a choice.
+        # Answers are scored in BioASQ's form, which requires a choice.
         asked = replace(asked, question=replace(question, guess=True))
         found: Found = await answerer.answer(asked)
     else:
         found = await answerer.search(asked)
     if isinstance(oracle, GoldEvidence) and not system.snippet_sentences:
-        # Whole passages are taken as snippets without a call that the oracle could answer.
+        # Whole passages become snippets without a stage call that the oracle could intercept.
         found = replace(found, snippets=tuple(whole_passages(await oracle.evidence())))
     return found
 
@@ -127,10 +127,11 @@ def open_graph(
     *,
     asked_once: bool = False,
 ) -> Iterator[Ask]:
-    """The running endpoint where there is one and presets are all it is asked for.
+    """Open the running endpoint if there is one and only presets are asked.
 
-    Else the graph in this process, beside the language models of the settings where they are
-    asked; raises as `served_models`. There `asked_once` keeps what a model said to the same words.
+    Otherwise start the graph in this process, with the settings' language models if they are used;
+    raises as `served_models` does. There `asked_once` caches a model's replies to identical
+    prompts.
     """
     model = any(asks_model(settings, plan.system, answers=plan.answers) for plan in plans)
     if all(plan.has_a_name for plan in plans):

@@ -1,4 +1,4 @@
-"""A model that is asked the same words once, for systems that differ in their search alone."""
+"""Cache of model replies, for systems that differ only in their search."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from serve.llm.model_roles import ModelRoles
 
 
 class AskedOnce:
-    """A ChatModel that keeps each reply at temperature 0 or with a seed, for the same words.
+    """A ChatModel that caches replies at temperature 0 or with a seed, by prompt.
 
-    Not where times are compared: a reply that is kept takes none.
+    Do not use it to compare latencies: a cached reply takes no time.
     """
 
     def __init__(self, model: ChatModel) -> None:
@@ -35,7 +35,7 @@ class AskedOnce:
 
 
 def each_asked_once(models: ModelRoles) -> ModelRoles:
-    """The same models, each of which keeps what it would say again."""
+    """Return the same models, each with a cache of its replies."""
     return replace(
         models,
         writer=AskedOnce(models.writer) if models.writer else None,

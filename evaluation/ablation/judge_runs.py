@@ -1,7 +1,7 @@
-"""RAGAS of an ablation's runs: what the judge says of each answer, kept beside the run.
+"""Judge an ablation's runs with RAGAS; the scores are stored next to each run.
 
-`NAME.judged.jsonl` has a first line that says who judged what, then one line a question as it was
-judged, so that a judge who breaks off is not asked again for what he has said.
+The first line of `NAME.judged.jsonl` names the judge and the run; each further line holds one
+judged question, so that an interrupted judging resumes without repeating calls.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Tell = Callable[[str], None]
 def judge_runs(
     runs: Sequence[Run], gold: Mapping[str, Entry], judge: Judge, concurrent: int, tell: Tell
 ) -> dict[str, Scores]:
-    """RAGAS of each run that has answers, by its plan's name; so many questions at once.
+    """Return the RAGAS scores of each run with answers, by plan name.
 
-    Verdicts are kept by the judge's name. Raises LLMError where the judge answers no case of the
-    probe.
+    `concurrent` questions are judged at once. Scores are cached by the judge's name. Raises
+    LLMError if the judge answers no case of the probe.
     """
     answered = [run for run in runs if run.plan.answers]
     return {run.plan.name: _judge_run(run, gold, judge, concurrent, tell) for run in answered}
@@ -44,7 +44,7 @@ def _judge_run(
     record = run.record.with_suffix(".judged.jsonl")
     key = {"judge": judge.name, "run": digest(run.path.read_bytes())}
     known = _read(record, key)
-    # Anew: what comes next must not go on with a line that was cut.
+    # Rewrite the file, so that new lines are not appended to a truncated one.
     rows: list[dict[str, Any]] = [{"judged": key}]
     rows += [{"id": id_, "scores": scores} for id_, scores in known.items()]
     write_atomically(record, "".join(json.dumps(row) + "\n" for row in rows).encode())
@@ -66,7 +66,7 @@ def _judge_run(
 
 
 def _read(record: Path, key: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """What was judged before of the same run by the same judge; a cut last line is left out."""
+    """Return earlier scores of the same run by the same judge; a truncated last line is ignored."""
     if not record.exists():
         return {}
     lines = record.read_text(encoding="utf-8").split("\n")[:-1]

@@ -1,4 +1,4 @@
-"""Presets x measures x latency as one Markdown table, for the docs."""
+"""One Markdown table of presets, measures and latency, for the documentation."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ LATENCIES = ("search p50, p95 ms", "whole p50, p95 ms")
 
 
 def markdown_table(found: Ablation) -> str:
-    """A line for each system, a dash where a measure does not apply; below it, what was lost.
+    """Return one row per system, with a dash if a measure does not apply, then degradations.
 
-    MAP@10 has its 95% interval. Search: all stages up to the ranking, added up; whole: the
+    MAP@10 has its 95% interval. Search is the sum of all stages up to the ranking; whole is the
     wait for the reply.
     """
     headings = ["system", "documents MAP@10", *MEASURES.values(), *LATENCIES]
@@ -52,7 +52,7 @@ def _cells(system: SystemRow) -> list[str]:
 
 
 def _losses(system: SystemRow) -> list[str]:
-    """One line for each kind of loss: counts within its words differ by question."""
+    """Return one line per kind of degradation, since counts in the messages vary by question."""
     kinds: Counter[str] = Counter()
     for loss, questions in system.degraded.items():
         kinds[re.sub(r"\b\d+\b", "N", loss)] += questions

@@ -1,7 +1,7 @@
-"""Gold in place of one stage of the question's path: what a perfect stage would bring.
+"""Oracles that replace one stage with gold, to measure what a perfect stage would gain.
 
-Each oracle is a backend around that of the graph, for one question. It exists in this
-process alone, so that no request to a running endpoint can carry gold.
+Each oracle wraps the graph's backend for one question. It exists only in this process, so that no
+request to a running endpoint can carry gold.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from serve.graph.versions.read_version import FromVersion
 from serve.question.given_evidence import as_evidence
 from serve.search.rank_hits import rerank_text
 
-# Above every other score, so that no tie goes to the lower PMID; the same in both branches,
-# so that the others keep their order.
+# Factor that puts gold above every other score, so that no tie is broken by PMID. It is the same
+# in both branches, so that the other candidates keep their order.
 _ABOVE = 1.001
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """The relevant citations of a question, and its gold snippets in the gold file's order."""
+    """The relevant PMIDs of a question, and its gold snippets in file order."""
 
     pmids: frozenset[int]
     snippets: tuple[Passage, ...]
 
 
 def material(gold: Entry) -> Material:
-    """What the oracles know of a question.
+    """Return the gold that the oracles use for a question.
 
-    Raises InputError for a document whose address does not end in a PMID and for a snippet
-    without text.
+    Raises InputError for a document whose address does not end in a PMID, and for a snippet without
+    text.
     """
     snippets = tuple(_passage(snippet, gold.id) for snippet in gold.snippets)
     return Material(frozenset(_pmid(d, gold.id) for d in gold.documents), snippets)
@@ -55,7 +55,7 @@ def _pmid(document: str, question: str) -> int:
     if not name.isascii() or not name.isdigit():
         raise InputError(
             f"gold question {question}: document {document!r} does not end in a PMID, which the "
-            "oracles need; mend its address"
+            "oracles need; fix its address"
         )
     return int(name)
 
@@ -72,7 +72,7 @@ def _passage(snippet: Snippet, question: str) -> Passage:
 
 
 class Oracle(Around):
-    """A backend of one question over `shards` shards that knows its gold."""
+    """A backend over `shards` shards for one question whose gold is known."""
 
     def __init__(self, backend: Backend, gold: Material, shards: int) -> None:
         super().__init__(backend)
@@ -86,19 +86,19 @@ class Oracle(Around):
 
 
 class GoldRetrieval(Oracle):
-    """Every gold document that the index holds is found by each branch, ahead of all others.
+    """Each branch finds every gold document in the index and ranks it first.
 
-    The other candidates keep their order. A lost shard loses the question, since the best
-    score is that of all shards.
+    The other candidates keep their order. If one shard is lost the question is lost, because the
+    best score is taken over all shards.
     """
 
     _search: asyncio.Task[dict[str, FromVersion[Found]]] | None = None
 
     async def call(self, stage: str, method: str, *arguments: Any) -> Any:
-        """Search all shards on the first "find", then answer each shard from that one result."""
+        """Search all shards on the first "find", then serve each shard from that result."""
         if method != "find":
             return await super().call(stage, method, *arguments)
-        # All shards are asked the same. One that is late must not take the search from the others.
+        # All shards get the same query. A timeout of one must not cancel the search of the others.
         if self._search is None:
             self._search = asyncio.create_task(self._find(*arguments))
         return (await asyncio.shield(self._search))[stage]
@@ -130,7 +130,7 @@ def _top(scores: npt.NDArray[np.float32]) -> float:
 
 
 def _promote(part: Candidates, gold: Sequence[int], dense: float, bm25: float) -> Candidates:
-    """`part` with the citations `gold` at these scores; 0 is that of a branch left out."""
+    """Return `part` with the citations `gold` at these scores; 0 means an unused branch."""
     pmids = np.asarray(gold, np.int64)
     rest = ~np.isin(part.pmids, pmids)
 
@@ -147,9 +147,9 @@ def _promote(part: Candidates, gold: Sequence[int], dense: float, bm25: float) -
 
 
 class GoldReranking(Oracle):
-    """The reranker gives 1 to the relevant and 0 to the others.
+    """The reranker gives relevant citations 1 and all others 0.
 
-    Citations of one title and one passage cannot be told apart: all are relevant if one is.
+    Citations with the same title and passage are indistinguishable: all are relevant if one is.
     """
 
     def __init__(self, backend: Backend, gold: Material, shards: int) -> None:
@@ -157,7 +157,7 @@ class GoldReranking(Oracle):
         self._relevant: set[str] = set()
 
     async def call(self, stage: str, method: str, *arguments: Any) -> Any:
-        """Answer "score" from the gold; note what the shards bring, and pass all else on."""
+        """Answer "score" from the gold, record the shards' replies, and pass on all other calls."""
         if method == "score":
             return self._score(*arguments)
         reply = await super().call(stage, method, *arguments)
@@ -169,30 +169,30 @@ class GoldReranking(Oracle):
         return reply
 
     def _noted(self, fetched: Sequence[Fetched]) -> list[Fetched]:
-        """Without scores by stored token vectors, so that the reranker is asked."""
-        # What it will read of the relevant ones.
+        """Remove scores from stored token vectors, so that the reranker is called."""
+        # Texts of the relevant citations, as the reranker receives them.
         held = (f for f in fetched if f.citation.pmid in self._gold.pmids)
         self._relevant |= set(map(rerank_text, held))
         return [replace(f, late=None, late_read=None) for f in fetched]
 
     def _score(self, _: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         relevant = np.asarray([text in self._relevant for text in texts], np.float32)
-        # Equals keep the order of the first stage, which a plain 0 would give to the PMIDs.
+        # Ties keep the order of the first stage; with equal scores they would be ordered by PMID.
         return relevant + np.linspace(1e-3, 0, len(texts), dtype=np.float32)
 
 
 class GoldEvidence(Oracle):
-    """The gold snippets are the evidence, for the writer and for the choice of sentences."""
+    """The gold snippets are the evidence, for the writer and for sentence selection."""
 
     async def call(self, stage: str, method: str, *arguments: Any) -> Any:
-        """Put the gold snippets in place of the evidence of "snippets" and "write"."""
+        """Replace the evidence of "snippets" and "write" with the gold snippets."""
         if method in ("snippets", "write"):
             question, _, last = arguments
             arguments = (question, await self.evidence(), last)
         return await super().call(stage, method, *arguments)
 
     async def evidence(self) -> list[Evidence]:
-        """The gold snippets of citations that the index holds."""
+        """Return the gold snippets of citations in the index."""
         passages = self._gold.snippets
         found = [await self._held(pmid) for pmid in {passage.pmid for passage in passages}]
         return as_evidence(passages, {held.pmid: held for held in found if held is not None})
@@ -206,7 +206,7 @@ ORACLES: Mapping[str, type[Oracle]] = {
 
 
 def perfectly_reranked(system: SystemSettings) -> SystemSettings:
-    """The system with the reranker's score alone, over all candidates if it had no reranker."""
+    """Return the system ranked by the reranker alone, over all candidates if it had none."""
     depth = system.rerank.depth or min(1000, system.retrieve.dense + system.retrieve.bm25)
     alone = {"rerank": RerankSettings(depth=depth, weight=1.0), "refine": RerankSettings()}
     return system.model_copy(update=alone)

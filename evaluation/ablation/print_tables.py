@@ -1,4 +1,4 @@
-"""The tables of `citeray ablate` for a terminal."""
+"""Print the tables of `citeray ablate` on a terminal."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ FILE_WIDTH = 120
 
 
 def print_tables(out: Console, found: Ablation) -> None:
-    """The tables that have rows, in the order of paper 002's: 2, 3, 6, then the oracles'."""
+    """Print the non-empty tables in the order of paper 002 (2, 3, 6), then the oracles' table."""
     if not out.is_terminal:
         out.width = max(out.width, FILE_WIDTH)
     out.print(_systems_table(found))
     out.print(
-        "Latency: milliseconds of all stages of a question's search added up; those that go on at "
-        "once make the wait a little shorter. Whole: the wait for the reply, its answer included."
+        "Latency: summed milliseconds of all search stages of a question; the wait is a little "
+        "shorter, because some run at once. Whole: the wait for the reply, including the answer."
     )
     for row in found.systems:
         for loss, count in row.degraded.items():
@@ -50,14 +50,14 @@ def _systems_table(found: Ablation) -> Table:
     table.add_row("whole, 95th percentile ms", *(f"{s.whole_p95:.1f}" for s in found.systems))
     calls = (s.model_calls for s in found.systems)
     table.add_row(
-        "language model calls of a search", *("-" if n is None else f"{n:.2f}" for n in calls)
+        "language model calls per search", *("-" if n is None else f"{n:.2f}" for n in calls)
     )
     return table
 
 
 def _stages_table(systems: Sequence[SystemRow]) -> Table:
     names = [system.name for system in systems]
-    table = _table("Median milliseconds of each stage, where it was asked", ["stage"], names)
+    table = _table("Median milliseconds of each stage, where it was used", ["stage"], names)
     for stage in dict.fromkeys(stage for system in systems for stage in system.stages):
         spent = (system.stages.get(stage) for system in systems)
         table.add_row(stage, *("-" if ms is None else f"{ms:.1f}" for ms in spent))
@@ -104,9 +104,9 @@ def _cutoffs_table(rows: Sequence[CutoffRow]) -> Table:
 
 def _losses_table(found: Ablation) -> Table:
     table = _table(
-        "Lost at each stage: with gold there, less as it is",
+        "Lost at each stage: with gold minus without gold",
         ["system", "oracle", "measure"],
-        ["as it is", "with gold", "lost", "95% interval"],
+        ["without gold", "with gold", "loss", "95% interval"],
     )
     for row in found.losses:
         values = (f"{row.without:.4f}", f"{row.with_oracle:.4f}", f"{row.lost.value:+.4f}")

@@ -1,8 +1,8 @@
-"""Runs of several systems over the same questions, resumable, one question at a time.
+"""Resumable runs of several systems over the same questions.
 
-A run's replies are kept in `NAME.jsonl` as they come: a first line that says what the run
-is of, then one line a question. Once all questions have a reply, `NAME.json` is the run in
-BioASQ's form.
+The replies of a run are appended to `NAME.jsonl` as they arrive: the first line describes the run,
+and each further line holds one question. Once all questions have a reply, `NAME.json` is written:
+the run in BioASQ's form.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from serve.formats.bioasq import to_entry, write_run
 OpenGraph = Callable[[], AbstractContextManager[Ask]]
 
 LINE_EVERY_S = 5.0
-# Every other stage belongs to the search.
+# Stages that write the answer; all others belong to the search.
 ANSWERING_STAGES = ("write", "snippets")
 
 
 def digest(value: BaseModel | bytes, *without: str) -> str:
-    """12 hex digits of the SHA-256 of a file's bytes, or of settings but the fields `without`."""
+    """Return 12 hex digits of the SHA-256 of bytes, or of settings except the fields `without`."""
     if isinstance(value, BaseModel):
         plain = value.model_dump(mode="json", exclude=set(without))
         value = json.dumps(plain, sort_keys=True).encode()
@@ -47,7 +47,10 @@ def digest(value: BaseModel | bytes, *without: str) -> str:
 
 
 def run_key(plan: Plan, settings: Settings, questions: Path, gold: Path) -> dict[str, Any]:
-    """What a run's replies depend on beside the index version; where to serve is not of it."""
+    """Return everything except the index version that determines a run's replies.
+
+    The address of the endpoint is not included.
+    """
     key = {
         "preset": digest(plan.system, "about"),
         "settings": digest(settings, "ray", "serve", "split"),
@@ -57,13 +60,13 @@ def run_key(plan: Plan, settings: Settings, questions: Path, gold: Path) -> dict
         "oracle": plan.oracle,
         "evidence": plan.evidence,
     }
-    # Only an oracle has seen the gold: without one, better gold needs no new run.
+    # Only oracles use the gold: without one, a corrected gold file needs no new run.
     return {**key, "gold": digest(gold.read_bytes())} if plan.oracle else key
 
 
 @dataclass
 class Run:
-    """A plan with the replies it has so far, by question id, in the file `record`."""
+    """A plan with its replies so far, by question id, stored in the file `record`."""
 
     plan: Plan
     record: Path
@@ -73,22 +76,23 @@ class Run:
 
     @property
     def path(self) -> Path:
-        """The run in BioASQ's form."""
+        """The path of the run file in BioASQ's form."""
         return self.record.with_suffix(".json")
 
     def waiting(self, questions: Sequence[Question]) -> list[Question]:
-        """The questions without a reply yet, in their order."""
+        """Return the questions that have no reply yet, in order."""
         return [q for q in questions if q.id not in self.replies]
 
     def ranked(self, id_: str) -> list[int]:
-        """The PMIDs of a question, best first, as many as the plan's `k`."""
+        """Return the PMIDs of a question, best first, up to the plan's `k`."""
         found: list[int] = self.replies[id_]["ranked"]
         return found
 
     def latencies(self) -> list[float]:
-        """Milliseconds of the stages of each question's search, added up.
+        """Return the summed milliseconds of the search stages of each question.
 
-        Expanding and encoding go on at once and are added too: the wait is a little shorter.
+        Expanding and encoding run concurrently but are added up, so the actual wait is a little
+        shorter.
         """
         every = (reply["timings_ms"] for reply in self.replies.values())
         return [
@@ -97,9 +101,9 @@ class Run:
         ]
 
     def waits(self) -> list[float]:
-        """Milliseconds until each question's reply was here.
+        """Return the milliseconds until each question's reply arrived.
 
-        Replies that were kept before the wait was count all their stages.
+        Replies stored before waits were recorded count the sum of their stages instead.
         """
         return [
             reply["wait_ms"] if "wait_ms" in reply else sum(reply["timings_ms"].values())
@@ -107,15 +111,15 @@ class Run:
         ]
 
     def model_calls(self) -> float | None:
-        """How often a question's search asked a language model, on average.
+        """Return the mean number of language model calls per search.
 
-        Replies that were kept before calls were counted are left out; None where all were.
+        Replies stored before calls were counted are left out; None if that leaves no reply.
         """
         counts = [reply["model_calls"] for reply in self.replies.values() if "model_calls" in reply]
         return statistics.fmean(counts) if counts else None
 
     def stages(self) -> dict[str, list[float]]:
-        """Milliseconds of each stage in the questions that asked it."""
+        """Return the milliseconds of each stage, over the questions that used it."""
         found: dict[str, list[float]] = {}
         for reply in self.replies.values():
             for stage, ms in reply["timings_ms"].items():
@@ -123,15 +127,15 @@ class Run:
         return found
 
     def degraded(self) -> dict[str, int]:
-        """Each loss by its words, with the number of questions that had it."""
+        """Return the number of questions for each degradation message."""
         every = (loss for reply in self.replies.values() for loss in reply["degraded"])
         return dict(Counter(every))
 
     def add(self, question: Question, found: Found, wait_ms: float) -> None:
-        """Keeps the reply, for which `wait_ms` were waited, on disk before it returns.
+        """Store a reply that took `wait_ms` on disk before returning.
 
-        Raises InputError for a reply of another index version than those before, and for a
-        file that cannot be written.
+        Raises InputError if the reply is from another index version than earlier ones, or if the
+        file cannot be written.
         """
         self.check_version(found.index_version)
         row = {
@@ -148,7 +152,7 @@ class Run:
         self.replies[question.id] = row
 
     def check_version(self, version: str) -> None:
-        """Note the index version; raises InputError if earlier replies are of another one."""
+        """Record the index version; raise InputError if earlier replies are from another one."""
         if self.version and version != self.version:
             raise InputError(
                 f"{self.record}: holds replies of index version {self.version}, the index is now "
@@ -158,16 +162,15 @@ class Run:
 
 
 def open_run(folder: Path, plan: Plan, key: Mapping[str, Any]) -> Run:
-    """The run of `plan` in `folder` with what an earlier, perhaps interrupted one left.
+    """Open the run of `plan` in `folder`, with the replies of an earlier, perhaps interrupted, run.
 
-    Raises InputError for a file that is damaged before its last line and for one made with
-    another key.
+    Raises InputError for a file that is damaged before its last line, or made with another key.
     """
     run = Run(plan, folder / f"{plan.name}.jsonl", key)
     if not run.record.is_file():
         return run
     text = run.record.read_bytes()
-    whole = text[: text.rfind(b"\n") + 1]  # the last line may have been cut by an interruption
+    whole = text[: text.rfind(b"\n") + 1]  # An interruption may have cut off the last line.
     try:
         head, *rows = [json.loads(line) for line in whole.splitlines()] or [{"run": dict(key)}]
         found = dict(head["run"])
@@ -206,12 +209,11 @@ def complete_runs(
     *,
     concurrent: int = 1,
 ) -> None:
-    """Asks what is unanswered and writes the run files; the graph is opened only if needed.
+    """Ask the unanswered questions and write the run files; open the graph only if needed.
 
-    Of more than one question at once, latencies are those of a busy machine.
-
-    Raises InputError where the runs are not all of one index version, and for a file that
-    cannot be written. The first question that fails ends it; what came before is kept.
+    With `concurrent` above 1, latencies include the load of the other questions. Raises InputError
+    if the runs are from different index versions, or if a file cannot be written. The first
+    question that fails ends the run; earlier replies are kept.
     """
     waiting = [run for run in runs if run.waiting(questions)]
     _check_versions(runs)
@@ -244,7 +246,7 @@ def _complete(
     run: Run, questions: Sequence[Question], ask: Ask, log: Console, concurrent: int
 ) -> None:
     waiting = run.waiting(questions)
-    # Asked and thrown away: what is loaded at the first question is no latency of a system.
+    # Discard the first reply: loading models is not part of a system's latency.
     warm = ask(waiting[0], Plan(run.plan.system, run.plan.k, answers=False))
     run.check_version(warm.index_version)
     asyncio.run(_ask_all(run, waiting, ask, log, concurrent))

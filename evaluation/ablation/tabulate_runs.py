@@ -1,7 +1,7 @@
-"""What the runs of an ablation show, as data: measures, differences, cutoffs, losses.
+"""Results of an ablation as data: measures, differences, cutoffs and losses.
 
-The forms are those of paper 002: its Tables 2 and 3 (measures, latency and intervals by
-system) and 6 (sensitivity to k), with BioASQ's gold in place of a judge.
+The tables follow paper 002: Tables 2 and 3 (measures, latency and intervals by system) and 6
+(sensitivity to k), with BioASQ's gold in place of a judge.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ANSWERS = (
     "ROUGE-SU4 F1",
 )
 JUDGED = (*COLUMNS, FAILURES)
-# Where the recall of a system's candidates is looked at, if that many were asked for.
+# Cutoff for the recall of a system's candidates, if that many were requested.
 CANDIDATES = 100
 HEADLINE = (
     "documents precision",
@@ -56,11 +56,11 @@ Intervals = Mapping[str, Interval]
 
 @dataclass(frozen=True, slots=True)
 class SystemRow:
-    """A system's measures, and what they differ by from the first system's ({} for that).
+    """A system's measures and their differences from the first system ({} for the first).
 
-    Latencies are milliseconds of the search stages of one question, `whole` of its reply with
-    the answer, `stages` the median of each stage where it was asked; `degraded` counts the
-    questions of each loss. `model_calls` is how often a search asked a language model, on average.
+    Latencies are milliseconds of the search stages of one question; `whole` includes the answer;
+    `stages` are medians of each stage over the questions that used it. `degraded` counts questions
+    by degradation. `model_calls` is the mean number of language model calls per search.
     """
 
     name: str
@@ -79,7 +79,7 @@ class SystemRow:
 
 @dataclass(frozen=True, slots=True)
 class CutoffRow:
-    """A system at cutoff `k`; `measures` are named without it."""
+    """A system at cutoff `k`; the names of `measures` do not include the cutoff."""
 
     name: str
     k: int
@@ -89,7 +89,7 @@ class CutoffRow:
 
 @dataclass(frozen=True, slots=True)
 class LossRow:
-    """A measure as it is, with gold at a stage, and the paired difference: what it costs."""
+    """A measure with and without gold at a stage; the paired difference is the stage's loss."""
 
     name: str
     oracle: str
@@ -117,9 +117,9 @@ def tabulate_runs(
     seeds: Sequence[int],
     judged: Mapping[str, Scores] = MappingProxyType({}),
 ) -> Ablation:
-    """The tables of complete runs; the first run's system is the one compared with.
+    """Return the tables of complete runs; systems are compared with the first run's system.
 
-    `judged` is what a judge says of runs, by their plans' names.
+    `judged` holds the judge's scores by plan name.
     """
     deep = {CANDIDATES} if all(run.plan.k >= CANDIDATES for run in runs) else set()
     every = sorted({MAX_ITEMS, *cutoffs} | deep)
@@ -150,7 +150,7 @@ def tabulate_runs(
 
 
 def score_with_cutoffs(run: Run, gold: Mapping[str, Entry], cutoffs: Sequence[int]) -> Scores:
-    """The measures of `citeray evaluate` on the run's file, and those at each cutoff."""
+    """Return the measures of `citeray evaluate` for a run, and those at each cutoff."""
     asked = {id_: entry for id_, entry in gold.items() if id_ in run.replies}
     said = read_run(run.path, asked)
     names = [f"documents {name}@{k}" for k in cutoffs for name in RANKING]
@@ -162,7 +162,7 @@ def score_with_cutoffs(run: Run, gold: Mapping[str, Entry], cutoffs: Sequence[in
             if wanted.documents:
                 values = score_ranking(wanted.documents, ranked, k)
                 found[id_] |= {f"documents {n}@{k}": values[n] for n in RANKING}
-            # A run file holds no more snippets: beyond, the numbers would be those at 10.
+            # A run file holds at most 10 snippets, so larger cutoffs would repeat the values at 10.
             if wanted.snippets and k <= MAX_ITEMS:
                 precision, recall, *_ = score_snippets(wanted.snippets, said[id_].snippets[:k])
                 found[id_] |= {f"snippets precision@{k}": precision, f"snippets recall@{k}": recall}
@@ -170,11 +170,11 @@ def score_with_cutoffs(run: Run, gold: Mapping[str, Entry], cutoffs: Sequence[in
 
 
 def score_ranking(gold: Sequence[str], ranked: Sequence[str], k: int) -> dict[str, float]:
-    """Measures of the first `k` of `ranked` (distinct, best first), by the names of RANKING.
+    """Return the measures in RANKING for the first `k` of `ranked` (distinct, best first).
 
-    MAP is average precision over min(k, gold documents), which at 10 is BioASQ's; MRR the
-    reciprocal rank of the first relevant; nDCG has gains of 0 and 1 and the discount
-    1 / log2(rank + 1) (Jarvelin and Kekalainen 2002). `gold` holds one document or more.
+    MAP is average precision over min(k, gold documents), which equals BioASQ's at 10; MRR is the
+    reciprocal rank of the first relevant document; nDCG has gains of 0 and 1 and the discount 1 /
+    log2(rank + 1) (Jarvelin and Kekalainen 2002). `gold` holds at least one document.
     """
     wanted = set(gold)
     ranks = [rank for rank, document in enumerate(ranked[:k], start=1) if document in wanted]
@@ -193,7 +193,7 @@ def score_ranking(gold: Sequence[str], ranked: Sequence[str], k: int) -> dict[st
 
 
 def covering(parts: Sequence[Intervals]) -> dict[str, Interval]:
-    """The intervals that hold those of every seed, without measures that do not apply."""
+    """Return intervals that cover those of all seeds; measures that do not apply are left out."""
     return {
         name: Interval(
             interval.value,
@@ -233,9 +233,10 @@ def _chosen(found: Intervals) -> dict[str, Interval]:
 
 
 def _cutoff(run: Run, runs: Sequence[Run], found: Mapping[str, Intervals], k: int) -> CutoffRow:
-    """From the run that was asked for all, but from that with evidence `k` if there is one.
+    """Return the row of a cutoff, from the run with evidence `k` if there is one.
 
-    Answers are shown only where they were written from `k` passages.
+    Otherwise it is computed from the run that ranked all. Answers are scored only if they were
+    written from `k` passages.
     """
     system = run.plan.system
     for other in runs:
@@ -253,6 +254,6 @@ def _losses(run: Run, without: Scores, with_: Scores, seeds: Sequence[int]) -> l
     return [
         LossRow(run.plan.system.name, str(run.plan.oracle), name, before[name], after[name], lost)
         for name, lost in _differences(with_, without, seeds).items()
-        # Evidence is chosen from the documents, which it leaves as they are.
+        # The evidence oracle does not change the documents.
         if run.plan.oracle != "evidence" or not name.startswith("documents")
     ]

@@ -1,1 +1,1 @@
-"""Measures of ideal answers that need a model: RAGAS, BERTScore; and BLEU."""
+"""Measures of answers as texts: BLEU, and RAGAS and BERTScore, which need a model."""

@@ -1,7 +1,7 @@
-"""BLEU and BERTScore of answers against references, as paper 000 uses them in its error analysis.
+"""BLEU and BERTScore of answers against references, as in the error analysis of paper 000.
 
-BLEU (Papineni et al. 2002) is sacrebleu's. BERTScore (Zhang et al. 2020) is bert-score's,
-without rescaling, over a model in a local folder.
+BLEU (Papineni et al. 2002) is computed by sacrebleu. BERTScore (Zhang et al. 2020) is computed by
+bert-score, without rescaling, with a model in a local folder.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ _SAID = [f"{n}-grams" for n in _ORDERS]
 _LENGTHS = ["words", "words of the reference"]
 _BLEU_COLUMNS = ["BLEU", *_MATCHED, *_SAID, *_LENGTHS]
 
-# Without effective order no text of fewer than four words could score, not even the reference.
+# Without effective order, a text of fewer than four words scores 0 even if it is identical.
 _SENTENCE = BLEU(effective_order=True)
 
 
 def bleu(said: str, references: Sequence[str]) -> float:
-    """Sentence BLEU of one text against all `references` at once, 0 to 100.
+    """Return the sentence BLEU of one text against all `references` at once, 0 to 100.
 
-    Tokens as in mteval-v13a, exponential smoothing, orders up to the text's length. Raises
-    InputError without a reference.
+    Tokenisation is mteval-v13a, with exponential smoothing and orders up to the text's length.
+    Raises InputError if there is no reference.
     """
-    # A perfect score comes out as 100 and a rounding error.
+    # Rounding errors can push a perfect score above 100.
     return min(_sentence(said, references).score, 100.0)
 
 
 class BertScorer:
-    """BERTScore by the model in `model_dir`, a folder in the transformers layout.
+    """BERTScore with the model in `model_dir`, a folder in the transformers layout.
 
-    `layers`: how many of the model's layers to run, all of them by default (bert-score's own
-    table says which layer agrees best with people, for the models it knows). `batch_size` is
-    in texts. Nothing is downloaded and no code of the folder runs. Raises InputError for a
-    folder that does not load or a number of layers that the model does not have.
+    `layers` is the number of the model's layers to run, all by default (bert-score's own table
+    lists the layer that agrees best with people for the models it knows). `batch_size` is in texts.
+    Nothing is downloaded and no code in the folder is run. Raises InputError for a folder that
+    cannot be loaded, and for a number of layers that the model does not have.
     """
 
     def __init__(
@@ -69,10 +69,10 @@ class BertScorer:
         self._batch_size = batch_size
 
     def score(self, said: Sequence[str], references: Sequence[Sequence[str]]) -> list[Triple]:
-        """(precision, recall, F1) of each text against its best reference, that of the highest F1.
+        """Return (precision, recall, F1) of each text against the reference with the highest F1.
 
-        Cosines, so -1 to 1. An empty text or reference scores 0. Raises InputError where a
-        text has no reference.
+        The values are cosines, from -1 to 1. An empty text or reference scores 0. Raises InputError
+        if a text has no reference.
         """
         pairs = []
         for place, (text, own) in enumerate(zip(said, references, strict=True)):
@@ -89,7 +89,7 @@ class BertScorer:
             return []
         from bert_score.utils import bert_cos_score_idf
 
-        # No weighting by rarity: every token counts 1, and the two that frame a text nothing.
+        # No IDF weighting: every token has weight 1, and the start and end tokens have weight 0.
         weights: defaultdict[int, float] = defaultdict(lambda: 1.0)
         weights[self._tokenizer.sep_token_id] = 0
         weights[self._tokenizer.cls_token_id] = 0
@@ -112,11 +112,11 @@ def score_texts(
     *,
     prefix: str = "",
 ) -> Scores:
-    """Texts by question id: mean sentence BLEU, corpus BLEU, and BERTScore if there is a scorer.
+    """Score texts by question id: mean sentence BLEU, corpus BLEU and, with a scorer, BERTScore.
 
-    The questions are those of `references`; one without a text is missing and in no mean.
-    `prefix` begins the name of every column and measure.
-    Raises InputError for a text whose question has no reference.
+    The questions are those of `references`; a question without a text is missing and excluded from
+    all means. `prefix` starts the name of every column and measure. Raises InputError for a text
+    whose question has no reference.
     """
     for id_ in said:
         _check(references.get(id_, ()), f"question {id_!r}")
@@ -142,7 +142,7 @@ def _bleu_columns(said: str, references: Sequence[str]) -> dict[str, float]:
 
 
 def _corpus_of_sums(prefix: str, drawn: Drawn) -> Values:
-    """Corpus BLEU is a function of the sums of the sentences' counts. NaN without a sentence."""
+    """Return corpus BLEU from the summed counts of the sentences; NaN without a sentence."""
     sums = np.stack([drawn.sum(f"{prefix}{column}") for column in _BLEU_COLUMNS[1:]], axis=1)
     scores = np.array([_corpus(row) for row in sums.astype(int).tolist()])
     return np.where(drawn.questions(f"{prefix}BLEU") > 0, scores, np.nan)
@@ -165,7 +165,7 @@ def _check(references: Sequence[str], place: str) -> None:
 
 
 def _load(model_dir: Path, layers: int | None) -> tuple[Any, Any]:
-    # bert-score's own loader takes every path with "t5" in it for a T5 model.
+    # bert-score's own loader treats every path that contains "t5" as a T5 model.
     from transformers import AutoConfig, AutoModel, AutoTokenizer
     from transformers.utils import logging
 
@@ -177,7 +177,7 @@ def _load(model_dir: Path, layers: int | None) -> tuple[Any, Any]:
     weights = {**SAFE_WEIGHTS, "output_loading_info": True}
     logging.disable_progress_bar()
     level = logging.get_verbosity()
-    # It would report each layer that `layers` leaves out.
+    # Suppress a warning for each layer that `layers` leaves out.
     logging.set_verbosity_error()
     try:
         config = AutoConfig.from_pretrained(model_dir, **SAFELY)
@@ -188,7 +188,7 @@ def _load(model_dir: Path, layers: int | None) -> tuple[Any, Any]:
         raise unloadable(model_dir, "a language model", error) from error
     finally:
         logging.set_verbosity(level)
-    # The pooler sums a text up in one vector and is not used here.
+    # The pooler, which reduces a text to one vector, is not used.
     if missing := sorted(key for key in loaded["missing_keys"] if not key.startswith("pooler.")):
         raise InputError(
             f"{model_dir} lacks weights of a {config.model_type} model ({missing[0]} and "
@@ -196,7 +196,7 @@ def _load(model_dir: Path, layers: int | None) -> tuple[Any, Any]:
         )
     positions = int(getattr(config, "max_position_embeddings", 512))
     if tokenizer.model_max_length > positions:
-        # Its folder names no limit. RoBERTa keeps two of its positions for itself.
+        # The folder sets no limit. RoBERTa reserves two of its positions.
         tokenizer.model_max_length = positions - 2
     return tokenizer, model
 

@@ -1,4 +1,4 @@
-"""What is measured of answers only when it is asked for: it needs a model or time."""
+"""Optional measures of answers, which need a model or take time."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Entries = Mapping[str, Entry]
 
 
 def answered(gold: Entries, run: Entries) -> list[str]:
-    """The questions with an ideal answer on both sides.
+    """Return the questions for which gold and run both have an ideal answer.
 
-    Raises InputError when there is none, since nothing could be measured.
+    Raises InputError if there is none, because nothing could be measured.
     """
     ids = _with_ideal(gold, run)
     if not ids:
@@ -35,9 +35,9 @@ def _with_ideal(gold: Entries, run: Entries) -> list[str]:
 def add_texts(
     evaluated: Evaluated, gold: Entries, run: Entries, bert_model: Path | None
 ) -> Evaluated:
-    """BLEU of ideal and exact answers, and BERTScore by the model in `bert_model` if given.
+    """Add BLEU of ideal and exact answers, and BERTScore if the folder `bert_model` is given.
 
-    Ideal answers count where both sides have one, exact answers as `exact_texts` says.
+    Ideal answers are compared if gold and run both have one, exact answers as in `exact_texts`.
     Raises InputError for a run that has neither.
     """
     ids = _with_ideal(gold, run)
@@ -56,12 +56,13 @@ def add_texts(
 
 
 def exact_texts(gold: Entries, run: Entries) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """Exact answers as texts by question, and their references, as paper 000 compares them.
+    """Return exact answers as texts by question, and their references, as in paper 000.
 
-    Of a factoid the first answer counts, of a list all names, joined by spaces (000, listings
-    5 to 7). Each gold name is a reference; so is a whole gold list, which the paper does not
-    have, since a perfect list would not score 100 without it. A question that a run with exact
-    answers leaves out is an empty text, which scores 0; a run without any gives {} and {}.
+    For a factoid the first answer is used; for a list all names, joined by spaces (000, listings 5
+    to 7). Each gold name is a reference. A whole gold list is one too, unlike in the paper, because
+    a perfect list would not score 100 without it. A question without an exact answer, in a run that
+    has exact answers, is an empty text, which scores 0. A run without any exact answer gives {} and
+    {}.
     """
     if not any(entry.exact for entry in run.values()):
         return {}, {}
@@ -78,9 +79,9 @@ def exact_texts(gold: Entries, run: Entries) -> tuple[dict[str, str], dict[str, 
 
 
 def samples(gold: Entries, run: Entries) -> list[Sample]:
-    """What RAGAS judges: the contexts are what the writer was shown.
+    """Return the samples for RAGAS; the contexts are the passages that the writer received.
 
-    Where a run does not tell, as others' runs, they are the texts of its snippets.
+    For runs without this field, such as those of other systems, they are the texts of the snippets.
     """
     return [
         Sample(
@@ -108,7 +109,7 @@ def add_ragas(
     concurrent: int,
     progress: Progress | None = None,
 ) -> Evaluated:
-    """RAGAS's four measures by the judge `model`; a note says how far it can be trusted."""
+    """Add RAGAS's four measures by the judge `model`, and a note on the judge's accuracy."""
     judged = asyncio.run(
         judge_samples(asked, model, encode, concurrent=concurrent, progress=progress)
     )

@@ -1,4 +1,4 @@
-"""The judge of answers: a model at a URL, or the settings' own, which Ray serves meanwhile."""
+"""Open the judge of answers: a model at a URL, or the settings' own, served by Ray."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from evaluation.answers.judge_answers import Encode
     from serve.llm.language_model import ChatModel
 
-# In the place of a URL: the judge is `models.judge` of the settings.
+# Value given instead of a URL to use `models.judge` of the settings.
 OF_SETTINGS = "settings"
 JUDGE_KEY = "CITERAY_JUDGE_API_KEY"
 JUDGE_TIMEOUT_S = 120.0
@@ -22,7 +22,7 @@ JUDGE_TIMEOUT_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """`name` says which model it is and where; `encode` compares questions."""
+    """A judge model. `name` says which model it is and where; `encode` embeds questions."""
 
     name: str
     model: ChatModel
@@ -30,7 +30,7 @@ class Judge:
 
 
 def check_judge(place: str, model: str, settings: Settings) -> None:
-    """Raise InputError where `place` and `model` name no judge."""
+    """Raise InputError if `place` and `model` do not name a judge."""
     if place == OF_SETTINGS:
         if settings.models.judge is None:
             raise InputError(
@@ -43,9 +43,9 @@ def check_judge(place: str, model: str, settings: Settings) -> None:
 
 @contextmanager
 def open_judge(place: str, model: str, settings: Settings) -> Iterator[Judge]:
-    """The judge `model` at the URL `place`, or that of the settings, and their encoder.
+    """Open the judge `model` at the URL `place`, or that of the settings, with their encoder.
 
-    One that this machine serves starts with the block and stops with it. Raises as `check_judge`.
+    A model served on this machine runs only within the context. Raises as `check_judge` does.
     """
     from cluster.models.adapters import model_folder
     from cluster.models.encoder import Encoder

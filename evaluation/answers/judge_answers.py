@@ -1,16 +1,16 @@
 """RAGAS's four measures of generated answers, with a language model as the judge.
 
-The published definitions (Es et al. 2023, arXiv 2309.15217, and the documented formulae of the
-`ragas` library), implemented here because the library's newest release needs another OpenAI
-client than ours, and the newest that installs beside ours (0.3.1) does not import with what pip
-chooses for it, brings over thirty packages and reports its use over the network by default.
-Where we differ: the questions are generated in one call, so that they differ at temperature 0;
-context recall splits the reference by the same call as faithfulness splits the answer; and what
-the judge fails to say is left out and counted, never scored by what came back.
+The measures follow the published definitions (Es et al. 2023, arXiv 2309.15217, and the documented
+formulae of the `ragas` library). The library itself is not used: its newest release needs a
+different OpenAI client, and the newest compatible one (0.3.1) fails to import with the versions
+that pip selects, adds over thirty packages and reports its use over the network by default.
+Differences from it: the questions are generated in one call, so that they differ at temperature 0;
+context recall splits the reference with the same prompt that faithfulness uses for the answer; and
+scores that the judge fails to give are left out and counted.
 
-Two measures are paper 002's under RAGAS' names (section 3.5): RELEVANT_SHARE is its context
-precision, the share of the passages that are relevant, and SNIPPETS_COVERED its context recall,
-the share of the gold snippets that the passages cover.
+Two measures are those of paper 002 under RAGAS's names (section 3.5): RELEVANT_SHARE is its context
+precision, the share of passages that are relevant, and SNIPPETS_COVERED its context recall, the
+share of gold snippets that the passages cover.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ Known = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What is judged: an answer, the passages it was written from in their order, and the gold.
+    """Input of the judge: an answer, the passages it was written from in order, and the gold.
 
-    `reference` "" means that there is none: context precision and recall do not apply. The gold
-    `snippets` may be none; of more than MAX_SNIPPETS the first are looked at.
+    If `reference` is "", there is no reference answer, and context precision and recall do not
+    apply. The gold `snippets` may be empty; only the first MAX_SNIPPETS are judged.
     """
 
     id: str
@@ -81,9 +81,10 @@ Keep = Callable[[Sample, Mapping[str, float]], None]
 
 @dataclass(frozen=True, slots=True)
 class JudgedRun:
-    """`scores` has COLUMNS, and FAILURES: how many of them the judge could not give, in all.
+    """Scores of a run by the judge.
 
-    `probe_accuracy` is the judge's on cases with known verdicts; `calls` counts requests.
+    `scores` has COLUMNS, and FAILURES, the number of scores that the judge could not give.
+    `probe_accuracy` is the judge's accuracy on cases with known verdicts; `calls` counts requests.
     """
 
     scores: Scores
@@ -92,7 +93,7 @@ class JudgedRun:
 
     @property
     def weak(self) -> bool:
-        """The judge erred so often on the probe that its scores say little."""
+        """Whether the judge failed the probe so often that its scores are unreliable."""
         return self.probe_accuracy < WEAK_BELOW
 
 
@@ -106,12 +107,12 @@ async def judge_samples(
     known: Known = MappingProxyType({}),
     keep: Keep | None = None,
 ) -> JudgedRun:
-    """Probes the judge, then scores every sample, `concurrent` at a time.
+    """Probe the judge, then score all samples, `concurrent` at a time.
 
-    What is `known` of a sample, by its id, is not asked again; `keep` hears of each other one.
-    `encode` gives vectors (n, dimensions) and runs in a thread; `progress` hears (samples
-    done, samples). Raises InputError for an empty question or an id that comes twice, before
-    any call, and LLMError when the judge answers no case of the probe.
+    Scores in `known`, by sample id, are not requested again; `keep` is called with each new one.
+    `encode` returns vectors (n, dimensions) and runs in a thread; `progress` is called with
+    (samples done, samples). Before any call, raises InputError for an empty question or a duplicate
+    id. Raises LLMError if the judge answers no case of the probe.
     """
     _check(samples, concurrent)
     judge = Judge(model)
@@ -140,12 +141,15 @@ async def judge_samples(
 
 
 def supported_share(verdicts: Sequence[bool]) -> float:
-    """Supported statements over statements, at least one: faithfulness, and context recall."""
+    """Return the share of supported statements: faithfulness, and context recall.
+
+    Needs at least one statement.
+    """
     return sum(verdicts) / len(verdicts)
 
 
 def average_precision(useful: Sequence[bool]) -> float:
-    """The mean of precision@k over the ranks k that hold a useful context; 0 if none does."""
+    """Return the mean precision@k over the ranks k with a useful context; 0 if there is none."""
     hits = 0
     total = 0.0
     for rank, verdict in enumerate(useful, start=1):
@@ -158,9 +162,9 @@ def average_precision(useful: Sequence[bool]) -> float:
 def mean_cosine(
     question: npt.NDArray[np.floating[Any]], generated: npt.NDArray[np.floating[Any]]
 ) -> float:
-    """Of `question` (dimensions,) with each row of `generated` (n, dimensions); -1 to 1.
+    """Return the mean cosine of `question` (dimensions,) with rows of `generated` (n, dimensions).
 
-    A vector of length 0 is like nothing: its cosine is 0.
+    The result is between -1 and 1. A vector of length 0 has cosine 0.
     """
     lengths = np.linalg.norm(generated, axis=1) * np.linalg.norm(question)
     products = generated @ question
@@ -168,7 +172,7 @@ def mean_cosine(
 
 
 async def _score(sample: Sample, judge: Judge, encode: Encode) -> dict[str, float]:
-    """The measures that apply to `sample` and that the judge could give, and its failures."""
+    """Return the applicable measures that the judge could give, and the number of failures."""
     work: dict[str, Callable[[], Awaitable[float]]] = {
         "answer relevancy": lambda: _relevancy(sample, judge, encode)
     }
@@ -195,7 +199,7 @@ async def _score(sample: Sample, judge: Judge, encode: Encode) -> dict[str, floa
 
 
 async def _supported(sample: Sample, text: str, judge: Judge) -> float:
-    """The share of the statements of `text` that the contexts support; 0 without contexts."""
+    """Return the share of statements in `text` that the contexts support; 0 without contexts."""
     if not sample.contexts:
         return 0.0
     messages = SPLIT.messages(question=quote(sample.question), text=quote(text))
@@ -217,7 +221,7 @@ async def _verify(
 
 
 async def _relevancy(sample: Sample, judge: Judge, encode: Encode) -> float:
-    """Mean cosine of the question and those asked back; 0 for an answer that commits to nothing."""
+    """Return the mean cosine with the generated questions; 0 for a noncommittal answer."""
     if not sample.answer.strip():
         return 0.0
     messages = ASK_BACK.messages(answer=quote(sample.answer))
@@ -229,7 +233,7 @@ async def _relevancy(sample: Sample, judge: Judge, encode: Encode) -> float:
 
 
 async def _covered(sample: Sample, judge: Judge) -> float:
-    """The share of the gold snippets that the contexts cover; 0 without contexts."""
+    """Return the share of gold snippets that the contexts cover; 0 without contexts."""
     if not sample.contexts:
         return 0.0
     snippets = [quote(text) for text in sample.snippets[:MAX_SNIPPETS]]
@@ -237,7 +241,7 @@ async def _covered(sample: Sample, judge: Judge) -> float:
 
 
 async def _useful(sample: Sample, judge: Judge) -> list[bool]:
-    """Whether each context is of use for the reference answer, in their order."""
+    """Return, for each context in order, whether it is useful for the reference answer."""
     useful = []
     for context in sample.contexts:
         messages = RATE_PASSAGE.messages(
@@ -250,7 +254,7 @@ async def _useful(sample: Sample, judge: Judge) -> list[bool]:
 
 
 async def _probe(judge: Judge, slots: asyncio.Semaphore) -> float:
-    """The share of PROBE that the judge gets right; no usable reply counts as wrong."""
+    """Return the judge's accuracy on PROBE; an unusable reply counts as wrong."""
     faults: list[str] = []
 
     async def right(case: ProbeCase) -> bool:

@@ -1,7 +1,7 @@
-"""Asking the judge: its prompts, the form that its replies must have, and the probe of its worth.
+"""Prompts for the judge, the required form of its replies, and the probe of its accuracy.
 
-The wording is ours; the tasks are those of RAGAS (Es et al. 2023, arXiv 2309.15217, section 3,
-and its library's documented measures). A reason comes before each verdict, as in the paper.
+The wording is ours; the tasks are those of RAGAS (Es et al. 2023, arXiv 2309.15217, section 3, and
+its library's documented measures). As in the paper, a reason precedes each verdict.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ def _not_blank(text: str) -> str:
     return text.strip()
 
 
-# Checked here and not in the schema: OpenAI's strict mode knows no minLength.
+# Checked here, not in the schema: OpenAI's strict mode does not support minLength.
 Text = Annotated[str, AfterValidator(_not_blank)]
 
 
 def _without_docstring(schema: dict[str, Any]) -> None:
-    """The judge gets the schema as it was when it was measured, without our docstrings."""
+    """Remove docstrings from the schema, so that the judge gets the schema that was validated."""
     schema.pop("description", None)
 
 
 class Reply(BaseModel):
-    """A judge's reply in JSON: these fields and no others, of exactly these types."""
+    """Base of the judge's JSON replies: exactly these fields, with exactly these types."""
 
     model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra=_without_docstring)
 
 
 class Statements(Reply):
-    """The statements that a text makes, at least one."""
+    """The statements that a text makes; at least one."""
 
     statements: list[Text] = Field(min_length=1)
 
@@ -62,13 +62,13 @@ class Verdict(Reply):
 
 
 class Verdicts(Reply):
-    """A verdict on each statement, in their order."""
+    """One verdict for each statement, in order."""
 
     verdicts: list[Verdict]
 
 
 class Questions(Reply):
-    """Questions that a text would answer; `noncommittal` marks a text that evades."""
+    """Questions that a text would answer; `noncommittal` marks an evasive text."""
 
     noncommittal: bool
     questions: list[Text] = Field(min_length=GENERATED_QUESTIONS, max_length=GENERATED_QUESTIONS)
@@ -82,7 +82,7 @@ class Usefulness(Reply):
 
 
 def verdicts_on(count: int) -> type[Verdicts]:
-    """The form of a reply with exactly `count` verdicts."""
+    """Return the type of a reply with exactly `count` verdicts."""
     field = Field(min_length=count, max_length=count)
     return create_model("Verdicts", __base__=Verdicts, verdicts=(list[Verdict], field))
 
@@ -91,7 +91,7 @@ Form = TypeVar("Form", bound=Reply)
 
 
 class UnjudgedError(Exception):
-    """The judge gave no usable reply, twice; the message says what was wrong with the last."""
+    """The judge gave no usable reply in two attempts; the message describes the last fault."""
 
 
 class Judge:
@@ -103,9 +103,9 @@ class Judge:
         self.replies = 0
 
     async def ask(self, messages: Sequence[Message], form: type[Form], max_tokens: int) -> Form:
-        """The reply to `messages`, asked for once more if it is missing or malformed.
+        """Return the reply to `messages`; retry once if it is missing or malformed.
 
-        Raises UnjudgedError if it is so again.
+        Raises UnjudgedError if the second reply is also unusable.
         """
         try:
             text = await self._reply(messages, form, max_tokens)
@@ -113,7 +113,7 @@ class Judge:
         except LLMError:
             again = list(messages)
         except ValidationError as error:
-            # At temperature 0 the same request would only bring the same reply.
+            # At temperature 0 an unchanged request would return the same reply.
             complaint = f"That is not the JSON asked for: {_fault(error)}. Reply again."
             again = [
                 *messages,
@@ -184,13 +184,13 @@ RATE_PASSAGE = Prompt(
 
 
 def numbered(texts: Sequence[str], mark: str) -> str:
-    """One line for each text, such as `[1] ...` for the mark `[{}]`, safe inside the tags."""
+    """Return one escaped line per text, such as `[1] ...` for the mark `[{}]`."""
     return "\n".join(f"{mark.format(n)} {quote(text)}" for n, text in enumerate(texts, start=1))
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeCase:
-    """A statement whose verdict on a passage is beyond dispute."""
+    """A statement and a passage with an undisputed verdict."""
 
     passage: str
     statement: str

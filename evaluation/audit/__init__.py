@@ -1,1 +1,1 @@
-"""Which stored answers cite what was since retracted, deleted, doubted, revised or corrected."""
+"""Find stored answers that cite records since retracted, deleted, doubted, revised or corrected."""

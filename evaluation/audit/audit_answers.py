@@ -1,7 +1,7 @@
-"""Stored answers against the index as it now is: does what they cite still stand?
+"""Check the citations of stored answers against the current index.
 
-NLM never deletes a retracted article: it links the record to the notice and adds a
-publication type (NLM fact sheet "Errata, Retractions, and Other Linked Citations in PubMed").
+NLM never deletes a retracted article: it links the record to the notice and adds a publication type
+(NLM fact sheet "Errata, Retractions, and Other Linked Citations in PubMed").
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 DELETED, REVISED = "deleted", "revised"
 KINDS = (RETRACTED, DELETED, DOUBTED, REVISED, CORRECTED)
-"""From the worst on."""
+"""Kinds of problems, worst first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One thing that is wrong with a cited record: a kind of `KINDS`, and the details."""
+    """A problem of a cited record: a kind of `KINDS`, and the details."""
 
     kind: str
     detail: str
@@ -32,12 +32,12 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """One PMID that one answer cites, and all that is to be said of it, the worst first.
+    """A PMID that an answer cites, with its problems, worst first.
 
-    `cited_by` names the sentences, documents, snippets or evidence that cite it. `known`
-    tells that the answer itself marks it retracted. `record` is the one now in the index:
-    its version, source, position and year; None where there is none. `verdict` is the
-    answer's, "" where it was stored without one.
+    `cited_by` names the sentences, documents, snippets or evidence that cite it. `known` means that
+    the answer itself marks it as retracted. `record` is the current record in the index: its
+    version, source, position and year; None if there is none. `verdict` is the answer's, or "" if
+    it was stored without one.
     """
 
     answer: str
@@ -54,7 +54,7 @@ class Concern:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """`concerns` are the worst first, then in the order of the answers."""
+    """Result of an audit; `concerns` are sorted worst first, then in the order of the answers."""
 
     index_version: str
     answers: int
@@ -63,7 +63,7 @@ class Audit:
 
 
 def audit_answers(answers: Iterable[StoredAnswer], lookup: CitationLookup) -> Audit:
-    """Compare each citation of each answer with the index; holds only what is found."""
+    """Compare each citation of each answer with the index; keep only those with problems."""
     read = citations = 0
     concerns: list[Concern] = []
     for answer in answers:
@@ -75,7 +75,7 @@ def audit_answers(answers: Iterable[StoredAnswer], lookup: CitationLookup) -> Au
 
 
 def audit_answer(answer: StoredAnswer, lookup: CitationLookup) -> list[Concern]:
-    """What is to be said of the citations of one answer, in their order."""
+    """Return the problems of the citations of one answer, in order."""
     concerns = []
     for pmid, cited_by in answer.cited.items():
         citation = lookup.find(pmid)
@@ -108,7 +108,7 @@ def _absent(answer: StoredAnswer, version: str) -> Reason:
 
 
 def _notices(citation: Citation) -> list[Reason]:
-    """What NLM says of the article: the notices that link to it, and its own type."""
+    """Return NLM's notices on the article: those that link to it, and its publication type."""
     links = [link for link in citation.links if link.kind in NOTICES]
     reasons = [Reason(NOTICES[link.kind], as_printed(link)) for link in links]
     if citation.retracted and all(reason.kind != RETRACTED for reason in reasons):
@@ -117,7 +117,7 @@ def _notices(citation: Citation) -> list[Reason]:
 
 
 def _revisions(answer: StoredAnswer, citation: Citation) -> list[Reason]:
-    """What the answer stored of the record and the record no longer says."""
+    """Return the stored details of the record that have changed since."""
     quoted = [passage for passage in answer.quoted if passage.pmid == citation.pmid]
     details = dict.fromkeys(detail for p in quoted if (detail := _moved(p, citation)))
     told = answer.described.get(citation.pmid, {})
@@ -128,9 +128,9 @@ def _revisions(answer: StoredAnswer, citation: Citation) -> list[Reason]:
 
 
 def _moved(passage: Passage, citation: Citation) -> str:
-    """How a quotation differs from the record's text now; "" where it stands as it stood.
+    """Describe how a quotation differs from the current text; "" if it is unchanged.
 
-    Its end is not compared: run files of others often count it another way.
+    The end is not compared, because other systems' run files often count it differently.
     """
     section = citation.title if passage.section == TITLE else citation.abstract
     place = f"{passage.section} {passage.begin}-{passage.end}"

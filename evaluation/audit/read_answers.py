@@ -1,7 +1,7 @@
-"""Stored answers of every form: what each cites, where, and what it quoted.
+"""Read stored answers of every format: what each cites and quotes, and where.
 
-Replies of /v1/answer and BioGen's runs (tasks A and B) are JSON lines and are read one by
-one; other files are read whole, as `citeray lint` reads them.
+Replies of /v1/answer and BioGen runs (tasks A and B) are JSON lines and are read one at a time;
+other files are read whole, as by `citeray lint`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ IDS = ("id", "qa_id", "topic_id")
 
 @dataclass
 class StoredAnswer:
-    """What an answer rests on. `version` is the index version it was made from, or "".
+    """The citations of a stored answer. `version` is its index version, or "" if unknown.
 
-    `cited` names for each PMID the places that cite it; `quoted` are texts with the offsets
-    they had; `described` holds titles and years as far as they were stored; `retracted` are
-    the PMIDs that the answer itself marks so; `verdict` is "" where the file tells none.
+    `cited` maps each PMID to the places that cite it; `quoted` holds quotations with their stored
+    offsets; `described` holds stored titles and years; `retracted` holds the PMIDs that the answer
+    marks as retracted; `verdict` is "" if the file has none.
     """
 
     id: str
@@ -45,7 +45,7 @@ class StoredAnswer:
     retracted: set[int] = field(default_factory=set)
 
     def cite(self, value: Any, by: str) -> int:
-        """Note that `by` cites `value`, and return its PMID."""
+        """Record that `by` cites `value`, and return its PMID."""
         pmid = read_pmid(value)
         if pmid is None:
             raise InputError(f"{self.place}, {by}: {value!r:.80} is no PMID; mend the file")
@@ -54,17 +54,17 @@ class StoredAnswer:
         return pmid
 
     def quote(self, pmid: int, section: Any, begin: Any, end: Any, text: Any) -> None:
-        """Keep a quotation that can be compared; others are left out."""
+        """Record a quotation if it can be compared with the index."""
         name = SECTIONS.get(section) if isinstance(section, str) else None
         if name and type(begin) is int and type(end) is int and isinstance(text, str) and text:
             self.quoted.append(Passage(pmid, cast(SectionName, name), begin, end, text))
 
 
 def read_answers(path: Path) -> Iterator[StoredAnswer]:
-    """The answers of `path` in its order, at least one.
+    """Yield the answers of `path` in order; there is at least one.
 
-    Raises InputError naming the file, the line or record, and the field, for what cannot be
-    read, is none of the known forms, or cites what is no PMID.
+    Raises InputError, naming the file, the line or record and the field, if the file cannot be
+    read, has an unknown form, or cites something that is not a PMID.
     """
     empty = True
     for place, row, read in _rows(path):
@@ -97,14 +97,14 @@ def _rows(path: Path) -> Iterator[tuple[str, Row, Callable[[StoredAnswer, Row], 
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, numbered from 1."""
+    """Yield the non-blank lines, numbered from 1."""
     for number, line in enumerate(read_given(path).split("\n"), 1):
         if line.strip():
             yield number, line
 
 
 def _object(line: str) -> Row:
-    """The object of a line; {} where it is no whole one."""
+    """Return the JSON object of a line, or {} if it is not a complete one."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
@@ -113,7 +113,7 @@ def _object(line: str) -> Row:
 
 
 def _id(row: Row) -> str:
-    """A question's id, wherever its format has it; "" where there is none."""
+    """Return a question's id from any of the formats, or "" if there is none."""
     for source in (row.get("question"), row.get("metadata"), row):
         if isinstance(source, dict):
             found = (source.get(name) for name in IDS)
@@ -123,7 +123,7 @@ def _id(row: Row) -> str:
 
 
 def _verdict(row: Row) -> str:
-    """The verdict, wherever its format has it; answers of earlier versions have none."""
+    """Return the verdict from any of the formats; answers of earlier versions have none."""
     metadata = row.get("metadata")
     for source in (row, metadata if isinstance(metadata, dict) else {}):
         if isinstance(verdict := source.get("verdict"), str):
@@ -132,7 +132,7 @@ def _verdict(row: Row) -> str:
 
 
 def _read_reply(answer: StoredAnswer, row: Row) -> None:
-    """A reply of /v1/answer. Without sentences it rests on its evidence alone."""
+    """Read a reply of /v1/answer. If it has no sentences, its evidence counts as cited."""
     answer.version = str(row.get("index_version") or "")
     for number, (place, sentence) in enumerate(items(row, "ideal", answer.place), 1):
         for pmid in _list(sentence, "pmids", place):
@@ -167,7 +167,7 @@ def _describe(answer: StoredAnswer, value: Any, row: Row) -> None:
 
 
 def _read_bioasq(answer: StoredAnswer, row: Row) -> None:
-    """A question of a BioASQ or Synergy run: its documents and snippets."""
+    """Read the documents and snippets of a question in a BioASQ or Synergy run."""
     for number, document in enumerate(_list(row, "documents", answer.place), 1):
         answer.cite(document, f"document {number}")
     for number, (_, snippet) in enumerate(_optional(row, "snippets", answer.place), 1):
@@ -178,7 +178,7 @@ def _read_bioasq(answer: StoredAnswer, row: Row) -> None:
 
 
 def _read_biogen_a(answer: StoredAnswer, row: Row) -> None:
-    """Task A: what a sentence came with, and what the run adds for and against it."""
+    """Read task A: the citations given with a sentence, and those that the run adds."""
     for number, (place, sentence) in enumerate(items(row, "answer", answer.place), 1):
         for name in (GIVEN, SUPPORTED, CONTRADICTED, OTHER_NAME):
             for pmid in _list(sentence, name, place):
@@ -186,14 +186,14 @@ def _read_biogen_a(answer: StoredAnswer, row: Row) -> None:
 
 
 def _read_biogen_b(answer: StoredAnswer, row: Row) -> None:
-    """Task B: the run's own sentences."""
+    """Read task B: the run's own sentences."""
     for number, (place, sentence) in enumerate(items(row, "responses", answer.place), 1):
         for pmid in _list(sentence, "citations", place):
             answer.cite(pmid, f"sentence {number}")
 
 
 def _list(row: Row, name: str, place: str) -> list[Any]:
-    """The list in a field, or an object's keys, as some BioGen runs have it; [] if absent."""
+    """Return the list in a field; [] if absent, and the keys of an object (some BioGen runs)."""
     value = row.get(name)
     if value is None:
         return []

@@ -1,1 +1,1 @@
-"""BioASQ and Synergy: gold and run files, the official measures."""
+"""BioASQ and Synergy: read gold and run files, and compute the official measures."""

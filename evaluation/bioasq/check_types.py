@@ -1,4 +1,4 @@
-"""Check that an exact answer is a number where the question's words ask for one.
+"""Check that an exact answer is a number if the question asks for one.
 
 Only questions whose words name a quantity are checked; a number needs a digit or a number word.
 """
@@ -30,10 +30,10 @@ _NUMBER_WORD = re.compile(
 
 
 def asked_type(body: str) -> Asked | None:
-    """Return what kind of answer the question's words ask for; None where they do not tell."""
+    """Return the kind of answer that the question asks for; None if its words do not tell."""
     return "number" if _NUMBER.search(body) else None
 
 
 def wrong_names(names: Sequence[str]) -> int:
-    """Return how many of the names are no numbers."""
+    """Return how many of the names are not numbers."""
     return sum(_NUMBER_WORD.search(name) is None for name in names)

@@ -1,6 +1,6 @@
-"""A BioASQ or Synergy run against its gold file: everything that is measured of it.
+"""Evaluate a BioASQ or Synergy run against its gold file.
 
-files -> entries -> (judged before: left out) -> scores -> the worst questions, to look at
+files -> entries -> (without material judged before) -> scores -> worst questions for review
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from evaluation.bioasq.score_verdicts import score_verdicts
 from evaluation.evaluated import Evaluated
 from evaluation.report.report import Case, DocumentRow, SnippetRow
 
-# What ranks the worst questions: the first that a run has, and their spread is shown.
+# Scores that rank the worst questions (the first one that a run has); their spread is shown.
 LOOKED_AT = ("documents AP", "snippets F1", "ROUGE-2 F1", "factoid MRR", "list F1")
 NO_CONFIDENCE = (
     "the run states no confidence, so that it has no risk-coverage curve; `citeray answer` writes "
-    "the field `confidence` beside each question"
+    "the field `confidence` for each question"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A gold file, and what was judged of its questions: now (`judged`) and in earlier rounds."""
+    """A gold file, and the judgements of its questions: now (`judged`) and in earlier rounds."""
 
     gold: Mapping[str, Entry]
     judged: Mapping[str, frozenset[str]]
@@ -45,9 +45,9 @@ class Benchmark:
 def read_benchmark(
     gold: Path, feedback: Sequence[Path] = (), qrels: Path | None = None
 ) -> Benchmark:
-    """The gold file without what the `feedback` files judged; `qrels` adds judgements.
+    """Read the gold file without material judged in the `feedback` files; `qrels` adds judgements.
 
-    Raises InputError naming the file and the place of what has not the form.
+    Raises InputError, naming the file and the place, for content of another form.
     """
     before = read_feedback(feedback)
     entries = _left_over(read_gold(gold), before)
@@ -63,7 +63,7 @@ def _left_over(entries: Mapping[str, Entry], before: Mapping[str, Judged]) -> di
 
 
 def read_answers(run: Path, benchmark: Benchmark) -> dict[str, Entry]:
-    """The run without what was judged before; raises as `read_run`."""
+    """Read the run without material judged before; raises as `read_run` does."""
     return _left_over(read_run(run, benchmark.gold), benchmark.before)
 
 
@@ -94,13 +94,13 @@ def evaluate_bioasq(
     if not lost:
         return evaluated
     return evaluated.with_notes(
-        f"snippets with null as an offset, which is scored as 0: {lost}; give each its place in "
+        f"snippets with null as an offset, which is scored as 0: {lost}; give each its offsets in "
         "its section"
     )
 
 
 def printed_by_rouge(gold: Mapping[str, Entry], run: Mapping[str, Entry]) -> str:
-    """What ROUGE-1.5.5 itself prints for the run, as BioASQ's tables show it; "" for nothing."""
+    """Return a sentence with the values that BioASQ's ROUGE-1.5.5 would print, or ""."""
     ideal = [(gold[id_].ideal, " ".join(e.ideal)) for id_, e in run.items() if gold[id_].ideal]
     if not any(said for _, said in ideal):
         return ""
@@ -128,7 +128,7 @@ def _case(gold: Entry, said: Entry, judged: frozenset[str], scores: Mapping[str,
 
 
 def _documents(gold: Entry, said: Entry, judged: frozenset[str]) -> tuple[DocumentRow, ...]:
-    """The run's in their order, then the gold ones that it missed."""
+    """Return the run's documents in order, then the gold documents that it missed."""
     ranks = {document: rank for rank, document in enumerate(said.documents, start=1)}
     wanted = set(gold.documents)
     names = (*said.documents, *(d for d in gold.documents if d not in ranks))
@@ -146,7 +146,7 @@ def _snippets(gold: Sequence[Snippet], said: Sequence[Snippet]) -> tuple[Snippet
 
 
 def _snippet(snippet: Snippet, others: Sequence[Snippet], *, in_run: bool) -> SnippetRow:
-    """A row whose matched part is what the best other snippet shares with it."""
+    """Return a row whose matched part is the overlap with the best-matching other snippet."""
     document = document_id(snippet.document)
     same = [other for other in others if document_id(other.document) == document]
     best = max(same, key=lambda other: overlap(snippet, other), default=None)

@@ -1,8 +1,8 @@
-"""BioASQ's gold and run files as the evaluation needs them: strict in form, exact in content.
+"""Read BioASQ's gold and run files for evaluation: strict about form, exact about content.
 
-Synergy's files have the same frame. In its gold and feedback files a document may be an
-object with `id` and `golden`, a snippet may say `golden` too, and a question whose
-`answerReady` is false has no gold answers.
+Synergy's files have the same structure. In its gold and feedback files a document may be an object
+with `id` and `golden`, a snippet may have `golden` too, and a question whose `answerReady` is false
+has no gold answers.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ VERDICTS: tuple[str, ...] = get_args(Verdict)
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """A span of a document. `end` counts as inside: the official program adds 1 to every length.
+    """A span of a document. `end` is inclusive: the official program adds 1 to every length.
 
-    `placed` is false where the file gives `null` for an offset, which stands as 0 then: what the
-    official program has before it reads one.
+    `placed` is False if the file has `null` for an offset. The offset is then 0, which is the
+    official program's value before it reads one.
     """
 
     document: str
@@ -39,13 +39,13 @@ class Snippet:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A question of a gold file, or what a run says to it.
+    """A question of a gold file, or a run's answer to it.
 
-    `documents` are distinct, in their order; `rejected` are those that experts judged not
-    relevant. `exact` holds lower-cased synonyms, item by item; for yes/no one item, "yes",
-    "no" or "none". None: there is no exact answer. `verdict` and `confidence` (0 to 1) are what
-    CiteRay's runs tell beside BioASQ's fields; "" and None where a file does not. So are `shown`,
-    the texts of the passages that the answer was written from.
+    `documents` are distinct and in order; `rejected` are those that experts judged not relevant.
+    `exact` holds lower-cased synonyms, item by item; for yes/no one item, "yes", "no" or "none";
+    None means that there is no exact answer. CiteRay's runs have further fields: `verdict` and
+    `confidence` (0 to 1), which are "" and None if absent, and `shown`, the texts of the passages
+    from which the answer was written.
     """
 
     id: str
@@ -62,30 +62,31 @@ class Entry:
 
 
 def document_id(document: str) -> str:
-    """The PMID, or whatever the last part of an address is."""
+    """Return the PMID, or the last part of any other address."""
     return document.rstrip("/").rpartition("/")[2]
 
 
 def read_gold(path: Path) -> dict[str, Entry]:
-    """The questions of a gold file by id, in its order; each needs a type.
+    """Return the questions of a gold file by id, in file order; each needs a type.
 
-    Raises InputError naming the file, the question and the field for what is not BioASQ's
-    form, and for an id that comes twice.
+    Raises InputError, naming the file, question and field, for content that is not in BioASQ's form
+    and for duplicate ids.
     """
     return {id_: _only_gold(entry, path) for id_, entry in _read(path, {}).items()}
 
 
 def _only_gold(entry: Entry, path: Path) -> Entry:
-    """Without an exact answer that holds nothing, for which the program skips the question."""
+    """Remove an empty exact answer; the official program skips the question."""
     if entry.type == "yesno" and entry.exact == (("none",),):
         raise InputError(f"{path}: id {entry.id}: field exact_answer must be yes or no")
     return entry if entry.exact else replace(entry, exact=None)
 
 
 def read_run(path: Path, gold: Mapping[str, Entry]) -> dict[str, Entry]:
-    """A run's answers by id; types are the gold file's. Of an item's synonyms the first counts.
+    """Return a run's answers by id. Types come from the gold file.
 
-    Raises InputError as `read_gold`, and for an id that the gold file does not have.
+    Of an item's synonyms only the first counts. Raises InputError as `read_gold` does, and for an
+    id that is not in the gold file.
     """
     run = _read(path, {id_: entry.type for id_, entry in gold.items()})
     for place, id_ in enumerate(run):
@@ -161,7 +162,7 @@ def _verdict(row: Mapping[str, Any], place: str) -> tuple[str, float | None]:
 
 
 def read_documents(row: Mapping[str, Any], place: str) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Distinct documents in their order, and those that are marked as not golden."""
+    """Return the distinct documents in order, and those marked as not golden."""
     kept: list[str] = []
     rejected: list[str] = []
     for item in _items(row, "documents", place):
@@ -176,7 +177,7 @@ def read_documents(row: Mapping[str, Any], place: str) -> tuple[tuple[str, ...],
 def read_snippets(
     row: Mapping[str, Any], place: str
 ) -> tuple[tuple[Snippet, ...], tuple[Snippet, ...]]:
-    """Snippets in their order, and those that are marked as not golden."""
+    """Return the snippets in order, and those marked as not golden."""
     kept: list[Snippet] = []
     rejected: list[Snippet] = []
     for number, item in enumerate(_items(row, "snippets", place)):
@@ -201,7 +202,7 @@ def _ideal(row: Mapping[str, Any], place: str) -> tuple[str, ...]:
 
 
 def read_text(row: Mapping[str, Any], field: str, place: str) -> str:
-    """The non-empty string in `field`; raises InputError, naming `place`, for anything else."""
+    """Return the non-empty string in `field`; raise InputError, naming `place`, otherwise."""
     value = row.get(field)
     if not isinstance(value, str) or not value:
         raise InputError(f"{place}: field {field} must be a string that is not empty")

@@ -1,4 +1,4 @@
-"""What experts have judged beside the gold file: Synergy's feedback, or TREC qrels."""
+"""Read experts' judgements outside the gold file: Synergy's feedback or TREC qrels."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from evaluation.bioasq.read_bioasq import (
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What was judged of one question, relevant or not. `documents` are last parts of paths."""
+    """Judged material of a question, relevant or not. `documents` are last parts of paths."""
 
     documents: frozenset[str] = frozenset()
     snippets: frozenset[Snippet] = frozenset()
 
 
 def read_feedback(paths: Iterable[Path]) -> dict[str, Judged]:
-    """Everything that Synergy's feedback files of earlier rounds judged, by question.
+    """Return everything judged in Synergy's feedback files of earlier rounds, by question.
 
-    Raises InputError naming the file, the question and the field for what has not the form.
+    Raises InputError, naming the file, the question and the field, for content of another form.
     """
     found: dict[str, Judged] = {}
     for path in paths:
@@ -49,11 +49,11 @@ def read_feedback(paths: Iterable[Path]) -> dict[str, Judged]:
 
 
 def leave_out_judged(entry: Entry, judged: Judged) -> Entry:
-    """The entry without what was judged before: BioASQ's residual collection evaluation.
+    """Return the entry without material judged before: BioASQ's residual collection evaluation.
 
-    Synergy's organisers drop material of earlier feedback from the gold and from what
-    systems say, so that nobody is paid twice for a document. A snippet counts as judged
-    when the very same span was; a document's judgement does not cover its snippets.
+    Synergy's organisers remove material of earlier feedback from the gold and from the systems'
+    answers, so that no document counts twice. A snippet is judged if exactly the same span was; a
+    judgement of its document does not cover it.
     """
     return replace(
         entry,
@@ -63,9 +63,10 @@ def leave_out_judged(entry: Entry, judged: Judged) -> Entry:
 
 
 def read_qrels(path: Path) -> dict[str, frozenset[str]]:
-    """The judged documents of a TREC qrels file by question: `QUESTION 0 DOCUMENT GRADE`.
+    """Return the judged documents of a TREC qrels file by question.
 
-    Raises InputError naming the line that has not that form.
+    Each line is `QUESTION 0 DOCUMENT GRADE`. Raises InputError, naming the line, for any other
+    form.
     """
     lines = read_given(path).splitlines()
     found: dict[str, set[str]] = {}
@@ -84,7 +85,7 @@ def read_qrels(path: Path) -> dict[str, frozenset[str]]:
 def judged_documents(
     gold: Mapping[str, Entry], qrels: Mapping[str, frozenset[str]] | None = None
 ) -> dict[str, frozenset[str]]:
-    """Every document that somebody judged for a question: gold, rejected, or in the qrels."""
+    """Return all judged documents of a question: gold, rejected, or in the qrels."""
     return {
         id_: frozenset(map(document_id, _named(entry))) | (qrels or {}).get(id_, frozenset())
         for id_, entry in gold.items()

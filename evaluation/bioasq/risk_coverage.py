@@ -1,17 +1,17 @@
-"""Risk-coverage curves: how often a run errs if it answers only the questions it is surest of.
+"""Risk-coverage curves: the error of a run that answers only its most confident questions.
 
-The questions of a type are sorted by their confidence, the highest first. For each confidence as a
-threshold, coverage is the share of questions at or above it, and risk is their mean loss. The loss
-of a yes/no question is 1 if its answer is wrong, of a factoid 1 if none of its names is right (1
-less lenient accuracy), of a list 1 less F1. Questions with equal confidence are answered together.
+The questions of a type are sorted by confidence, highest first. For each confidence as a threshold,
+coverage is the share of questions at or above it, and risk is their mean loss. The loss of a yes/no
+question is 1 if its answer is wrong, of a factoid 1 if none of its names is right (1 minus lenient
+accuracy), and of a list 1 minus F1. Questions with equal confidence are answered together.
 
 - AURC: the area under the curve, which is the mean risk over the questions' thresholds.
 - risk at 30, 50, 70 and 90%: the risk at the smallest coverage that is at least this share.
-- risk and coverage of the answered: at the verdicts of the run, over those that are `answered`.
+- risk and coverage of the answered: at the run's own verdicts, over those that are `answered`.
 
 Sources: Geifman and El-Yaniv, "Selective Classification for Deep Neural Networks" (NeurIPS 2017);
 for AURC Geifman, Uziel and El-Yaniv, "Bias-Reduced Uncertainty Estimation for Deep Neural
-Classifiers" (ICLR 2019). In a resample the questions are sorted again.
+Classifiers" (ICLR 2019). Each resample sorts its questions again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from evaluation.scores import Drawn, Measure, Scores, Values, mean, tabulate
 
 KINDS = ("yesno", "factoid", "list")
 PERCENTS = (30, 50, 70, 90)
-# Rows of the summary: label -> the measure's name, in which {} stands for the type of question.
+# Rows of the summary: label -> name of the measure, in which {} is the type of question.
 ROWS = {
     "AURC": "risk {} AURC",
     **{f"risk at {percent}% coverage": f"risk {{}} at {percent}%" for percent in PERCENTS},
@@ -38,14 +38,17 @@ COLUMNS = tuple(column.format(kind) for kind in KINDS for column in _COLUMNS)
 
 
 def _curve(drawn: Drawn, kind: str) -> tuple[Values, Values]:
-    """(questions at or above each threshold, their summed loss), (resamples, thresholds)."""
+    """Return (questions at or above each threshold, their summed loss).
+
+    Both arrays are (resamples, thresholds).
+    """
     return drawn.cumulate(f"loss {kind}", f"confidence {kind}")
 
 
 def _area(kind: str) -> Callable[[Drawn], Values]:
     def of(drawn: Drawn) -> Values:
         answered, lost = _curve(drawn, kind)
-        # A threshold of which no question was drawn before has no risk, and weighs nothing.
+        # A threshold without drawn questions at or above it has no risk and no weight.
         risk = np.where(answered > 0, lost / answered, 0.0)
         at_threshold = np.diff(answered, axis=1, prepend=0.0)
         area: Values = (at_threshold * risk).sum(axis=1) / at_threshold.sum(axis=1)
@@ -80,7 +83,7 @@ MEASURES = tuple(measure for kind in KINDS for measure in _measures(kind))
 
 
 def score_risk(run: Mapping[str, Entry], scores: Scores) -> Scores:
-    """Return the measures above for the questions of `scores`, which `score_run` made of `run`."""
+    """Return these measures for the questions of `scores`, which `score_run` made from `run`."""
     found = {id_: _one(run[id_], values) for id_, values in scores.by_question().items()}
     return tabulate(found, COLUMNS, MEASURES, scores.missing)
 
@@ -98,7 +101,7 @@ def risk_curves(scores: Scores) -> dict[str, list[tuple[float, float]]]:
 
 
 def _one(said: Entry, values: Mapping[str, float]) -> dict[str, float]:
-    """Return the columns of a question; {} if it has no exact answer to be scored."""
+    """Return the columns of a question; {} if it has no exact answer to score."""
     losses = {
         "yesno": values.get("wrong"),
         "factoid": _less(values.get("factoid lenient accuracy")),

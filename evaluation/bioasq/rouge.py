@@ -1,18 +1,18 @@
 """ROUGE-2 and ROUGE-SU4 of ideal answers, as ROUGE-1.5.5 computes them for BioASQ.
 
-Sources: C.-Y. Lin's ROUGE-1.5.5.pl, read line by line, with the options of BioASQ's server,
-`-c 95 -2 4 -u -x -n 4`: no stemming, stop words kept, formula A (all references), recall and
-precision of equal weight. How the server calls it is read from its code as published in 2014
+Sources: C.-Y. Lin's ROUGE-1.5.5.pl, ported line by line, with the options of BioASQ's server, `-c
+95 -2 4 -u -x -n 4`: no stemming, stop words kept, formula A (all references), recall and precision
+of equal weight. The server's invocation is taken from its code as published in 2014
 (github.com/balikasg/BioASQParticipantsArea, task1bb/rouge-bioasq); the organisers still name
 ROUGE-1.5.5 in 2026 (github.com/BioASQ/Evaluation-Measures, issue 3).
 
-Each gold ideal answer of a question is a reference of its own. A question that a run leaves
-out is in no mean; one with an empty answer scores 0.
+Each gold ideal answer of a question is a separate reference. A question that a run leaves out is
+excluded from the means; one with an empty answer scores 0.
 
-Three habits of the program that its description (Lin 2004, ROUGE: A Package for Automatic
-Evaluation of Summaries) does not have are kept. Hits and lengths are summed over the
-references before dividing, where section 2.1 takes the best reference and jackknifes. The last
-word of a text is no unigram of ROUGE-SU4. F1 is made of rounded figures (`Rouge.rounded`).
+Three behaviours of the program that differ from its description (Lin 2004, ROUGE: A Package for
+Automatic Evaluation of Summaries) are kept. Hits and lengths are summed over the references before
+dividing, where section 2.1 takes the best reference and jackknifes. The last word of a text is not
+a unigram of ROUGE-SU4. F1 is computed from rounded values (`Rouge.rounded`).
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ Grams = Counter[tuple[str, ...]]
 
 
 class Rouge(NamedTuple):
-    """Each from 0 to 1."""
+    """ROUGE scores, each from 0 to 1."""
 
     recall: float
     precision: float
     f1: float
 
     def rounded(self) -> Rouge:
-        """As the program prints it for one question and averages it over a set.
+        """Return the scores as the program prints them for one question and averages them.
 
-        It rounds recall and precision to five decimals and makes F1, rounded too, of those.
+        It rounds recall and precision to five decimals, computes F1 from these, and rounds it too.
         """
         recall, precision = round(self.recall, _DIGITS), round(self.precision, _DIGITS)
         both = recall + precision
@@ -55,23 +55,23 @@ class Rouge(NamedTuple):
 
 
 def tokenise(text: str) -> list[str]:
-    """Lower-cased runs of ASCII letters and digits; all else parts words, hyphens too.
+    """Return lower-cased runs of ASCII letters and digits; all other characters separate words.
 
-    The program reads bytes, so that a letter outside ASCII parts words as well.
+    The program reads bytes, so that non-ASCII letters separate words as well.
     """
     return [word.lower() for word in _WORD.findall(text)]
 
 
 def ngrams(tokens: Sequence[str], size: int) -> Grams:
-    """How often each run of `size` words occurs."""
+    """Return the number of occurrences of each sequence of `size` words."""
     return Counter(zip(*(tokens[begin:] for begin in range(size)), strict=False))
 
 
 def skip_bigrams(tokens: Sequence[str], max_skip: int = MAX_SKIP) -> Grams:
-    """Pairs of words in order with at most `max_skip` words between, and single words.
+    """Return counts of ordered word pairs with at most `max_skip` words between, and of words.
 
-    The last word is not counted alone: the program's loop over first words ends before it.
-    A text of one word has therefore nothing to match.
+    The last word is not counted as a single word, because the program's loop over first words ends
+    before it. A text of one word therefore has nothing to match.
     """
     grams: Grams = Counter(zip(tokens[:-1]))
     for distance in range(1, max_skip + 2):
@@ -80,11 +80,11 @@ def skip_bigrams(tokens: Sequence[str], max_skip: int = MAX_SKIP) -> Grams:
 
 
 def match(references: Sequence[Grams], said: Grams) -> Rouge:
-    """ROUGE of what a text and its references consist of; 0 where that is nothing.
+    """Return ROUGE from the n-gram counts of a text and its references; 0 if they are empty.
 
-    In each reference a gram is hit as often as both texts have it (clipped). Recall is the
-    hits in all references over the size of all references, precision the same hits over
-    the size of the answer times the number of references.
+    The hits of a gram in a reference are its smaller count in the two texts (clipped). Recall is
+    the hits in all references over the size of all references; precision is the same hits over the
+    size of the answer times the number of references.
     """
     hits = sum(
         min(reference[gram], said[gram])
@@ -98,24 +98,24 @@ def match(references: Sequence[Grams], said: Grams) -> Rouge:
 
 
 def rouge_n(references: Sequence[Sequence[str]], said: Sequence[str], size: int = 2) -> Rouge:
-    """ROUGE-N of the words of a text against those of one or more references."""
+    """Return ROUGE-N of a tokenised text against one or more tokenised references."""
     return match([ngrams(tokens, size) for tokens in references], ngrams(said, size))
 
 
 def rouge_su(
     references: Sequence[Sequence[str]], said: Sequence[str], max_skip: int = MAX_SKIP
 ) -> Rouge:
-    """ROUGE-SU of the words of a text against those of one or more references."""
+    """Return ROUGE-SU of a tokenised text against one or more tokenised references."""
     return match(
         [skip_bigrams(tokens, max_skip) for tokens in references], skip_bigrams(said, max_skip)
     )
 
 
 def score_ideal(references: Sequence[str], said: str) -> dict[str, float]:
-    """BioASQ's four automatic measures of an ideal answer; 0 without references.
+    """Return BioASQ's four automatic measures of an ideal answer; 0 without references.
 
-    To the digit that the program gives for one question. Texts are seen whole, as it reads a
-    plain text file (its form SPL); what BioASQ's HTML loses of them is `server_text`'s concern.
+    The values equal those of the program for one question. Texts are used whole, as the program
+    reads plain text files (its form SPL); see `server_text` for what BioASQ's HTML form loses.
     """
     wanted, words = [tokenise(text) for text in references], tokenise(said)
     bigrams, skips = rouge_n(wanted, words).rounded(), rouge_su(wanted, words).rounded()
@@ -124,21 +124,21 @@ def score_ideal(references: Sequence[str], said: str) -> dict[str, float]:
 
 
 def server_text(text: str) -> str:
-    """What BioASQ's server lets ROUGE see of an ideal answer.
+    """Return the part of an ideal answer that ROUGE sees on BioASQ's server.
 
-    It drops characters outside ASCII, so that "TGF-β1" becomes "TGF-1", and writes the rest,
-    unescaped, into the SEE form (one HTML line a sentence): the program reads it up to the
-    first line break or "<".
+    The server drops non-ASCII characters, so that "TGF-β1" becomes "TGF-1", and writes the rest
+    unescaped in the SEE form (one HTML line per sentence), which the program reads up to the first
+    line break or "<".
     """
     return re.split("[\n<]", text.encode("ascii", "ignore").decode(), maxsplit=1)[0]
 
 
 def server_averages(answers: Sequence[tuple[Sequence[str], str]]) -> dict[str, float]:
-    """The measures of a run to the digit that the server prints; 0 for an empty run.
+    """Return the measures of a run exactly as the server prints them; 0 for an empty run.
 
-    `answers` are (references, ideal answer) in the order of the run file, which matters:
-    see `resampled_mean`. For any use but comparing with printed figures, average
-    `score_ideal` instead.
+    `answers` are (references, ideal answer) in the order of the run file, which affects the result:
+    see `resampled_mean`. Use this only to compare with published values; otherwise average
+    `score_ideal`.
     """
     rows = [
         score_ideal([server_text(text) for text in references], server_text(said))
@@ -148,12 +148,12 @@ def server_averages(answers: Sequence[tuple[Sequence[str], str]]) -> dict[str, f
 
 
 def resampled_mean(values: Sequence[float]) -> float:
-    """The average that the program prints for the values of questions 1, 2, 3...
+    """Return the average that the program prints for the values of questions 1, 2, 3...
 
-    That is not their mean but the mean of the means of 1,000 resamples, which differs from
-    it by chance (by their standard deviation over the root of 1,000 times their number).
-    The draws come from drand48, seeded with 0 to 999, over the questions sorted by number
-    as text ("1", "10", "2"): computeAverages and bootstrapResampling of ROUGE-1.5.5.pl.
+    It is the mean of the means of 1,000 resamples, which differs from the plain mean by chance (by
+    their standard deviation over the root of 1,000 times their number). The draws come from
+    drand48, seeded with 0 to 999, over the questions sorted by number as text ("1", "10", "2"):
+    computeAverages and bootstrapResampling of ROUGE-1.5.5.pl.
     """
     if not values:
         return 0.0
@@ -163,6 +163,6 @@ def resampled_mean(values: Sequence[float]) -> float:
     for _ in values:
         state = (state * np.uint64(0x5DEECE66D) + np.uint64(0xB)) & np.uint64(2**48 - 1)
         sums += ordered[(state * 2.0**-48 * len(values)).astype(np.intp)]
-    # Added one by one in the program's order, since the last digit may hang on it.
+    # Sum sequentially in the program's order, which can affect the last digit.
     total = np.cumsum(np.sort(sums / len(values)))[-1]
     return round(float(total) / _RESAMPLES, _DIGITS)

@@ -1,8 +1,8 @@
-"""All of BioASQ task b's automatic measures of a run: per question, then over the set.
+"""All automatic measures of BioASQ task b for a run: per question, then over the set.
 
-A question that the run does not answer is left out of every mean, as in the official
-program, and counted in `Scores.missing`: a run that answers only the easy ones would
-gain by it, so the count must stand beside the measures.
+As in the official program, questions that the run does not answer are excluded from every mean;
+they are counted in `Scores.missing`. Report this count with the measures, because a run that
+answers only easy questions would otherwise gain from it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from evaluation.scores import Drawn, Measure, Scores, Values, mean, tabulate
 
 
 def _retrieval(of: str) -> tuple[tuple[str, ...], tuple[Measure, ...]]:
-    """The columns and measures of `documents` or `snippets`."""
+    """Return the columns and measures of `documents` or `snippets`."""
     precision, recall, f1, ap, log_ap = (
         f"{of} {name}" for name in ("precision", "recall", "F1", "AP", "log AP")
     )
@@ -42,7 +42,10 @@ def _retrieval(of: str) -> tuple[tuple[str, ...], tuple[Measure, ...]]:
 
 
 def _f1(right: str) -> Measure:
-    """A wrong answer is a false one of its own label and a missed one of the other."""
+    """Return the F1 measure of a label.
+
+    A wrong answer is a false positive of its own label and a false negative of the other.
+    """
 
     def of(drawn: Drawn) -> Values:
         hits, wrong = drawn.sum(right), drawn.sum("wrong")
@@ -64,7 +67,7 @@ LIST = ("list precision", "list recall", "list F1")
 _F1_YES, _F1_NO = _f1("right yes"), _f1("right no")
 
 EXACT_TEXT = "exact "
-"""How the names of the measures of exact answers as texts begin (evaluate_answers.add_texts)."""
+"""Name prefix of the measures of exact answers as texts (evaluate_answers.add_texts)."""
 
 POOL = ("documents unjudged rate at 10", "documents condensed AP")
 
@@ -88,14 +91,14 @@ def score_run(
     judged: Mapping[str, Collection[str]] | None = None,
     depth: int = MAX_ITEMS,
 ) -> Scores:
-    """The scores of every gold question that the run answers.
+    """Return the scores of every gold question that the run answers.
 
-    Where the run has no exact answer at all, their measures do not apply; nor do those of
-    ideal answers where it has none of these. `judged` (read_judgements.judged_documents)
-    adds the measures of the pool, which look at the first 10 documents whatever `depth` says:
-    how many documents and snippets of each question the other measures look at.
+    If the run has no exact answers at all, their measures do not apply; the same holds for ideal
+    answers. `depth` is the number of documents and snippets scored per question. `judged`
+    (read_judgements.judged_documents) adds the pool measures, which always use the first 10
+    documents.
     """
-    # A run of documents alone is no run of wrong answers.
+    # A run with only documents must not be scored as wrong answers.
     exact = any(entry.exact is not None for entry in run.values())
     ideal = any(entry.ideal for entry in run.values())
     found = {}

@@ -1,7 +1,7 @@
-"""BioASQ task b, one question at a time, as the official program computes it.
+"""Scores of one BioASQ task b question, as the official program computes them.
 
-Source: BioASQ/Evaluation-Measures, EvaluatorTask1b with `-e 9` (since BioASQ 9), read line
-by line. What in it differs from the guidelines' wording is kept and named here.
+Source: BioASQ/Evaluation-Measures, EvaluatorTask1b with `-e 9` (since BioASQ 9), ported line by
+line. Differences from the guidelines are kept and documented here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ MAX_FACTOIDS = 5
 
 
 def precision_recall_f(right: float, said: float, asked: float) -> tuple[float, float, float]:
-    """(precision, recall, F1) of `right` of `said` items, `asked` being wanted; 0 for 0 / 0."""
+    """Return (precision, recall, F1) of `right` out of `said` items, with `asked` expected.
+
+    0 / 0 counts as 0.
+    """
     precision = right / said if said else 0.0
     recall = right / asked if asked else 0.0
     both = precision + recall
@@ -26,9 +29,9 @@ def precision_recall_f(right: float, said: float, asked: float) -> tuple[float, 
 def score_documents(
     gold: Sequence[str], found: Sequence[str], depth: int = MAX_ITEMS
 ) -> tuple[float, float, float, float]:
-    """(precision, recall, F1, average precision) of the first `depth` distinct documents.
+    """Return (precision, recall, F1, average precision) of the first `depth` documents.
 
-    Documents are compared as strings, addresses included. The denominator of average
+    Documents are distinct and compared as strings, addresses included. The denominator of average
     precision is the number of gold documents, at most `depth`, which is 10 officially.
     """
     found = found[:depth]
@@ -43,11 +46,11 @@ def score_documents(
 
 
 def condense(found: Sequence[str], judged: Collection[str]) -> tuple[float, list[str]]:
-    """The share of the first ten that nobody judged, and all that somebody did, in order.
+    """Return the share of unjudged documents in the first ten, and all judged ones in order.
 
-    A document outside the pool counts as irrelevant in the plain measures although nobody
-    looked at it; measures over the condensed list ignore it (Sakai, SIGIR 2007). `judged`
-    holds last parts of addresses. The share of an empty list is 0.
+    A document outside the pool counts as irrelevant in the plain measures although nobody judged
+    it; measures over the condensed list ignore it (Sakai, SIGIR 2007). `judged` holds last parts of
+    addresses. The share of an empty list is 0.
     """
     head = found[:MAX_ITEMS]
     known = [document for document in head if document_id(document) in judged]
@@ -55,9 +58,9 @@ def condense(found: Sequence[str], judged: Collection[str]) -> tuple[float, list
 
 
 def merge_snippets(snippets: Sequence[Snippet]) -> list[Snippet]:
-    """Overlapping snippets of one section as one, at the place of the first.
+    """Merge overlapping snippets of a section, at the position of the first.
 
-    Touching spans overlap, since an end counts as inside.
+    Touching spans overlap, because an end is inclusive.
     """
     merged = list(snippets)
     first = 0
@@ -88,7 +91,10 @@ def _may_merge(one: Snippet, other: Snippet) -> bool:
 
 
 def overlap(found: Snippet, gold: Snippet) -> int:
-    """Characters that both spans hold; 0 for other sections ("0" is the abstract's old name)."""
+    """Return the number of characters in both spans; 0 if the sections differ.
+
+    "0" is the abstract's old name.
+    """
     same = (found.begin_section, found.end_section) == (gold.begin_section, gold.end_section)
     if not same and not (found.begin_section == "0" and gold.begin_section == "abstract"):
         return 0
@@ -100,14 +106,12 @@ def overlap(found: Snippet, gold: Snippet) -> int:
 def score_snippets(
     gold: Sequence[Snippet], found: Sequence[Snippet], depth: int = MAX_ITEMS
 ) -> tuple[float, float, float, float]:
-    """(precision, recall, F1, average precision) by characters, overlapping snippets merged.
+    """Return (precision, recall, F1, average precision) by characters.
 
-    The first `depth` snippets count, 10 officially.
-
-    Two habits of the official program are kept. In precision and recall documents are
-    compared by their last path part, in average precision by the whole address. And a
-    snippet counts as relevant in average precision as soon as its document has a gold
-    snippet, overlapping or not (its precision so far still counts characters).
+    Overlapping snippets are merged. The first `depth` snippets count, 10 officially. Two behaviours
+    of the official program are kept. Precision and recall compare documents by their last path
+    part, average precision by the whole address. And in average precision a snippet is relevant if
+    its document has any gold snippet, overlapping or not (its precision still counts characters).
     """
     wanted, said = merge_snippets(gold), merge_snippets(found[:depth])
     if not wanted or not said:
@@ -126,7 +130,7 @@ def score_snippets(
         shared += sum(overlap(snippet, g) for g in wanted if snippet.document == g.document)
         length += snippet.end - snippet.begin + 1
         if not length:
-            # The program divides by 0 here, and takes what is no number for 0.
+            # The program divides by 0 here, and replaces NaN with 0.
             return *measures, 0.0
         if snippet.document in documents:
             total += shared / length
@@ -137,7 +141,7 @@ Items = Sequence[Sequence[str]]
 
 
 def score_factoid(gold: Items, said: Items | None) -> tuple[float, float, float]:
-    """(strict accuracy, lenient accuracy, reciprocal rank) over at most five answers."""
+    """Return (strict accuracy, lenient accuracy, reciprocal rank) of at most five answers."""
     names = {name for item in gold for name in item}
     for rank, item in enumerate((said or ())[:MAX_FACTOIDS], start=1):
         if any(name in names for name in item):
@@ -146,10 +150,10 @@ def score_factoid(gold: Items, said: Items | None) -> tuple[float, float, float]
 
 
 def score_list(gold: Items, said: Items | None) -> tuple[float, float, float]:
-    """(precision, recall, F1) of a list; a gold item is found once.
+    """Return (precision, recall, F1) of a list; each gold item is found at most once.
 
-    A gold item that only shares an answer with another found one counts neither as found
-    nor as missed, as in the official program.
+    As in the official program, a gold item whose only matching answer already matched another item
+    counts neither as found nor as missed.
     """
     if not said:
         return 0.0, 0.0, 0.0
@@ -172,8 +176,8 @@ def score_list(gold: Items, said: Items | None) -> tuple[float, float, float]:
 
 
 def log_average_precision(average: float, epsilon: float = 1e-5) -> float:
-    """What GMAP averages: the logarithm of average precision, epsilon added to each.
+    """Return log(average precision + epsilon), the term that GMAP averages.
 
-    NaN where snippets that end before they begin make that negative, as in the program.
+    As in the program, NaN if snippets that end before they begin make the argument negative.
     """
     return math.log(average + epsilon) if average + epsilon > 0 else math.nan

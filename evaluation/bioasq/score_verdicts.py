@@ -1,14 +1,14 @@
-"""How a run decides: its verdicts, what its confidence is worth, whether its answers agree.
+"""Measures of a run's decisions: verdicts, quality of its confidence, agreement of its answers.
 
-- verdicts by type: the share of each, for runs that tell them.
+- verdicts by type: the share of each, for runs that state them.
 - accuracy among the answered: over the questions whose verdict is `answered`.
-- coverage and risk: over the questions of a type whose confidence is among its highest 25, 50,
-  75 or 90%; questions as confident as the last one count too. The bound is that of the whole
-  run, the same in every resample. Risk is 1 less the accuracy.
-- agreement of the two answers: whether the ideal answer's first sentence says what the exact
-  "yes" or "no" does (see `reads_as`); whether the first name of a factoid stands in the ideal
+- coverage and risk: over the questions of a type with the highest 25, 50, 75 or 90% of
+  confidence, including ties with the last one. The threshold is that of the whole run, the
+  same in every resample. Risk is 1 minus the accuracy.
+- agreement of the two answers: whether the ideal answer's first sentence agrees with the exact
+  "yes" or "no" (see `reads_as`); whether the first name of a factoid occurs in the ideal
   answer; the share of a list's names that do.
-- names of the wrong type: see `check_types`; the share of the names that were checked.
+- names of the wrong type: see `check_types`; the share of the checked names.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Found = Mapping[str, float]
 
 VERDICTS = {"answered": "answered", "mixed": "mixed", NOT_ENOUGH: "not enough evidence"}
 COVERAGES = (25, 50, 75, 90)
-# The per-question columns of `score_bioasq` that tell how right an exact answer is.
+# The per-question columns of `score_bioasq` that measure whether an exact answer is right.
 RIGHT = {
     "yesno": ("yesno accuracy",),
     "factoid": ("factoid strict accuracy", "factoid lenient accuracy"),
@@ -51,7 +51,7 @@ MEASURES = (
 )
 
 _YES_NO = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
-# Says nothing of what is asked: "It is a bacterium, yes or no?"
+# Carries no answer, as in "It is a bacterium, yes or no?"
 _EITHER = re.compile(r"\byes\s+or\s+no\b", re.IGNORECASE)
 _NEGATES = re.compile(
     r"\b(?:no|not|cannot|never|neither|nor|without|none|unlikely|ineffective|contraindicated|"
@@ -61,7 +61,7 @@ _NEGATES = re.compile(
 
 
 def score_verdicts(gold: Mapping[str, Entry], run: Mapping[str, Entry], scores: Scores) -> Scores:
-    """The measures above, for the questions of `scores` (`score_run` of the same files)."""
+    """Return these measures for the questions of `scores` (`score_run` of the same files)."""
     found = {id_: _right(values) for id_, values in scores.by_question().items()}
     rows = {id_: dict(_one(gold[id_], run[id_], right)) for id_, right in found.items()}
     for names in RIGHT.values():
@@ -77,7 +77,7 @@ def score_verdicts(gold: Mapping[str, Entry], run: Mapping[str, Entry], scores: 
 
 
 def surest(confidences: Mapping[str, float], percent: int) -> list[str]:
-    """The questions of the highest confidence: `percent` of them, and those that tie."""
+    """Return the `percent` of questions with the highest confidence, including ties."""
     if not confidences:
         return []
     count = math.ceil(len(confidences) * percent / 100)
@@ -86,11 +86,11 @@ def surest(confidences: Mapping[str, float], percent: int) -> list[str]:
 
 
 def reads_as(question: str, ideal: str) -> str:
-    """The "yes" or "no" that the first sentence of an ideal answer says, by cue words.
+    """Return the "yes" or "no" that an ideal answer's first sentence expresses, by cue words.
 
-    A leading Yes or No counts; else a negation in the sentence or in the question, but not in
-    both, is a no. Opposites without a negation ("reduces" where "raises" was asked) are missed:
-    BioASQ's own two answers agree by this reading in about nine of ten questions.
+    A leading Yes or No decides; otherwise a negation in either the sentence or the question, but
+    not in both, means no. Opposites without a negation ("reduces" for "raises") are not detected.
+    With this method BioASQ's own exact and ideal answers agree in about nine of ten questions.
     """
     first = next((ideal[begin:end] for begin, end in sentence_spans(ideal)), "")
     if said := _YES_NO.match(first):
@@ -100,12 +100,12 @@ def reads_as(question: str, ideal: str) -> str:
 
 
 def stands_in(name: str, text: str) -> bool:
-    """Whether the whole name is in the text, whatever the case."""
+    """Return True if the whole name occurs in the text, ignoring case."""
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 def _right(values: Found) -> dict[str, float]:
-    """How right an exact answer is, by the names of `RIGHT`."""
+    """Return how right an exact answer is, by the names of `RIGHT`."""
     right = {name: values[name] for name in EVERY if name in values}
     if "wrong" in values:
         right["yesno accuracy"] = 1 - values["wrong"]
@@ -113,7 +113,7 @@ def _right(values: Found) -> dict[str, float]:
 
 
 def _one(gold: Entry, said: Entry, right: Found) -> Iterator[tuple[str, float]]:
-    """The columns of a question, but for those of the curve."""
+    """Yield the columns of a question, except those of the curve."""
     if said.verdict:
         for verdict, word in VERDICTS.items():
             yield f"verdict {gold.type} {word}", float(said.verdict == verdict)

@@ -1,4 +1,4 @@
-"""Questions of a BioASQ file by their words and types, and a sample of them (paper 002, 3.1)."""
+"""Select questions of a BioASQ file by keyword and type, and sample them (paper 002, 3.1)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Row = dict[str, Any]
 
 
 def read_keywords(path: Path) -> list[str]:
-    """The keywords in `path`, one a line; raises InputError where there are none."""
+    """Return the keywords in `path`, one per line; raise InputError if there are none."""
     words = [" ".join(line.split()) for line in read_given(path).splitlines()]
     found = [word for word in words if word]
     if not found:
@@ -31,11 +31,11 @@ def select_questions(
     sample: int = 0,
     seed: int = 0,
 ) -> list[Row]:
-    """The rows of those types whose `body` has a keyword, in their order.
+    """Return the rows of these types whose `body` has a keyword, in order.
 
-    A keyword is whole words, in any case; empty `types` and `keywords` admit all. Of more than
-    `sample`, if it is above 0, so many are drawn, the same for the same `seed` and rows. Raises
-    InputError where fewer than that are left.
+    A keyword matches whole words, ignoring case; empty `types` and `keywords` match everything. If
+    `sample` is above 0, that many rows are drawn, reproducibly for the same `seed` and rows. Raises
+    InputError if fewer rows are left.
     """
     pattern = re.compile(
         "|".join(rf"(?<!\w){re.escape(word)}(?!\w)" for word in keywords), re.IGNORECASE

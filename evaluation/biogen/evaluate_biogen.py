@@ -1,4 +1,4 @@
-"""A TREC BioGen run against people's labels, our NLI, or both."""
+"""Evaluate a TREC BioGen run against people's labels, CiteRay's NLI model, or both."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from evaluation.report.report import Case
 LOOKED_AT_A = ("support F1", "expert support soft recall (strict)")
 LOOKED_AT_B = ("citation support rate", "citation coverage")
 
-# A field that only a file of judgements has.
+# Fields that only files of judgements have.
 _JUDGEMENTS = ("relation", "machine_generated_answers")
 
 
 def read_gold(path: Path) -> tuple[Labels, tuple[str, ...]]:
-    """(people's labels, the topics): from a file of judgements, or of topics alone.
+    """Return (people's labels, topics) from a file of judgements, or of topics only.
 
-    Raises InputError as `read_labels` and `read_asked`.
+    Raises InputError as `read_labels` and `read_asked` do.
     """
     if path.suffix.lower() == ".csv" or _holds_judgements(path):
         labels = read_labels(path)
@@ -49,7 +49,7 @@ def _holds_judgements(path: Path) -> bool:
 def evaluate_task_a(
     run: Path, labels: Labels, topics: Sequence[str], judge: Judge | None = None
 ) -> Evaluated:
-    """Task A, grounding; raises as `read_task_a`."""
+    """Evaluate task A, grounding; raises as `read_task_a` does."""
     read = read_task_a(run, topics)
     sentences = {
         id_: tuple(
@@ -65,7 +65,7 @@ def evaluate_task_a(
 def evaluate_task_b(
     run: Path, labels: Labels, topics: Sequence[str], judge: Judge | None = None
 ) -> Evaluated:
-    """Task B, attribution; raises as `read_task_b`."""
+    """Evaluate task B, attribution; raises as `read_task_b` does."""
     read = read_task_b(run, topics)
     sentences = {
         id_: tuple(f"{s.text} {_cited('cites', s.pmids)}" for s in said)

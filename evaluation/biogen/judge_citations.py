@@ -1,4 +1,4 @@
-"""Does a cited document support the sentence that cites it? People's word, else a machine's."""
+"""Judge whether cited documents support their sentences: by people's labels, else by a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from serve.support.attribute_sentences import SupportScorer, split_sentences
 
 
 class Asked(NamedTuple):
-    """A citation to be judged: the question's id, the answer's sentence and the PMID."""
+    """A citation to judge: the question's id, the answer's sentence and the PMID."""
 
     topic: str
     sentence: str
@@ -19,20 +19,20 @@ class Asked(NamedTuple):
 
 
 class Judge(Protocol):
-    """Says whether documents support the sentences that cite them."""
+    """Judges whether documents support the sentences that cite them."""
 
     def judge(self, asked: Sequence[Asked]) -> list[Relation]:
-        """What each document says of its sentence, in order; "unknown" if it cannot tell."""
+        """Return each document's relation to its sentence, in order; "unknown" if undecidable."""
         ...
 
 
 class EntailmentJudge:
-    """Judges by natural language inference over a document's title and abstract.
+    """Judge by natural language inference (NLI) over a document's title and abstract.
 
-    The premises are windows of `window` consecutive sentences, the hypothesis is the
-    answer's sentence. A document supports it if a window entails it with a score of
-    `threshold` or more, contradicts it if one contradicts it and none supports it, and is
-    else neutral; without text it is unknown. NLI does not tell neutral from irrelevant.
+    The premises are windows of `window` consecutive sentences; the hypothesis is the answer's
+    sentence. A document supports the sentence if a window entails it with a score of `threshold` or
+    more, contradicts it if a window contradicts it and none supports it, and is neutral otherwise.
+    A document without text is unknown. NLI does not distinguish neutral from irrelevant.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class EntailmentJudge:
         self._window = window
 
     def judge(self, asked: Sequence[Asked]) -> list[Relation]:
-        """Relations in the order of `asked`; "unknown" for a document without text."""
+        """Return relations in the order of `asked`; "unknown" for a document without text."""
         texts = self._texts(list(dict.fromkeys(item.pmid for item in asked)))
         premises = {pmid: self._windows(text) for pmid, text in texts.items()}
         pairs = [(p, item.sentence) for item in asked for p in premises.get(item.pmid, ())]
@@ -73,7 +73,7 @@ class EntailmentJudge:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A sentence's distinct PMIDs, and what people and the machine say, by PMID.
+    """A sentence's distinct PMIDs, with the labels by people and by the model, by PMID.
 
     `human` holds the whole pool of the sentence, `machine` only citations without a label.
     """
@@ -84,18 +84,18 @@ class Judged:
 
     @property
     def relations(self) -> dict[int, Relation]:
-        """The relation of each PMID; people's labels go before the machine's."""
+        """Return the relation of each PMID; people's labels take precedence."""
         return {**self.machine, **self.human}
 
 
 Citations = Mapping[str, Sequence[tuple[str, Sequence[int]]]]
-"""By topic: the answer's sentences in order, each with the PMIDs that it cites."""
+"""For each topic, the answer's sentences in order, each with the PMIDs that it cites."""
 
 
 def judge_run(citations: Citations, labels: Labels, judge: Judge | None) -> dict[str, list[Judged]]:
-    """Each topic's sentences judged, by people first.
+    """Return each topic's judged sentences; people's labels take precedence.
 
-    The judge is asked once for the whole run, about each distinct citation without a label.
+    The judge is called once for the whole run, with each distinct citation that has no label.
     """
     rows = {
         id_: [

@@ -1,4 +1,4 @@
-"""TREC BioGen's run files, tasks A and B (2025), and the form of its JSON files.
+"""Read TREC BioGen run files, tasks A and B (2025), and validate their JSON.
 
 Fields are those of the track's validation programs (trec-biogen/starter-kit-2025,
 `task_a_validation.py` and `task_b_validation.py`). A file is JSON lines or one JSON list.
@@ -19,7 +19,7 @@ from cluster.read_given import read_given
 
 @dataclass(frozen=True, slots=True)
 class Grounded:
-    """Task A: a given sentence, the PMIDs it came with, and those that the run adds."""
+    """Task A: a given sentence, its given PMIDs, and the PMIDs that the run adds."""
 
     text: str
     existing: tuple[int, ...]
@@ -29,7 +29,7 @@ class Grounded:
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """Task B: a sentence of the run's own answer with its PMIDs."""
+    """Task B: a sentence of the run's answer with its PMIDs."""
 
     text: str
     pmids: tuple[int, ...]
@@ -44,17 +44,17 @@ Read = TypeVar("Read")
 def read_task_a(
     path: Path, topics: Collection[str] | None = None
 ) -> dict[str, tuple[Grounded, ...]]:
-    """A task A run: the sentences of each `qa_id`, in the order of the file.
+    """Read a task A run: the sentences of each `qa_id`, in file order.
 
-    `contradicting_citations` is taken for `contradicted_citations`, as the track does.
-    Raises InputError naming the file, the record and the field for what is not the form, for
-    a second answer to one id, and for an id that is not in `topics` where they are given.
+    `contradicting_citations` is accepted for `contradicted_citations`, as in the track. Raises
+    InputError, naming the file, the record and the field, for invalid content, for a second answer
+    to an id, and, if `topics` are given, for an id that is not among them.
     """
     return _read(path, "qa_id", "answer", _grounded, topics)
 
 
 def read_task_b(path: Path, topics: Collection[str] | None = None) -> dict[str, tuple[Cited, ...]]:
-    """A task B run: the sentences of the answer to each `topic_id`. Raises as `read_task_a`."""
+    """Read a task B run: the sentences of each `topic_id`. Raises as `read_task_a` does."""
     return _read(path, "topic_id", "responses", _cited, topics)
 
 
@@ -103,7 +103,7 @@ def _pmids(item: Row, field: str, place: str) -> tuple[int, ...]:
 
 
 def records(path: Path) -> Iterator[tuple[str, Row]]:
-    """(place, object) of each record of a JSON list, or of each line that is not blank."""
+    """Yield (place, object) for each record of a JSON list, or each non-blank line."""
     whole = read_given(path)
     if whole.lstrip().startswith("["):
         for number, value in enumerate(parse_json(whole, str(path)), start=1):
@@ -117,14 +117,14 @@ def records(path: Path) -> Iterator[tuple[str, Row]]:
 
 
 def object_of(value: Any, place: str) -> Row:
-    """`value` if it is a JSON object; raises InputError, naming `place`, if not."""
+    """Return `value` if it is a JSON object; otherwise raise InputError, naming `place`."""
     if not isinstance(value, dict):
         raise InputError(f"{place}: must be an object, not {value!r:.40}")
     return value
 
 
 def items(row: Row, field: str, place: str) -> Iterator[tuple[str, Row]]:
-    """(place, object) of each item of the list in `field`; places count from 1."""
+    """Yield (place, object) for each item of the list in `field`; places count from 1."""
     value = row.get(field)
     if not isinstance(value, list):
         raise InputError(f"{place}: field {field} must be a list, not {value!r:.40}")
@@ -134,7 +134,7 @@ def items(row: Row, field: str, place: str) -> Iterator[tuple[str, Row]]:
 
 
 def id_of(row: Row, field: str, place: str) -> str:
-    """An id as a string; the track writes numbers both ways."""
+    """Return an id as a string; the track uses both strings and numbers."""
     value = row.get(field)
     if type(value) is int or (isinstance(value, str) and value.strip()):
         return str(value).strip()
@@ -142,7 +142,7 @@ def id_of(row: Row, field: str, place: str) -> str:
 
 
 def text(row: Row, field: str, place: str) -> str:
-    """The string in `field`, not blank; raises InputError, naming `place`, for anything else."""
+    """Return the non-blank string in `field`; otherwise raise InputError, naming `place`."""
     value = row.get(field)
     if not isinstance(value, str) or not value.strip():
         raise InputError(
@@ -152,7 +152,7 @@ def text(row: Row, field: str, place: str) -> str:
 
 
 def pmid_of(value: Any, place: str) -> int:
-    """A PMID from a whole number or a string of digits."""
+    """Return a PMID from a whole number or a string of digits."""
     digits = value.strip() if isinstance(value, str) else value if type(value) is int else ""
     if not re.fullmatch(r"0*[1-9][0-9]{0,17}", str(digits)):
         raise InputError(f"{place}: a PMID is a whole number above 0, not {value!r:.40}")

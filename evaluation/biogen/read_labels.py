@@ -1,4 +1,4 @@
-"""What people said of the citations of TREC BioGen's answers, in the forms it is handed out."""
+"""Read people's judgements of the citations in TREC BioGen answers, in all published forms."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from cluster.read_given import read_given
 from evaluation.biogen.read_biogen import id_of, items, object_of, pmid_of, records, text
 
 Relation = Literal["support", "partial", "contradict", "neutral", "irrelevant", "unknown"]
-"""What a document says of a sentence: partial is partial support, unknown is not judged."""
+"""Relation of a document to a sentence: partial is partial support, unknown is not judged."""
 
-# Weakest first.
+# Ordered from the weakest to the strongest relation.
 _SPELLINGS: Mapping[Relation, tuple[str, ...]] = {
     "irrelevant": ("not relevant", "irrelevant", "invalid citation"),
     "neutral": ("neutral",),
@@ -45,16 +45,16 @@ class Labels:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """Topics that have any label, in the order in which they were read."""
+        """Return the topics that have labels, in the order read."""
         return tuple(self.by_topic)
 
     def of(self, topic: str, number: int, text: str) -> dict[int, Relation]:
-        """What is said of a sentence, by PMID. A label by text goes before one by number."""
+        """Return a sentence's labels by PMID; labels by text take precedence over numbers."""
         sentences = self.by_topic.get(topic, {})
         return {**sentences.get(number, {}), **sentences.get(sentence_key(text), {})}
 
     def relevant(self, topic: str) -> set[int]:
-        """PMIDs that are relevant to some sentence of the topic, be it only neutral."""
+        """Return the PMIDs relevant to any sentence of the topic, including neutral ones."""
         return {
             pmid
             for labelled in self.by_topic.get(topic, {}).values()
@@ -64,10 +64,10 @@ class Labels:
 
 
 def sentence_key(text: str) -> str:
-    """By what sentences are told apart: not by white space, kind of dash or number of dots.
+    """Return a key that ignores white space, the kind of dash and the number of dots.
 
-    The track's program settles these differences too. Marks such as `[123, 456]` do not
-    count either, since answers keep their citations in the text or beside it.
+    The track's program ignores these differences too. Citation marks such as `[123, 456]` are also
+    ignored, because some answers have their citations in the text and others in a separate field.
     """
     bare = _MARKS.sub("", "".join(text.split()))
     return _DOTS.sub("...", _DASHES.sub("-", bare))
@@ -77,21 +77,21 @@ Label = tuple[str, str | int, int, Relation]
 
 
 def read_labels(path: Path) -> Labels:
-    """People's labels, in any of four forms; one file holds one form.
+    """Read people's labels in any of four forms; a file has one form.
 
-    - JSON lines of ours: `topic_id`, `pmid`, `relation`, and either `sentence` (its text)
-      or `sentence_number` (from 1). Relations are the words of `Relation` but "unknown".
+    - CiteRay's JSON lines: `topic_id`, `pmid`, `relation`, and either `sentence` (its text) or
+      `sentence_number` (from 1). Relations are the words of `Relation` except "unknown".
     - MedAESQA's JSON (Gupta et al. 2025, doi 10.1038/s41597-025-05233-z; the BioGen 2024
       assessments have the same form): `citation_assessment` of each sentence of all systems.
     - Task A with `supported_citations_labels` and `contradicted_citations_labels`,
       {PMID: label}, in each sentence (starter-kit-2025, `task_a_eval.py`).
-    - CSV, a name ending in .csv, with qid, answer_sentence, citation and judgement (the same
-      program); a row whose citation has no line `PMID: ...` is left out, as there.
+    - CSV, a name ending in .csv, with qid, answer_sentence, citation and judgement (same
+      program); as there, a row whose citation has no line `PMID: ...` is skipped.
 
-    Where a citation has several labels, the last counts, as in the track's program; in
-    MedAESQA the strongest of the question, from support over partial, contradict and neutral
-    to irrelevant (its own program counts a citation both as supporting and as contradicting).
-    Raises InputError naming the file, the place and the field.
+    If a citation has several labels, the last counts, as in the track's program; in MedAESQA the
+    strongest of the question counts, in the order support, partial, contradict, neutral, irrelevant
+    (its own program counts a citation both as supporting and as contradicting). Raises InputError
+    naming the file, the place and the field.
     """
     rows = _csv_labels(path) if path.suffix.lower() == ".csv" else _json_labels(path)
     found: dict[str, dict[str | int, dict[int, Relation]]] = {}

@@ -1,20 +1,19 @@
-"""TREC BioGen's measures of citations: task A (grounding) and task B (attribution).
+"""TREC BioGen's citation measures: task A (grounding) and task B (attribution).
 
-Task A follows starter-kit-2025, `task_a_eval.py`, which has two halves. The experts' half
-(`expert ...` here) takes a mean over a topic's sentences, then over topics: precision over
-judged PMIDs only, and a soft recall that asks for one right PMID of the pool; relaxed means
-that partial support counts too. The other half takes precision, recall and F1 of each
-sentence and a mean over all sentences. The program rounds percentages topic by topic,
-here nothing is rounded.
+Task A follows `task_a_eval.py` of starter-kit-2025, which has two parts. The experts' part (`expert
+...` here) averages over a topic's sentences, then over topics: precision over judged PMIDs only,
+and a soft recall that needs one correct PMID of the pool. The relaxed variants also accept partial
+support. The other part averages precision, recall and F1 over all sentences. The program rounds
+percentages per topic; nothing is rounded here.
 
-Task B follows MedAESQA's `medaesqa_eval.py`, which its authors also run on BioGen 2024: means
-over topics. No program for task B of 2025 was found, so these definitions are taken for it.
-BioACE's `rank_correlation.py` differs: it divides sums over all topics, and counts a sentence
-as covered when a citation contradicts it. There is no relaxed form; partial support is not
-support. The track's completeness measures need experts' classes of sentences (required,
+Task B follows MedAESQA's `medaesqa_eval.py`, which its authors also use for BioGen 2024; measures
+are averaged over topics. No program for task B of 2025 was found, so these definitions are used for
+it. BioACE's `rank_correlation.py` differs: it divides sums over all topics, and counts a sentence
+as covered when a citation contradicts it. There is no relaxed variant; partial support does not
+count as support. The track's completeness measures need experts' classes of sentences (required,
 unnecessary) and are not computed here.
 
-What nobody judged counts as citation, never as support. Where the programs divide by zero
+An unjudged citation counts as a citation but never as support. Where the programs divide by zero
 (an answer without sentences), the share is 0.
 """
 
@@ -54,11 +53,11 @@ _POOLED = tuple(
 
 
 def score_task_a(run: TaskA, labels: Labels, judge: Judge | None = None) -> Scores:
-    """A task A run against the pool of `labels`, and `judge` where they are silent.
+    """Score a task A run against the pool of `labels`, and by `judge` for unlabelled citations.
 
-    A topic without any label has no `expert` measure, and without a judge no other either.
-    The shares and counts of judgements are over distinct citations of a sentence.
-    `missing` is the labelled topics that the run does not answer.
+    A topic without labels has no `expert` measures, and without a judge no other measures either.
+    The shares and counts of judgements are over distinct citations of a sentence. `missing` are the
+    labelled topics that the run does not answer.
     """
     judged = judge_run(
         {id_: [(s.text, s.supported + s.contradicted) for s in said] for id_, said in run.items()},
@@ -86,7 +85,7 @@ def score_task_a(run: TaskA, labels: Labels, judge: Judge | None = None) -> Scor
 
 
 def _expert(sentence: Grounded, human: Mapping[int, Relation]) -> tuple[float, ...]:
-    """`_EXPERT` of one sentence: the first three PMIDs of each kind, none that was given."""
+    """Return `_EXPERT` for a sentence: the first three PMIDs of each kind, without given ones."""
     added = [pmid for pmid in sentence.supported if pmid not in sentence.existing]
     support = [human[p] for p in set(added[:MAX_CITATIONS]) if p in human]
     against = [human[p] for p in set(sentence.contradicted[:MAX_CITATIONS]) if p in human]
@@ -102,7 +101,7 @@ def _expert(sentence: Grounded, human: Mapping[int, Relation]) -> tuple[float, .
 
 
 def _pooled(sentence: Grounded, judged: Judged) -> tuple[float, ...]:
-    """`_POOLED` of one sentence, over its judged PMIDs; one said to do both is a support."""
+    """Return `_POOLED` for a sentence over its judged PMIDs; a PMID of both kinds is support."""
     pool = judged.relations
     support = set(sentence.supported)
     measures: tuple[float, ...] = ()
@@ -123,20 +122,20 @@ _FORM = ("uncited sentence rate", "words over 250", "sentences over 3 citations"
 def score_task_b(
     run: TaskB, labels: Labels, judge: Judge | None = None, topics: Sequence[str] = ()
 ) -> Scores:
-    """A task B run: its citations by `labels`, and by `judge` where they are silent.
+    """Score the citations of a task B run by `labels`, and by `judge` where unlabelled.
 
-    - citation coverage: sentences with a supporting citation, of all sentences;
-    - citation support and contradict rate: such citations, of all distinct citations of
-      each sentence;
+    - citation coverage: share of sentences with a supporting citation;
+    - citation support and contradict rate: share of supporting or contradicting citations among
+      the distinct citations of each sentence;
     - document precision and recall (the track's precision and recall of citations, over
-      documents): relevant PMIDs, neutral ones included, of those cited and of the pool.
-      From labels only: a PMID is relevant to the sentence by its label, or, where it has
-      none, to the topic by another sentence's;
-    - sentences without citation, and per answer the words over 250 and the sentences with
-      more than 3 citations, the track's limits.
+      documents): relevant PMIDs, including neutral ones, among the cited PMIDs and in the pool.
+      Only labels are used: a PMID is relevant to the sentence by its own label or, without one,
+      to the topic by a label for another sentence;
+    - share of sentences without citation, and per answer the words over 250 and the sentences
+      with more than 3 citations, which are the track's limits.
 
-    A topic without any label has no document measure, and without a judge none of the
-    citations' either. `missing` is those of `topics` that the run does not answer.
+    A topic without labels has no document measures, and without a judge no citation measures
+    either. `missing` are those of `topics` that the run does not answer.
     """
     judged = judge_run(
         {id_: [(s.text, s.pmids) for s in said] for id_, said in run.items()}, labels, judge

@@ -1,4 +1,4 @@
-"""Outcomes of held-out questions: answers with their signals, scored against gold answers."""
+"""Collect outcomes of held-out questions: answers with their signals, scored against gold."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from cluster.bioasq_file import read_rows
 from cluster.errors import InputError
 from evaluation.calibrate.fit_calibration import Outcome
 
-# A reply of POST /v1/answer to a request with `guess`.
+# Returns the reply of POST /v1/answer to a request with `guess`.
 Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 TYPES = ("yesno", "factoid", "list", "summary")
 
 
 def collect_outcomes(paths: Sequence[Path], ask: Ask, system: str | None) -> Iterator[Outcome]:
-    """Ask the questions of BioASQ files and score each answer; questions without gold are skipped.
+    """Ask the questions of BioASQ files and score each answer; skip questions without gold.
 
-    A factoid question's answer is right if its first name is, a summary's if it cites a gold
-    document. Raises InputError for a row without `body` or `type`.
+    A factoid answer is right if its first name is, a summary if it cites a gold document. Raises
+    InputError for a row without `body` or `type`.
     """
     for path in paths:
         for place, row in enumerate(read_rows(path)):
@@ -35,7 +35,7 @@ def collect_outcomes(paths: Sequence[Path], ask: Ask, system: str | None) -> Ite
 def score_answer(gold: Mapping[str, Any], reply: Mapping[str, Any]) -> float | None:
     """Return the loss of an answer, 0 to 1; None without a gold answer.
 
-    "maybe" is a gold answer to which neither yes nor no is right.
+    If the gold answer is "maybe", neither yes nor no is right.
     """
     said = reply["guess"] or reply
     if gold["type"] == "summary":

@@ -1,7 +1,7 @@
 """Fit the probability that an answer is right, from outcomes of held-out questions.
 
-Logistic regression over a few features of each answer. The points from which thresholds are
-chosen are predicted by cross-validation, so that no point is predicted from itself.
+The model is a logistic regression over a few features of each answer. Thresholds are chosen from
+cross-validated predictions, so that no question is predicted by a model fitted to it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     "summary": ("relevance", "salience", "cosine"),
 }
 FOLDS = 10
-# Fewer outcomes of a type say too little.
+# Minimum number of outcomes per question type.
 FEWEST = 20
 
 
@@ -33,8 +33,8 @@ FEWEST = 20
 class Outcome:
     """An answer to a held-out question.
 
-    `wrong` is its loss: 0 for a right answer and 1 for a wrong one; of a list the share of its
-    names that are wrong. `source` names the set that the question is from.
+    `wrong` is its loss: 0 for a right answer, 1 for a wrong one, and for a list the share of its
+    names that are wrong. `source` names the data set of the question.
     """
 
     kind: str
@@ -70,9 +70,9 @@ def write_outcomes(path: Path, outcomes: Iterable[Outcome]) -> None:
 
 
 def fit_calibration(outcomes: Sequence[Outcome], seed: int = 0) -> dict[str, Any]:
-    """Return the calibration of each type of question, as `serve.answer.calibration` reads it.
+    """Return the calibration of each type of question, for `serve.answer.calibration`.
 
-    Raises InputError for a type with too few outcomes, or with right or wrong ones only.
+    Raises InputError for a type with too few outcomes, or with only right or only wrong ones.
     """
     types = {}
     for kind, features in FEATURES.items():
@@ -95,7 +95,8 @@ def _fit(outcomes: Sequence[Outcome], features: Sequence[str], seed: int) -> dic
         rows = np.array([[o.features[name] for name in features] for o in outcomes])
     except KeyError as error:
         raise InputError(
-            f"an outcome has no feature {error}: it is of another version, ask its questions again"
+            f"an outcome has no feature {error}: it is from another version; ask the questions "
+            "again"
         ) from error
     wrong = np.array([o.wrong for o in outcomes])
     right = wrong < 0.5

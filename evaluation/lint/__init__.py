@@ -1,1 +1,1 @@
-"""What is wrong with a run file, and the safe repairs."""
+"""Find problems in a run file, and repair those that are safe to repair."""

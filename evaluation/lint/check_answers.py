@@ -1,7 +1,7 @@
-"""The rules of BioASQ's exact and ideal answers.
+"""Rules for BioASQ's exact and ideal answers.
 
 Source: the guidelines of BioASQ Task 13b (participants-area.bioasq.org): yes or no; up to 5
-entities for a factoid question; for a list question up to 100 of up to 100 characters; no
+entities for a factoid question; up to 100 entities of up to 100 characters for a list question; no
 synonyms (since BioASQ 5); an ideal answer of at most 200 words.
 """
 
@@ -17,7 +17,7 @@ from serve.formats.bioasq import MAX_ENTITY_CHARS, MAX_FACTOIDS, MAX_IDEAL_WORDS
 
 
 def given(value: Any) -> bool:
-    """Whether an answer says anything; null, blank strings and lists of them do not."""
+    """Return False for null, blank strings and lists of them; True for any other answer."""
     if isinstance(value, str):
         return bool(value.strip())
     if isinstance(value, list):
@@ -26,7 +26,7 @@ def given(value: Any) -> bool:
 
 
 def check_exact(checker: Checker, value: Any, kind: str | None, place: str) -> Any:
-    """The exact answer to a question of type `kind`; of another type it stays unchecked."""
+    """Check the exact answer to a question of type `kind`; other types are not checked."""
     if kind == "yesno":
         return _word(checker, value, place)
     if kind in ("factoid", "list"):
@@ -68,7 +68,7 @@ def _is_entity(item: Any) -> bool:
 
 
 def _name(checker: Checker, group: Sequence[str], longest: int | None, place: str) -> list[str]:
-    """The one name of an entity; none where `--fix` drops it."""
+    """Return the single name of an entity, or an empty list if `--fix` drops it."""
     names = [name for name in group if name.strip()][:1]
     if not names:
         checker.note(place, "is empty", "drops it")
@@ -82,7 +82,7 @@ def _name(checker: Checker, group: Sequence[str], longest: int | None, place: st
 
 
 def check_ideal(checker: Checker, value: Any, place: str) -> Any:
-    """The ideal answer; a list of one text, which is the gold files' form, stays a list."""
+    """Check the ideal answer. A list of one text, the gold files' form, remains a list."""
     texts = value if isinstance(value, list) else [value]
     if not all(isinstance(text, str) for text in texts):
         checker.note(place, f"must be a string, not {value!r:.40}")

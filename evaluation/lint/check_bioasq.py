@@ -1,7 +1,7 @@
-"""The rules of a BioASQ task b run, and of a Synergy run, which has the same form.
+"""Rules for BioASQ task b runs, and for Synergy runs, which have the same form.
 
-Source: the guidelines of Task 13b and of Synergy 2025 (participants-area.bioasq.org). Synergy
-wants answers only for questions marked `answerReady`.
+Source: the guidelines of Task 13b and of Synergy 2025 (participants-area.bioasq.org). In Synergy
+only questions marked `answerReady` have answers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def check_bioasq(
     drop_unknown: bool = False,
     synergy: bool = False,
 ) -> Checked:
-    """Checks and mends the `questions` of a run; `rows` themselves stay as they are."""
+    """Check the `questions` of a run and return repaired copies; `rows` are not changed."""
     checker = Checker(lookup, drop_unknown=drop_unknown)
     objects = [row for row in rows if isinstance(row, dict)]
     checker.ids([row["id"] for row in objects if isinstance(row.get("id"), str)], questions)
@@ -55,13 +55,13 @@ def check_bioasq(
 
 
 def answer_ready(row: Mapping[str, Any]) -> bool | None:
-    """Synergy's flag; None where `row` does not have it."""
+    """Return Synergy's flag, or None if `row` does not have it."""
     value = row.get("answerReady", row.get("answer_ready"))
     return value if isinstance(value, bool) else None
 
 
 def _asked(checker: Checker, row: Row, place: str, questions: Mapping[str, Asked]) -> Asked:
-    """The row's type and readiness, the questions file's where it has the question."""
+    """Return the row's type and readiness, from the questions file if it has the question."""
     id_, kind = row.get("id"), row.get("type")
     if not isinstance(id_, str) or not id_.strip():
         checker.note(place, f"id must be a string that is not empty, not {id_!r:.40}")
@@ -80,7 +80,7 @@ def _asked(checker: Checker, row: Row, place: str, questions: Mapping[str, Asked
 
 
 def _material(checker: Checker, row: Row, place: str) -> Row:
-    """The row with its documents and snippets mended."""
+    """Return the row with its documents and snippets repaired."""
     mended = dict(row)
     documents = checker.items(row, "documents", place)
     if documents is not None:
@@ -94,7 +94,7 @@ def _material(checker: Checker, row: Row, place: str) -> Row:
 def _answers(
     checker: Checker, row: Row, kind: str | None, wanted: Mapping[str, str], place: str
 ) -> Row:
-    """The row with its answers mended; `wanted` says why an answer must be there."""
+    """Return the row with its answers repaired; `wanted` says why an answer is required."""
     if kind == "summary":
         _remove(checker, row, ("exact_answer",), place, "a summary question has none")
     for field in ANSWERS:

@@ -1,9 +1,9 @@
-"""The rules of TREC BioGen runs, tasks A and B (2025).
+"""Rules for TREC BioGen runs, tasks A and B (2025).
 
 Source: the track's description (trec-biogen.github.io/docs) and its validation programs
-(trec-biogen/starter-kit-2025). Task A adds to each given sentence up to 3 PMIDs that support
-and up to 3 that contradict it, none of them given already. Task B answers in at most 250
-words, sentence by sentence, each with 1 to 3 PMIDs.
+(trec-biogen/starter-kit-2025). In task A a run adds to each given sentence up to 3 supporting and
+up to 3 contradicting PMIDs, none of them already given. In task B it answers in at most 250 words,
+and each sentence has 1 to 3 PMIDs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def check_biogen(
     drop_unknown: bool = False,
     task: Literal["A", "B"],
 ) -> Checked:
-    """Checks and mends the records of a run; `rows` themselves stay as they are."""
+    """Check the records of a run and return repaired copies; `rows` are not changed."""
     checker = Checker(lookup, drop_unknown=drop_unknown)
     id_field, rule = ("qa_id", _check_a) if task == "A" else ("topic_id", _check_b)
     ids, mended = [], []
@@ -59,7 +59,7 @@ def check_biogen(
 
 
 def _metadata(checker: Checker, row: Row, id_field: str, place: str) -> str:
-    """The record's id as a string, "" where it has none."""
+    """Return the record's id as a string, or "" if it has none."""
     metadata = row.get("metadata")
     if not isinstance(metadata, dict):
         checker.note(f"{place}, metadata", f"must be an object, not {metadata!r:.40}")
@@ -87,7 +87,7 @@ def _check_b(checker: Checker, row: Row, place: str) -> Row:
 
 
 def _each(checker: Checker, row: Row, field: str, rule: Rule, place: str) -> Row:
-    """A copy of the record with `rule` applied to each object of the list in `field`."""
+    """Return a copy of the record with `rule` applied to each object of the list in `field`."""
     items = checker.items(row, field, place)
     if not row.get(field):
         checker.note(f"{place}, {field}", "is missing or empty")
@@ -105,7 +105,7 @@ def _each(checker: Checker, row: Row, field: str, rule: Rule, place: str) -> Row
 
 
 def _ground(checker: Checker, item: Row, place: str) -> Row:
-    """A sentence of task A. Its text is the track's own and stays as it is."""
+    """Check a sentence of task A. Its text comes from the track and is not changed."""
     item = dict(item)
     _text(checker, item, place)
     if OTHER_NAME in item and CONTRADICTED not in item:
@@ -127,7 +127,7 @@ def _ground(checker: Checker, item: Row, place: str) -> Row:
 
 
 def _cite(checker: Checker, item: Row, place: str) -> Row:
-    """A sentence of task B."""
+    """Check a sentence of task B."""
     item = dict(item)
     text = _text(checker, item, place)
     if text:
@@ -143,7 +143,7 @@ def _cite(checker: Checker, item: Row, place: str) -> Row:
 
 
 def _text(checker: Checker, item: Row, place: str) -> str:
-    """The item's text; "" (noted) where it has none."""
+    """Return the item's text; if it has none, note a problem and return ""."""
     text = item.get("text")
     if isinstance(text, str) and text.strip():
         return text
@@ -152,7 +152,7 @@ def _text(checker: Checker, item: Row, place: str) -> str:
 
 
 def _pmids(checker: Checker, item: Row, field: str, place: str) -> list[Any]:
-    """The distinct citations in `field`, those that are PMIDs as a number or its digits."""
+    """Return the distinct citations in `field` that are PMIDs, as a number or digits."""
     value, where = item.get(field), f"{place}, {field}"
     if isinstance(value, dict):
         checker.note(where, "is an object", "makes it the list of its PMIDs")
@@ -176,13 +176,13 @@ def _pmids(checker: Checker, item: Row, field: str, place: str) -> list[Any]:
 
 
 def _lists(item: Row, mended: Mapping[str, list[Any]]) -> Row:
-    """The mended lists of citations, but for fields that hold what is no list of them."""
+    """Return the repaired citation lists, except for fields whose value is not a list."""
     usable = (list, dict, type(None))
     return {field: new for field, new in mended.items() if isinstance(item.get(field), usable)}
 
 
 def _fit(checker: Checker, items: list[Any], place: str) -> list[Any]:
-    """The first items that hold no more than the words allowed."""
+    """Return the first items that together stay within the word limit."""
     texts = [item.get("text") if isinstance(item, dict) else "" for item in items]
     words = list(accumulate(count_words(t) if isinstance(t, str) else 0 for t in texts))
     if not words or words[-1] <= MAX_WORDS:

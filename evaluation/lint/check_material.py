@@ -1,8 +1,8 @@
-"""The rules of BioASQ's documents and snippets.
+"""Rules for BioASQ's documents and snippets.
 
-Source: the guidelines of BioASQ Task 13b (participants-area.bioasq.org): at most ten of each,
-snippets from titles and abstracts of the returned articles. Offsets are CiteRay's: Unicode
-code points, the end exclusive.
+Source: the guidelines of BioASQ Task 13b (participants-area.bioasq.org): at most ten of each, and
+snippets from titles and abstracts of the returned articles. Offsets are CiteRay's: Unicode code
+points, with an exclusive end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ SECTIONS = {TITLE: TITLE, ABSTRACT: ABSTRACT, "sections.0": ABSTRACT}
 
 
 def check_documents(checker: Checker, documents: Sequence[Any], place: str) -> list[Any]:
-    """The first MAX_DOCUMENTS distinct documents, as `--fix` leaves them; problems are noted."""
+    """Return the first MAX_DOCUMENTS distinct documents as `--fix` writes them.
+
+    Problems are recorded.
+    """
 
     def check(document: Any, where: str) -> list[Any]:
         address, pmid = _address(checker, document, where)
@@ -32,7 +35,7 @@ def check_documents(checker: Checker, documents: Sequence[Any], place: str) -> l
 def check_snippets(
     checker: Checker, snippets: Sequence[Any], documents: Collection[Any], place: str
 ) -> list[Any]:
-    """`documents` are the question's; without any, a snippet may be from any article."""
+    """Check snippets against the question's `documents`; without any, all articles are allowed."""
 
     def check(snippet: Any, where: str) -> list[Any]:
         return _check(checker, snippet, documents, where)
@@ -41,9 +44,9 @@ def check_snippets(
 
 
 def _address(checker: Checker, document: Any, place: str) -> tuple[Any, int | None]:
-    """(the address as the gold files write it, its PMID); None for what is not PubMed's.
+    """Return (address in the gold files' form, PMID); None for parts that are not PubMed's.
 
-    The official program compares addresses as strings, so another spelling never counts.
+    The official program compares addresses as strings, so another spelling never matches.
     """
     pmid = read_pmid(document)
     form = "http://www.ncbi.nlm.nih.gov/pubmed/PMID"
@@ -64,7 +67,7 @@ def _span(snippet: Any) -> str:
 
 
 def _check(checker: Checker, snippet: Any, documents: Collection[Any], place: str) -> list[Snippet]:
-    """The mended snippet; none where `--fix` drops it."""
+    """Return the repaired snippet, or an empty list if `--fix` drops it."""
     if not isinstance(snippet, dict):
         checker.note(place, f"must be an object, not {snippet!r:.40}")
         return [snippet]
@@ -84,7 +87,7 @@ def _check(checker: Checker, snippet: Any, documents: Collection[Any], place: st
 
 
 def _section(checker: Checker, snippet: Snippet, place: str) -> str:
-    """The section, "" where it is none or not one alone; an old name is made the new one."""
+    """Return the section, or "" if it is invalid or ambiguous; old names are updated."""
     names = [snippet.get(f"{edge.lower()}Section") for edge in EDGES]
     known = [
         SECTIONS.get(name.strip().lower(), "") if isinstance(name, str) else "" for name in names
@@ -106,7 +109,7 @@ def _offsets(snippet: Snippet) -> tuple[Any, Any]:
 
 
 def _measure(checker: Checker, snippet: Snippet, place: str) -> None:
-    """Without the article at hand: offsets in order, and as far apart as the text is long."""
+    """Check offsets without the article: they are in order and match the text's length."""
     (begin, end), text = _offsets(snippet), snippet.get("text")
     if not (type(begin) is int and type(end) is int and 0 <= begin < end):
         checker.note(place, f"offsets {begin!r:.40} to {end!r:.40}: 0 or more, end after begin")
@@ -121,7 +124,7 @@ def _measure(checker: Checker, snippet: Snippet, place: str) -> None:
 def _place(
     checker: Checker, snippet: Snippet, citation: Citation, section: str, place: str
 ) -> None:
-    """With the article: the text stands where the offsets say, or they are moved to it."""
+    """Check the text against the article at the offsets; move the offsets if they are wrong."""
     (begin, end), text = _offsets(snippet), snippet.get("text")
     if not isinstance(text, str) or not text:
         checker.note(place, f"text must be a string that is not empty, not {text!r:.40}")
@@ -131,7 +134,7 @@ def _place(
     if type(begin) is int and type(end) is int and begin in found and end == begin + len(text):
         return
     message = f"text is not at {begin!r:.40} to {end!r:.40} of PMID {citation.pmid}'s {section}"
-    # A text that stands at `begin` and elsewhere has only its end wrong.
+    # If the text occurs at `begin`, only the end is wrong.
     to = begin if begin in found else found[0] if len(found) == 1 else None
     if to is None:
         other = ABSTRACT if section == TITLE else TITLE
@@ -144,7 +147,7 @@ def _place(
 
 
 def _occurrences(section: str, text: str) -> list[int]:
-    """Where `text` begins in `section`, overlapping occurrences included."""
+    """Return the offsets at which `text` occurs in `section`, including overlaps."""
     found, begin = [], section.find(text)
     while begin >= 0:
         found.append(begin)

@@ -1,4 +1,4 @@
-"""Run files of every format: reads one, checks it by its format's rules, writes it mended."""
+"""Read a run file of any format, check it by its format's rules, and write it repaired."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CHECKS: Mapping[str, Callable[..., Checked]] = {
 
 
 BIOASQ_FIELDS = ("documents", "snippets", "exact_answer", "ideal_answer")
-# Where a row of each format says something.
+# Fields that hold the content of a row, by format.
 SAYS = {
     "bioasq": BIOASQ_FIELDS,
     "synergy": BIOASQ_FIELDS,
@@ -42,7 +42,7 @@ SAYS = {
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run file. `frame` is what BioASQ's form holds beside `questions`."""
+    """A run file. `frame` holds the top-level fields other than `questions` in BioASQ's form."""
 
     format: str
     rows: list[Any]
@@ -51,7 +51,7 @@ class Run:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no row says anything: no document, no snippet, no answer."""
+        """Whether no row has any content: no document, no snippet, no answer."""
         fields = SAYS[self.format]
         objects = (row for row in self.rows if isinstance(row, dict))
         return not any(_says(row.get(field)) for row in objects for field in fields)
@@ -64,10 +64,10 @@ def _says(value: Any) -> bool:
 
 
 def read_run_file(path: Path, run_format: str | None = None) -> Run:
-    """A run in `run_format`, guessed from the file's form if not given.
+    """Read a run in `run_format`; by default the format is detected.
 
-    Only the frame is read strictly: what is wrong inside is for the linter to say. Raises
-    InputError naming the file when it cannot be read, is not JSON, or has another form.
+    Only the outer structure is checked here; the linter reports problems inside. Raises InputError,
+    naming the file, if it cannot be read, is not JSON, or has another form.
     """
     if run_format is not None and run_format not in CHECKS:
         raise InputError(f"--format {run_format}: unknown; there are: {', '.join(CHECKS)}")
@@ -83,9 +83,9 @@ def read_run_file(path: Path, run_format: str | None = None) -> Run:
 
 
 def read_asked(path: Path) -> dict[str, Asked]:
-    """The questions of a gold, question or topic file by id, with what it says of them.
+    """Return the questions of a gold, question or topic file by id, with their stated fields.
 
-    Raises InputError naming the file and the record for one without an id.
+    Raises InputError, naming the file and the record, for a record without an id.
     """
     rows, _, _ = _read_rows(path)
     asked: dict[str, Asked] = {}
@@ -106,14 +106,14 @@ def check_run(
     *,
     drop_unknown: bool = False,
 ) -> Checked:
-    """What is wrong with a run, and its rows as `--fix` would leave them."""
+    """Return the problems of a run, and its rows as `--fix` would write them."""
     return CHECKS[run.format](run.rows, questions, lookup, drop_unknown=drop_unknown)
 
 
 def write_run_file(path: Path, run: Run) -> None:
-    """Writes a run in its own form, whole or not at all: aside first, then renamed.
+    """Write a run atomically in its own form.
 
-    Raises InputError when `path` cannot be written.
+    Raises InputError if `path` cannot be written.
     """
     if run.form == "lines":
         text = "\n".join(json.dumps(row, ensure_ascii=False) for row in run.rows)
@@ -121,7 +121,7 @@ def write_run_file(path: Path, run: Run) -> None:
         value = {**run.frame, "questions": run.rows} if run.form == "object" else run.rows
         text = json.dumps(value, ensure_ascii=False, indent=1)
     try:
-        # Half a surrogate pair is no UTF-8; its escape is JSON's own.
+        # An unpaired surrogate is not valid UTF-8; the backslash escape is valid JSON.
         write_atomically(path, f"{text}\n".encode(errors="backslashreplace"))
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}") from None
@@ -132,7 +132,7 @@ def _read_rows(path: Path) -> tuple[list[Any], Form, dict[str, Any]]:
     try:
         value = parse_json(text, str(path))
     except InputError:
-        # Objects line by line are no JSON together; if these are none, it says which line.
+        # JSON lines are not one JSON document. If they are invalid, `records` names the line.
         return [row for _, row in records(path)], "lines", {}
     if isinstance(value, list):
         return value, "list", {}
@@ -153,7 +153,7 @@ def _guess(rows: Sequence[Any], form: Form) -> str | None:
 
 
 def _id(row: Mapping[str, Any]) -> str | None:
-    """A question's id, or a BioGen topic's under any of its names."""
+    """Return the id of a question, or of a BioGen topic under any of its names."""
     metadata = row.get("metadata", row.get("meta_data"))
     for source in (metadata if isinstance(metadata, dict) else {}, row):
         for field in ("qa_id", "topic_id", "id"):

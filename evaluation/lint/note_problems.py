@@ -1,7 +1,7 @@
-"""What is wrong with a run, noted on one walk over it that also mends what is safe to mend.
+"""Record the problems of a run in one pass that also repairs what can be repaired safely.
 
-A rule looks at a value, notes what it finds, and gives the value back as `--fix` would leave
-it. So a check and a repair cannot drift apart: to lint is to forget the mended run.
+A rule checks a value, records problems, and returns the value as `--fix` would write it. Check and
+repair therefore cannot diverge: linting discards the repaired run.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-# Marks that a program writes and a reader must not see: [12345678, 23456789], [PMID: 1], (PMID
-# 1; 2), [3]. Bare numbers of four digits may be years, two of them an interval, and a bracket
-# that goes on as a word is chemistry: all these stay.
+# Citation marks that must not appear in the text: [12345678, 23456789], [PMID: 1], (PMID 1; 2),
+# [3]. Not matched: four-digit numbers, which may be years; two of them, which may be an interval;
+# and brackets followed by letters or digits, which are part of a chemical name.
 _MARK = re.compile(
     r"(?<!\s)\s*(?:[\[(]\s*PMIDs?\s*:?\s*\d+(?:\s*[,;]\s*(?:PMID\s*:?\s*)?\d+)*\s*[\])]"
     r"|\[\s*\d{5,8}(?:\s*[,;]\s*\d{5,8})*\s*\](?![\w-])"
@@ -39,7 +39,7 @@ MAX_NESTED_MARKS = 20
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """`mend` is what `--fix` does about it, "" where nothing is safe to do."""
+    """A problem of a run. `mend` is what `--fix` does about it, or "" if no repair is safe."""
 
     place: str
     message: str
@@ -47,35 +47,35 @@ class Problem:
 
     @property
     def mendable(self) -> bool:
-        """Whether `--fix` does something about it."""
+        """Whether `--fix` can repair the problem."""
         return bool(self.mend)
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """`rows` are the run's as `--fix` would leave them."""
+    """The problems of a run, and its `rows` as `--fix` would write them."""
 
     rows: list[Any]
     problems: tuple[Problem, ...]
 
     @property
     def done(self) -> list[str]:
-        """What was mended, in the order of the run."""
+        """Return the repairs in the order of the run."""
         return [f"{p.place}: {p.message}: {p.mend}" for p in self.problems if p.mendable]
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question of the questions file. None: the file does not say it."""
+    """A question of the questions file; a field is None if the file does not state it."""
 
     type: str | None = None
     answer_ready: bool | None = None
 
 
 class Checker:
-    """The rules that all run formats share, and the problems noted so far.
+    """Rules shared by all run formats, and the problems recorded so far.
 
-    With a `lookup` PMIDs must be live in the index; `drop_unknown` lets those go that are not.
+    With a `lookup`, PMIDs must be live in the index; `drop_unknown` removes those that are not.
     """
 
     def __init__(self, lookup: CitationLookup | None = None, *, drop_unknown: bool = False) -> None:
@@ -84,11 +84,11 @@ class Checker:
         self._drop_unknown = drop_unknown
 
     def note(self, place: str, message: str, mend: str = "") -> None:
-        """Note a problem; place and message are cut to 300 characters each."""
+        """Record a problem; place and message are shortened to 300 characters each."""
         self.problems.append(Problem(cut(place, 300), cut(message, 300), mend))
 
     def items(self, row: Mapping[str, Any], field: str, place: str) -> list[Any] | None:
-        """The list in `field`; None where it is absent, null, or (noted) no list."""
+        """Return the list in `field`; None if it is absent, null or (recorded) not a list."""
         value = row.get(field)
         if value is not None and not isinstance(value, list):
             self.note(f"{place}, {field}", f"must be a list, not {value!r:.40}")
@@ -104,9 +104,10 @@ class Checker:
         place: str,
         kind: str,
     ) -> list[Any]:
-        """The first `limit` distinct items as `check(item, place)` leaves them, one or none.
+        """Return the first `limit` distinct items, each as repaired by `check(item, place)`.
 
-        What comes after the limit is not checked, since nobody will read it.
+        `check` returns one item or none. Items beyond the limit are not checked, since they are
+        dropped.
         """
         kept: dict[Hashable, Any] = {}
         for number, item in enumerate(items):
@@ -124,7 +125,7 @@ class Checker:
     def distinct(
         self, items: Sequence[Item], key: Callable[[Item], Hashable], place: str
     ) -> list[Item]:
-        """The items without those whose `key` came before."""
+        """Return the items without those whose `key` occurred before."""
         kept: dict[Hashable, Item] = {}
         for item in items:
             if key(item) in kept:
@@ -133,13 +134,13 @@ class Checker:
         return list(kept.values())
 
     def first(self, items: Sequence[Item], limit: int, place: str) -> list[Item]:
-        """The first `limit` items; a problem is noted if there are more."""
+        """Return the first `limit` items; record a problem if there are more."""
         if len(items) > limit:
             self.note(place, f"{len(items)} items, at most {limit}", f"keeps the first {limit}")
         return list(items[:limit])
 
     def live(self, pmid: int, place: str) -> bool:
-        """Whether the item that names `pmid` is kept; noted when the index has no live one."""
+        """Return whether to keep the item with `pmid`; record a problem if it is not live."""
         if self.lookup is None:
             return True
         citation = self.lookup.find(pmid)
@@ -151,12 +152,12 @@ class Checker:
         return not self._drop_unknown
 
     def unmarked(self, text: str, place: str) -> str:
-        """`text` without citations written into it."""
+        """Return `text` without citation marks."""
         mark = _MARK.search(text)
         if mark is None:
             return text
         self.note(place, f"has a citation in its text: {mark[0].strip()}", "takes citations out")
-        # What is taken out may leave another mark; a text of thousands, one in the other, stays.
+        # Removing a mark may create another one; the limit bounds the work on nested marks.
         for _ in range(MAX_NESTED_MARKS):
             text, found = _MARK.subn("", text)
             if not found:
@@ -164,7 +165,7 @@ class Checker:
         return text.strip()
 
     def ids(self, ids: Sequence[str], asked: Mapping[str, Asked] | None) -> None:
-        """Notes ids that come twice, and against `asked` those unknown and those missing."""
+        """Record duplicate ids and, if `asked` is given, unknown and missing ids."""
         for id_, count in Counter(ids).items():
             if count > 1:
                 self.note(f"id {id_}", f"has {count} answers; keep one")
@@ -181,7 +182,7 @@ class Checker:
 
 
 def read_pmid(value: Any) -> int | None:
-    """The PMID in a number, its digits, `PMID: 1`, or an address of PubMed; else None.
+    """Return the PMID in a number, digits, `PMID: 1` or a PubMed address; else None.
 
     A PMID has 1 to 8 digits (NLM, PubmedArticle DTD).
     """
@@ -192,5 +193,5 @@ def read_pmid(value: Any) -> int | None:
 
 
 def count_words(text: str) -> int:
-    """Words as runs of what is not white space."""
+    """Return the number of words, which are separated by white space."""
     return len(text.split())

@@ -1,1 +1,1 @@
-"""Answers rated by people: a blind sheet to fill in, and how far two people agree."""
+"""Human ratings of answers: a blind rating sheet, and the agreement of two raters."""

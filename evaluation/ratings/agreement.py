@@ -1,7 +1,7 @@
-"""What two people rated, and how far they agree.
+"""Mean ratings of two raters, and their agreement.
 
-Agreement is Cohen's kappa with quadratic weights (Cohen 1968): 1 for two people who always agree,
-0 for what their own frequencies of each rating would give by chance.
+Agreement is Cohen's kappa with quadratic weights (Cohen 1968): 1 if the raters always agree, 0 for
+the agreement that their rating frequencies would give by chance.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Key = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Two people on one criterion, over the `answers` that both rated.
+    """Agreement of two raters on one criterion, over the `answers` that both rated.
 
-    `equal` and `within_one` are shares of those. They are NaN where both rated none, and
-    `kappa` also where both gave one and the same rating throughout.
+    `equal` and `within_one` are shares of those answers; they are NaN if there are none. `kappa` is
+    also NaN if both raters gave the same single rating throughout.
     """
 
     criterion: str
@@ -36,7 +36,7 @@ class Agreement:
 
 
 def check_pair(one: Ratings, other: Ratings) -> None:
-    """Raises InputError unless two people rated one sheet."""
+    """Raise InputError unless two people rated the same sheet."""
     if one.sheet != other.sheet:
         raise InputError(
             f"{one.rater} and {other.rater} rated two different sheets; both must rate one"
@@ -46,9 +46,9 @@ def check_pair(one: Ratings, other: Ratings) -> None:
 
 
 def mean_ratings(raters: Sequence[Ratings], key: Key) -> dict[str, dict[str, float]]:
-    """Run -> criterion -> the mean of all ratings of its answers; NaN where it has none.
+    """Return run -> criterion -> mean of all ratings of the run's answers; NaN without ratings.
 
-    Raises InputError for an answer that the key does not have.
+    Raises InputError for an answer that is not in the key.
     """
     found: dict[str, dict[str, list[int]]] = {
         run: {criterion: [] for criterion in CRITERIA} for run in sorted(set(key.values()))
@@ -69,7 +69,7 @@ def mean_ratings(raters: Sequence[Ratings], key: Key) -> dict[str, dict[str, flo
 
 
 def agree(one: Ratings, other: Ratings) -> list[Agreement]:
-    """How far two people agree on each criterion."""
+    """Return the agreement of two raters on each criterion."""
     return [_agree_on(criterion, one, other) for criterion in CRITERIA]
 
 
@@ -89,7 +89,7 @@ def _agree_on(criterion: str, one: Ratings, other: Ratings) -> Agreement:
 
 
 def weighted_kappa(pairs: Sequence[tuple[int, int]]) -> float:
-    """Cohen's kappa with quadratic weights; NaN where chance alone would agree always."""
+    """Return Cohen's kappa with quadratic weights; NaN if chance agreement is always perfect."""
     if not pairs:
         return math.nan
     first, second = np.array(pairs, dtype=float).T

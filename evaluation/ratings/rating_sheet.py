@@ -1,4 +1,4 @@
-"""What two people rate: the ideal answers of one or more runs, without the runs' names.
+"""Blind rating sheet for two raters: ideal answers of one or more runs without run names.
 
 The criteria and the scale of 1 to 5 are BioASQ's manual scores, as in paper 000, Table 7.
 """
@@ -30,7 +30,7 @@ SCALE = {1: "very poor", 2: "poor", 3: "acceptable", 4: "good", 5: "excellent"}
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A part of an answer, and the addresses of the documents that it cites."""
+    """A part of an answer, with the addresses of the documents that it cites."""
 
     text: str
     documents: tuple[str, ...]
@@ -38,7 +38,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class BlindAnswer:
-    """An answer to rate. `id` is its question's place and its own, such as "3-1"."""
+    """An answer to rate. `id` is the question's number and its own, such as "3-1"."""
 
     id: str
     passages: tuple[Passage, ...]
@@ -46,7 +46,7 @@ class BlindAnswer:
 
 @dataclass(frozen=True, slots=True)
 class RatedQuestion:
-    """A question with its gold answers, if there are any, and the answers to rate."""
+    """A question with its gold answers, if any, and the answers to rate."""
 
     body: str
     references: tuple[str, ...]
@@ -55,7 +55,10 @@ class RatedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """`id` is a digest of the questions; `key` tells the (question's id, run) of each answer."""
+    """A sheet to rate. `id` is a digest of the questions.
+
+    `key` gives the (question id, run) of each answer.
+    """
 
     id: str
     questions: tuple[RatedQuestion, ...]
@@ -79,11 +82,12 @@ def make_sheet(
     sample: int = 0,
     seed: int = 0,
 ) -> Sheet:
-    """The answers of the runs to `sample` of the questions, or to all of them for 0.
+    """Return a sheet of the runs' answers to a sample of `sample` questions, or all for 0.
 
-    The order of the answers to a question is drawn, so that no place tells a run. `seed` decides
-    both draws. An answer without a text is left out. Raises InputError for runs of two forms, for
-    BioGen's task A, whose sentences no run writes, and where there is nothing to rate.
+    The order of the answers to a question is random, so that the position does not reveal the run.
+    `seed` determines both draws. An answer without text is left out. Raises InputError for runs of
+    two forms, for BioGen's task A, whose sentences are not written by the runs, and if there is
+    nothing to rate.
     """
     read = _read_biogen if _is_biogen(runs, run_format) else _read_bioasq
     asked, said = read(runs, questions)
@@ -110,7 +114,7 @@ def _is_biogen(runs: Mapping[str, Path], run_format: str | None) -> bool:
     for run, form in forms.items():
         if form == "biogen-a":
             raise InputError(
-                f"{run}: BioGen's task A has given sentences; there is no answer of the run to rate"
+                f"{run}: BioGen's task A has given sentences; the run has no answers to rate"
             )
     (first, form), *others = forms.items()
     for run, theirs in others:

@@ -1,4 +1,4 @@
-"""The files of a rating sheet: its key, and the ratings that its page hands over."""
+"""Files of a rating sheet: its key, and the ratings saved by its page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evaluation.ratings.rating_sheet import CRITERIA, SCALE, Sheet
 
 @dataclass(frozen=True, slots=True)
 class Ratings:
-    """What `rater` gave on the sheet of that id: answer -> criterion -> 1 to 5."""
+    """Ratings by `rater` on the sheet with this id: answer -> criterion -> 1 to 5."""
 
     sheet: str
     rater: str
@@ -24,13 +24,13 @@ class Ratings:
 
 
 def key_as_json(sheet: Sheet) -> str:
-    """The key of a sheet as its file holds it: the question and the run of each answer."""
+    """Return the key of a sheet as JSON: the question and the run of each answer."""
     answers = {id_: {"question": asked, "run": run} for id_, (asked, run) in sheet.key.items()}
     return json.dumps({"sheet": sheet.id, "answers": answers}, ensure_ascii=False, indent=1)
 
 
 def read_ratings(path: Path) -> Ratings:
-    """A file as the sheet's page hands it over. Raises InputError for what is not one."""
+    """Read a ratings file saved by the sheet's page; raise InputError if it is not one."""
     content = _read(path, "ratings", "a file that the rating sheet's page saved")
     rater = content.get("rater")
     if not isinstance(rater, str) or not rater.strip():
@@ -55,7 +55,7 @@ def read_ratings(path: Path) -> Ratings:
 
 
 def read_key(path: Path, sheet: str) -> dict[str, str]:
-    """The run of each answer of `sheet`. Raises InputError for another sheet's key."""
+    """Return the run of each answer of `sheet`; raise InputError for another sheet's key."""
     content = _read(path, "answers", "the key that was written with the sheet")
     if content["sheet"] != sheet:
         raise InputError(f"{path}: is the key of another sheet; name that of the ratings")

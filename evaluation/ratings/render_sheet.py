@@ -1,7 +1,7 @@
-"""The rating sheet as one HTML page that opens without a network and sends nothing.
+"""Render the rating sheet as one HTML page that works offline and sends nothing.
 
-Its only script is its own: the policy of the page names the script's digest. Texts may hold
-anything and are escaped.
+The only script is inline, and the page's content security policy allows it by digest. Texts may
+contain anything and are escaped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 def render_sheet(sheet: Sheet) -> str:
-    """The page as HTML; the same sheet gives the same bytes."""
+    """Return the page as HTML; the output is deterministic."""
     page = open_templates(TEMPLATES)
     page.filters["document_id"] = document_id
     script = (TEMPLATES / "sheet.js").read_text(encoding="utf-8")
@@ -30,7 +30,7 @@ def render_sheet(sheet: Sheet) -> str:
         ratings=len(sheet.key) * len(CRITERIA),
         criteria=CRITERIA,
         scale=SCALE,
-        # The digest holds for exactly these characters between the tags.
+        # The digest covers exactly these characters between the tags.
         script=Markup(script),
         script_digest=digest,
     )

@@ -1,1 +1,1 @@
-"""A scored run as one page."""
+"""Report page of a scored run."""

@@ -1,7 +1,7 @@
-"""Plots of measures with their intervals, as SVG to stand inside a page.
+"""Plots of measures with their intervals, as SVG for embedding in a page.
 
-The text stays text in the page's own font, and colours are the page's CSS variables, so that
-a plot follows the reader's light or dark scheme. The same input gives the same bytes.
+Text remains text in the page's font, and colours are the page's CSS variables, so that a plot
+follows the reader's light or dark scheme. The output is deterministic.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from matplotlib.ticker import MaxNLocator
 
 from evaluation.bootstrap import Interval
 
-# Colours that a plot has while matplotlib draws it, and what the page makes of them.
+# Placeholder colours while matplotlib draws, and the CSS variables that replace them.
 INK, FAINT, ACCENT, BETTER, WORSE = (f"#00000{place}" for place in range(1, 6))
 _CSS = {
     INK: "currentColor",
@@ -39,21 +39,21 @@ _SVG = "{http://www.w3.org/2000/svg}"
 _HREF = "{http://www.w3.org/1999/xlink}href"
 _DROPPED = ("id", "clip-path")
 
-# Colour and dashes of each curve, which differ in print too.
+# Colour and dashes of each curve; the dashes distinguish curves in print.
 _STROKES = ((ACCENT, "-"), (INK, "--"), (FAINT, "-."))
 _VERDICTS = {"better": BETTER, "worse": WORSE}
 
-_WIDTH = 4.4  # inches: on a phone's screen the letters stay readable.
+_WIDTH = 4.4  # Inches, so that text stays readable on a phone.
 _ROW = 0.2
 _AXIS = 0.45
-_LETTER = 0.072  # The mean width of a letter.
+_LETTER = 0.072  # Mean width of a letter in inches.
 _LONGEST = 27
 _BINS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of a forest plot; without an interval, a heading of those below it."""
+    """A line of a forest plot; a row without an interval is a heading for the rows below."""
 
     label: str
     interval: Interval | None = None
@@ -62,10 +62,10 @@ class Row:
 
 
 def plot_measures(measures: Mapping[str, Mapping[str, Interval]], label: str) -> str:
-    """A dot and a whisker for each measure and group: measure -> group -> interval.
+    """Plot a dot and a whisker for each measure and group: measure -> group -> interval.
 
-    A measure's groups stand below one another under its name; a group that lacks the
-    measure is left out. `label` is what a screen reader says. Returns an `<svg>` element.
+    The groups of a measure are listed below its name; a group without the measure is left out.
+    `label` is the text for screen readers. Returns an `<svg>` element.
     """
     alone = len({group for groups in measures.values() for group in groups}) <= 1
     rows = []
@@ -83,7 +83,7 @@ def plot_measures(measures: Mapping[str, Mapping[str, Interval]], label: str) ->
 def plot_differences(
     differences: Mapping[str, Interval], verdicts: Mapping[str, str], label: str
 ) -> str:
-    """A dot and a whisker for each difference around the line of none, its verdict beside it."""
+    """Plot each difference as a dot and whisker around the zero line, with its verdict."""
     rows = [
         Row(name, interval, verdicts.get(name, ""), _VERDICTS.get(verdicts.get(name, ""), FAINT))
         for name, interval in differences.items()
@@ -92,7 +92,7 @@ def plot_differences(
 
 
 def plot_spread(values: Sequence[float], label: str) -> str:
-    """How many questions have which score, in 20 bins; from 0 to 1 where all scores are."""
+    """Plot a histogram of scores in 20 bins, from 0 to 1 if all scores lie there."""
     inside = all(0 <= value <= 1 for value in values)
     with _drawing(1.8, 0.6, 0.1) as (figure, axes):
         counts, edges = np.histogram(values, _BINS, (0, 1) if inside else None)
@@ -143,7 +143,7 @@ def _forest(rows: Sequence[Row], label: str, *, zero: bool) -> str:
 
 
 def _write(axes: Axes, side: int, place: int, text: str, **style: Any) -> None:
-    """Left (0) or right (1) of the axes, without reading `$` as mathematics."""
+    """Write text left (0) or right (1) of the axes, without parsing `$` as mathematics."""
     axes.annotate(
         _short(text),
         (side, place),
@@ -174,15 +174,15 @@ def _short(text: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """XML cannot hold control characters nor halves of a surrogate pair."""
+    """Replace characters that XML forbids: control characters and unpaired surrogates."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 
 @contextmanager
 def _drawing(height: float, left: float, right: float) -> Iterator[tuple[Figure, Axes]]:
-    """A figure of `height` inches in matplotlib's own style, whatever a user's file says.
+    """Yield a figure of `height` inches in matplotlib's default style, ignoring user settings.
 
-    The margins are inches. They are given, since the page's font is not known here.
+    The margins are in inches. They are fixed because the page's font is not known here.
     """
     settings = {"svg.fonttype": "none", "svg.hashsalt": "citeray", "font.size": 9}
     with matplotlib.style.context(["default", settings]):
@@ -199,14 +199,14 @@ def _drawing(height: float, left: float, right: float) -> Iterator[tuple[Figure,
 
 
 def _svg(figure: Figure, label: str) -> str:
-    """The figure as one `<svg>` element fit for a page that holds several.
+    """Return the figure as an `<svg>` element that can share a page with others.
 
-    Matplotlib's identifiers would come twice in the page, its style would reach the whole
-    page, and its fonts and sizes are fixed.
+    This removes matplotlib's identifiers, which would not be unique, its style sheet, which would
+    affect the whole page, and its fixed fonts and sizes.
     """
     drawn = io.BytesIO()
     with warnings.catch_warnings():
-        # The reader's browser draws the letters, not matplotlib's font.
+        # The browser renders the text, so missing glyphs in matplotlib's font do not matter.
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         figure.savefig(drawn, format="svg", metadata={"Date": None})
     root = ElementTree.fromstring(drawn.getvalue())
@@ -227,7 +227,7 @@ def _svg(figure: Figure, label: str) -> str:
 
 
 def _use_in_place(root: ElementTree.Element) -> None:
-    """Puts each shape that matplotlib defines once where it is used, and drops the rest."""
+    """Inline each shape that matplotlib defines once, and remove the definitions."""
     shapes = {
         path.get("id"): path.attrib["d"] for path in root.iter(f"{_SVG}path") if path.get("id")
     }

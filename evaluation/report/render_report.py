@@ -1,7 +1,7 @@
-"""The report page: one HTML file that opens without a network and runs no script.
+"""Render the report page: one HTML file that works offline and runs no script.
 
-Nothing is scored here. The same report gives the same bytes. Texts may hold anything: they
-are escaped, and bounded in length and number.
+Nothing is scored here. The output is deterministic. Texts may contain anything: they are escaped,
+and limited in length and number.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TEXT_SHOWN = 2000
 
 RISK_AND_COVERAGE = "Risk and coverage"
 
-# The families' titles by a measure's first two words or its first; else that is the title.
+# Family titles by the first one or two words of a measure; the default is the first word.
 FAMILIES = {
     "documents": "Documents",
     "snippets": "Snippets",
@@ -57,7 +57,7 @@ FAMILIES = {
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A plot and the sentence below it."""
+    """A plot and its caption."""
 
     svg: Markup
     caption: str
@@ -65,7 +65,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Measures of one kind, by their names; `groups` are those that have any of them."""
+    """Measures of one kind; `groups` are the groups that have at least one of them."""
 
     title: str
     names: tuple[str, ...]
@@ -74,9 +74,9 @@ class Family:
 
 
 def write_report(folder: Path, report: Report) -> Path:
-    """Writes `folder`/index.html whole or not at all, and returns its path.
+    """Write `folder`/index.html atomically and return its path.
 
-    Raises InputError when the folder cannot be made or written to.
+    Raises InputError if the folder cannot be created or written to.
     """
     page = render_report(report)
     path = folder / "index.html"
@@ -90,7 +90,7 @@ def write_report(folder: Path, report: Report) -> Path:
 
 
 def render_report(report: Report) -> str:
-    """The page as HTML."""
+    """Return the page as HTML."""
     page = open_templates(Path(__file__).parent / "templates")
     page.filters |= {"cut": cut, "number": number, "parts": parts}
     page.tests["applied"] = _applies
@@ -106,13 +106,13 @@ def render_report(report: Report) -> str:
 
 
 def cut(text: str) -> str:
-    """The first 2,000 characters, and how many follow."""
+    """Return the first 2,000 characters, followed by the number of characters left out."""
     more = len(text) - TEXT_SHOWN
     return text if more <= 0 else f"{text[:TEXT_SHOWN]}… ({more:,} more characters)"
 
 
 def parts(snippet: SnippetRow) -> tuple[str, str, str]:
-    """The text before the matched part, that part, and the text after it; cut as `cut` does."""
+    """Return the text before, in and after the matched part, shortened as by `cut`."""
     text, end_mark = snippet.text[:TEXT_SHOWN], cut(snippet.text)[TEXT_SHOWN:]
     if not snippet.hit:
         return text + end_mark, "", ""
@@ -121,7 +121,7 @@ def parts(snippet: SnippetRow) -> tuple[str, str, str]:
 
 
 def number(value: float) -> str:
-    """Four decimals, as on the terminal."""
+    """Format a value with four decimals, as on the terminal."""
     return "n/a" if math.isnan(value) else f"{value:z.4f}"
 
 
@@ -145,7 +145,7 @@ def _title(name: str) -> str:
 
 def _family(title: str, names: tuple[str, ...], report: Report) -> Family:
     groups = [g for g in report.groups if any(_applies(g.measures.get(name)) for name in names)]
-    # The whole set says nothing new where one type alone has the measures.
+    # Omit the whole set if only one type has the measures, since the values are the same.
     if len(groups) == 2 and _values(groups[0], names) == _values(groups[1], names):
         del groups[0]
     return Family(title, names, tuple(groups), tuple(_figures(title, names, groups, report)))
@@ -184,7 +184,7 @@ def _figures(
 
 
 def _labels(names: Sequence[str]) -> dict[str, str]:
-    """Each name without its first word, where they all share it and more follows."""
+    """Remove the first word of each name if all names share it and have further words."""
     words = {name.partition(" ")[0] for name in names}
     rest = {name: name.partition(" ")[2] for name in names}
     return rest if len(words) == 1 and all(rest.values()) else {name: name for name in names}

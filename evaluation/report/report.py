@@ -1,6 +1,6 @@
-"""What a report page shows: plain data, filled by whoever scored the run.
+"""Content of a report page: plain data, created by the code that scored the run.
 
-`evaluation.report.render_report` makes the page of it.
+`evaluation.report.render_report` renders it.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from evaluation.bootstrap import Interval
 
 Items = tuple[tuple[str, ...], ...] | None
-"""An exact answer as `read_bioasq.Entry.exact` has it: items of synonyms; None for none."""
+"""Exact answer as in `read_bioasq.Entry.exact`: items with synonyms; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The measures over some of the questions; those that are NaN do not apply."""
+    """The measures over a group of questions; NaN if a measure does not apply."""
 
     name: str
     questions: int
@@ -25,7 +25,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The run less `other_run`, measure by measure, and each difference in a word."""
+    """Differences between the run and `other_run` by measure, each with a verdict."""
 
     other_run: str
     differences: Mapping[str, Interval]
@@ -34,9 +34,9 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class DocumentRow:
-    """A gold document, or one of the run's. `found_rank` is its place in the run from 1.
+    """A gold document, or a document of the run. `found_rank` is its rank in the run, from 1.
 
-    `judged` says that somebody judged it for this question; gold documents are judged.
+    `judged` means that it was judged for this question; gold documents are judged.
     """
 
     url: str
@@ -46,7 +46,7 @@ class DocumentRow:
 
     @property
     def standing(self) -> str:
-        """Gold and found, in words for the page: "gold, missed", "not gold, unjudged", …"""
+        """Text for the page, such as "gold, missed" or "not gold, unjudged"."""
         if self.is_gold:
             return "gold, missed" if self.found_rank is None else "gold, found"
         return "judged, not gold" if self.judged else "not gold, unjudged"
@@ -56,8 +56,8 @@ class DocumentRow:
 class SnippetRow:
     """A snippet of the gold, of the run, or of both.
 
-    `hit` says that it shares characters with the other side. `matched` is that part,
-    code points of `text` with the end exclusive; None where it is the whole text.
+    `hit` means that it shares characters with the other side. `matched` is the shared part, in code
+    points of `text` with an exclusive end; None if it is the whole text.
     """
 
     document: str
@@ -69,14 +69,14 @@ class SnippetRow:
 
     @property
     def standing(self) -> str:
-        """Where the snippet is from and whether it overlaps: "gold and run, matched"."""
+        """Source of the snippet and whether it overlaps, such as "gold and run, matched"."""
         sides = [name for name, is_in in (("gold", self.in_gold), ("run", self.in_run)) if is_in]
         return f"{' and '.join(sides)}, {'matched' if self.hit else 'not matched'}"
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A question with what was asked for and what was said; `score_name` is what ranked it."""
+    """A question with its gold and its answer; `score_name` is the score that ranked it."""
 
     id: str
     type: str
@@ -93,10 +93,10 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the page shows. The first group is the headline; `worst` begins with the worst.
+    """Content of the page. The first group is shown at the top; `worst` starts with the worst.
 
-    `questions` counts the answered ones, `missing` holds the ids of the others, `notes` are
-    warnings, and `spread` is a score's name -> that score of each question. `curves` are the
+    `questions` is the number of answered questions, `missing` holds the ids of the others, `notes`
+    are warnings, and `spread` maps a score's name to its value for each question. `curves` are the
     (coverage, risk) points of each type of question.
     """
 

@@ -1,1 +1,1 @@
-"""The papers' own experiments: their systems, their tables, their figures beside ours."""
+"""Reproduce the papers' experiments: their systems, their tables and our values next to theirs."""

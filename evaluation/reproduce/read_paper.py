@@ -1,8 +1,8 @@
-"""A paper as data: its models in `configs/papers`, its tables in `configs/papers/tables`.
+"""Read papers as data: settings and systems in `configs/papers`, tables in `configs/papers/tables`.
 
-At full scale the settings are the paper's. At small scale they are the laptop's, of which the paper
-changes only how abstracts are split, and what some papers' systems read and write has bounds.
-Models and bounds are named as differences.
+At full scale the settings are the paper's. At small scale they are the laptop's, except for how
+abstracts are split, and the input and output of some papers' systems are limited. Models and limits
+are reported as differences.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from cluster.settings.system_settings import SystemSettings
 Form = Literal["bioasq", "biogen-a", "biogen-b"]
 Scale = Literal["full", "small"]
 FOLDER = "papers"
-# What a paper's settings change on the laptop too.
+# Sections in which the paper's settings also apply at small scale.
 ANY_SCALE = ("split",)
-# Nobody waits for these replies: a slow machine must not leave out what a stage would say.
+# Long deadlines, because no user waits: a slow machine must not drop the reply of a stage.
 PATIENT = (
     "serve.request_deadline_s=1800",
     "serve.writer.deadline_s=1700",
@@ -34,9 +34,9 @@ PATIENT = (
         for stage in ("llm", "encoder", "expander", "shard", "reranker")
     ),
 )
-# Runs of a paper ask much the same of the same passages: what the laptop's model has read of 20
-# questions stays (46,000 tokens, in blocks smaller than a passage). Written all at once they take
-# a sixth of their time one by one; guessing ahead makes many at once slower.
+# A paper's runs send similar prompts about the same passages, so the KV cache holds the prompts of
+# 20 questions (46,000 tokens, in blocks smaller than a passage). Twenty concurrent requests take a
+# sixth of the time of sequential ones; speculative decoding slows concurrent requests down.
 MANY_AT_ONCE = (
     "llm.engine.kv_cache_memory_bytes=2147483648",
     "llm.engine.block_size=32",
@@ -51,10 +51,10 @@ class _Part(BaseModel):
 
 
 class PaperRow(_Part):
-    """A row of a paper's table: its own name and values, None where the paper has none.
+    """A row of a paper's table: its name and values, None where the paper has none.
 
-    `system` is the preset that is run for it, "biorag-v1.evidence-3" with 3 passages; None where
-    no preset is.
+    `system` is the preset to run for it, such as "biorag-v1.evidence-3" for 3 passages; None if no
+    preset is run.
     """
 
     name: str
@@ -63,7 +63,10 @@ class PaperRow(_Part):
 
 
 class PaperTable(_Part):
-    """`columns` are the paper's names with our measures; " of list": over one type's questions."""
+    """A paper's table. `columns` maps the paper's column names to our measures.
+
+    A measure that ends in " of list" is computed over the questions of that type.
+    """
 
     name: str
     about: str
@@ -82,13 +85,13 @@ class PaperTable(_Part):
 
 
 class Paper(_Part):
-    """What a paper ran, and what it printed.
+    """The systems and results of a paper.
 
-    `own` are systems beside the presets, `given` those that answer from the questions' own
-    snippets, `evidence` further runs of a system by the passages that it sees. `depth` citations
-    are ranked. `settings` is what questions of a form have in place of the paper's settings, at
-    any scale and with an index of its own. `small` is what its systems have at small scale
-    by dotted key, such as rerank.depth: a number is the most, words are in the place of others.
+    `own` are systems in addition to the presets, `given` those that answer from the questions' own
+    snippets, and `evidence` lists further runs of a system by the number of passages. `depth` is
+    the number of ranked citations. `settings` replaces the paper's settings for questions of one
+    form, at any scale and with a separate index. `small` limits the systems at small scale by
+    dotted key, such as rerank.depth: a number is a maximum, and text replaces the value.
     """
 
     title: str
@@ -113,19 +116,19 @@ class Paper(_Part):
         return self
 
     def system(self, name: str) -> SystemSettings:
-        """The preset or system of its own by name, within `small`."""
+        """Return a preset or own system by name, with the limits of `small` applied."""
         own = self.own.get(name)
         found = load_system(name) if own is None else as_system(name, own, f"{FOLDER}: own.{name}")
         return _bounded(found, self.small)
 
     def of_form(self, form: Form) -> list[PaperTable]:
-        """Its tables over such questions."""
+        """Return the tables over questions of a form."""
         return [table for table in self.tables if table.form == form]
 
 
 @cache
 def paper_names() -> tuple[str, ...]:
-    """The papers that can be reproduced, by number."""
+    """Return the numbers of the papers that can be reproduced."""
     files = (CONFIGS / FOLDER / "tables").iterdir()
     return tuple(sorted(p.name.removesuffix(".yaml") for p in files if p.name.endswith(".yaml")))
 
@@ -141,7 +144,7 @@ def _bounded(system: SystemSettings, small: Mapping[str, int | str]) -> SystemSe
 
 
 def read_paper(number: str, scale: Scale = "full") -> Paper:
-    """The paper by number, such as "002". Raises InputError for one that there is not."""
+    """Return a paper by number, such as "002"; raise InputError for an unknown number."""
     if number not in paper_names():
         raise InputError(f"paper {number}: unknown; there are: {', '.join(paper_names())}")
     origin = f"{FOLDER}/tables/{number}.yaml"
@@ -157,9 +160,9 @@ def read_paper(number: str, scale: Scale = "full") -> Paper:
 def paper_settings(
     number: str, scale: Scale, form: Form = "bioasq", overrides: Sequence[str] = ()
 ) -> Settings:
-    """The settings to run a paper with; `overrides` (each key=value) go before its own.
+    """Return the settings to run a paper with; `overrides` take precedence over its own.
 
-    Raises InputError as `load_settings`.
+    `overrides` are texts of the form key=value. Raises InputError as `load_settings` does.
     """
     if scale == "full":
         config, own = f"{FOLDER}/{number}.yaml", _of_form(number, form)
@@ -168,7 +171,7 @@ def paper_settings(
         config = DEFAULT_CONFIG
         own = {k: v for k, v in _own(number, form).items() if k.split(".")[0] in ANY_SCALE}
         split = load_settings(config, _given(own)).split
-        # The laptop's models are one set: papers that split alike have one index.
+        # All papers use the laptop's models, so papers with the same split share an index.
         name = f"{split.method}-{split.size}-{split.overlap}"
     index = f"index.path=.citeray/{FOLDER}/{name}-{scale}/index"
     engine = MANY_AT_ONCE if scale == "small" else ()
@@ -180,7 +183,7 @@ def _given(own: Mapping[str, Any]) -> list[str]:
 
 
 def other_settings(number: str, form: Form, settings: Settings) -> list[str]:
-    """What of the paper's own settings is otherwise in `settings`, a line each."""
+    """Return one line for each of the paper's settings that differs from `settings`."""
     plain = settings.model_dump(mode="json")
     return [
         f"{key}: {_shown(found)}, in the paper {_shown(value)}"
@@ -190,7 +193,7 @@ def other_settings(number: str, form: Form, settings: Settings) -> list[str]:
 
 
 def _own(number: str, form: Form) -> dict[str, Any]:
-    """The paper's own settings for questions of a form, by dotted keys."""
+    """Return the paper's own settings for questions of a form, by dotted key."""
     origin = f"{FOLDER}/{number}.yaml"
     data = read_yaml(read_config(CONFIGS / origin, origin), origin)
     del data["over"]
@@ -214,7 +217,7 @@ def _at(plain: Any, path: Sequence[str]) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """A model by its name, several by theirs; anything else as it is."""
+    """Format a value; a model by its name, several models by their names."""
     if isinstance(value, Mapping):
         return str(value.get("model") or value.get("model_id") or value)
     if isinstance(value, (list, tuple)):

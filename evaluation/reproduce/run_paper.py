@@ -1,4 +1,4 @@
-"""Runs a paper's systems over questions, and fills its tables with what was measured."""
+"""Run a paper's systems over questions, and fill its tables with the measured values."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from serve.formats.bioasq import MAX_DOCUMENTS
 from serve.formats.given_snippets import give_snippets
 
 OpenJudge = Callable[[], AbstractContextManager[Judge]]
-# Measures of a run as a whole, beside those of its questions.
+# Measures of a whole run, in addition to those of its questions.
 CALLS, SEARCH_MS = "model calls", "search ms"
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one run gave: `scores` by question, `whole` over all; `types` of its questions.
+    """Results of one run: `scores` by question, `whole` over all, `types` of its questions.
 
-    `degraded` counts the questions of each loss.
+    `degraded` counts the questions of each degradation.
     """
 
     scores: Scores
@@ -44,7 +44,10 @@ class Measured:
     degraded: Mapping[str, int] = field(default_factory=dict)
 
     def measure(self, name: str) -> Interval | None:
-        """A measure, with " of TYPE" over questions of one type; None where it does not apply."""
+        """Return a measure, or None if it does not apply.
+
+        A name that ends in " of TYPE" is measured over the questions of that type.
+        """
         if (value := self.whole.get(name)) is not None:
             return None if math.isnan(value) else Interval(value, math.nan, math.nan)
         base, _, kind = name.partition(" of ")
@@ -57,7 +60,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class FilledRow:
-    """A row of a paper's table with ours beside its: `here` has an entry a column."""
+    """A row of a paper's table with our values: `here` has one entry per column."""
 
     name: str
     system: str | None
@@ -87,11 +90,10 @@ def run_paper(
     judge: OpenJudge | None = None,
     concurrent: int = 1,
 ) -> dict[str, Measured]:
-    """Each run by its name, measured; what a run in `output` holds is not asked again.
+    """Run and measure each run, by name; replies already stored in `output` are reused.
 
-    `concurrent` questions are asked, and judged, at once.
-
-    `files` are the questions' and the gold's. Raises as `complete_runs` and `judge_runs`.
+    `concurrent` questions are asked, and judged, at once. `files` are the question file and the
+    gold file. Raises as `complete_runs` and `judge_runs` do.
     """
     plans = plans_of(paper)
     timed = any(SEARCH_MS in table.columns.values() for table in paper.tables)
@@ -119,11 +121,11 @@ def run_paper(
 
 
 def plans_of(paper: Paper) -> list[Plan]:
-    """The runs of the paper's tables over BioASQ's questions, in its order."""
+    """Return the runs of the paper's tables over BioASQ's questions, in the paper's order."""
     plans = []
     depth = max(MAX_DOCUMENTS, paper.depth)
     for name in paper.systems:
-        # An endpoint's questions have bounds of their own: the graph is in this process.
+        # An endpoint has its own deadlines and limits, so the graph runs in this process.
         plan = Plan(paper.system(name), depth, paper.answers, own=True)
         plans += [plan, *(replace(plan, evidence=k) for k in paper.evidence.get(name, ()))]
     return plans
@@ -145,7 +147,7 @@ def _measured(
 
 
 def fill(tables: Sequence[PaperTable], measured: Mapping[str, Measured]) -> list[FilledTable]:
-    """The tables with ours beside the papers'; a system that was not run has none."""
+    """Return the tables with our values next to the paper's; a system that was not run has none."""
     return [
         FilledTable(
             table.name,

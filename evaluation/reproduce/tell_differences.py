@@ -1,4 +1,4 @@
-"""What a run of a paper's systems still does otherwise than the paper: files and presets say it."""
+"""Differences between a run and the paper that it reproduces, from files and presets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evaluation.reproduce.read_paper import Form, Paper, other_settings
 def tell_differences(
     number: str, paper: Paper, form: Form, settings: Settings
 ) -> dict[str, list[str]]:
-    """Lines by what they are about: the settings, the experiment, and presets, each line once."""
+    """Return distinct lines by subject: the settings, the experiment, and presets."""
     found = {
         "settings": other_settings(number, form, settings),
         "experiment": [
@@ -34,7 +34,7 @@ def _bound(key: str, small: int | str) -> str:
 
 
 def _of_preset(name: str) -> Iterator[str]:
-    """The list in the comment at the head of a preset's file."""
+    """Yield the list items of the comment at the top of a preset's file."""
     folder = "systems/runs" if name in paper_runs() else "systems"
     origin = f"{folder}/{name}.yaml"
     item = ""

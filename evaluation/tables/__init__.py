@@ -1,1 +1,1 @@
-"""Result tables over several runs, in the challenges' own columns."""
+"""Result tables over several runs, with the challenges' own columns."""

@@ -1,7 +1,7 @@
-"""The measures of several runs as the challenges' own result tables.
+"""Measures of several runs in the format of the challenges' own result tables.
 
-Titles and columns of BioASQ and Synergy are those of bioasq.org's result pages, exact answers by
-type as in paper 000 (Tables 1 to 6). BioGen's are those of its overviews (TREC 2024 and 2025).
+Titles and columns of BioASQ and Synergy follow bioasq.org's result pages, with exact answers by
+type as in paper 000 (Tables 1 to 6). Those of BioGen follow its overviews (TREC 2024 and 2025).
 Answers compared as texts follow paper 000, Figures 3 to 7.
 """
 
@@ -17,13 +17,13 @@ from evaluation.bioasq.score_bioasq import EXACT_TEXT
 from evaluation.evaluated import Evaluated
 from evaluation.tables.markdown import Column, Table
 
-# Official column -> the measure of `citeray evaluate`.
+# Official column -> measure of `citeray evaluate`.
 Columns = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A table before it is filled: its measures are over the questions of `kind`, if given."""
+    """An empty table; if `kind` is given, its measures are over questions of that type."""
 
     title: str
     columns: Columns
@@ -127,7 +127,7 @@ LAYOUTS = {"bioasq": BIOASQ, "synergy": BIOASQ, "biogen-a": BIOGEN_A, "biogen-b"
 
 
 def name_runs(runs: Sequence[Path]) -> dict[str, Path]:
-    """Each run by its file's name without the ending; by its path where two share that name.
+    """Return each run by its file name without suffix, or by its path if names are ambiguous.
 
     Raises InputError for a run that is given twice.
     """
@@ -138,10 +138,10 @@ def name_runs(runs: Sequence[Path]) -> dict[str, Path]:
 
 
 def check_same_questions(runs: Mapping[str, Path], evaluated: Mapping[str, Evaluated]) -> None:
-    """Raises InputError where a run leaves a question out that another answers.
+    """Raise InputError if a run leaves out a question that another run answers.
 
-    A question without an answer is in no mean, so that means over other questions would stand in
-    one column.
+    Unanswered questions are excluded from means, so one column would mix means over different
+    questions.
     """
     answered = {name: frozenset(found.scores.ids) for name, found in evaluated.items()}
     every = frozenset[str]().union(*answered.values())
@@ -157,9 +157,9 @@ def check_same_questions(runs: Mapping[str, Path], evaluated: Mapping[str, Evalu
 
 
 def make_tables(evaluated: Mapping[str, Evaluated], form: str, depth: int) -> list[Table]:
-    """The tables of `form`, a key of LAYOUTS, that any of the runs has a value for.
+    """Return the tables of `form`, a key of LAYOUTS, for which any run has a value.
 
-    Values are those of `citeray evaluate`; NaN where a measure does not apply to a run.
+    Values are those of `citeray evaluate`; NaN if a measure does not apply to a run.
     """
     tables = (_fill(layout, evaluated, depth) for layout in LAYOUTS[form])
     return [

@@ -1,4 +1,4 @@
-"""Tables of numbers in Markdown, the best value of each column in bold."""
+"""Markdown tables of numbers, with the best value of each column in bold."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`direction` is 1 where more is better, -1 where less is, 0 where neither is."""
+    """A column. `direction` is 1 if more is better, -1 if less is better, 0 if neither is."""
 
     name: str
     direction: int = 1
@@ -17,7 +17,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Values by the name of their row, in the order of `columns`; NaN where there is none."""
+    """Values by row name, in the order of `columns`; NaN if a value is missing."""
 
     title: str
     columns: tuple[Column, ...]
@@ -25,10 +25,10 @@ class Table:
 
 
 def render_table(table: Table, first: str = "System", digits: int = 4) -> str:
-    """The table below its title; `first` heads the names of the rows.
+    """Return the table with its title; `first` is the heading of the row names.
 
-    The best value is found among what is shown, to `digits` decimals; a column whose values all
-    look the same has none.
+    The best value is determined after rounding to `digits` decimals; a column whose rounded values
+    are all equal has none.
     """
     shown = {
         name: [_shown(value, digits) for value in values] for name, values in table.rows.items()
@@ -49,7 +49,7 @@ def render_table(table: Table, first: str = "System", digits: int = 4) -> str:
 
 
 def table_lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The lines of a table whose cells are Markdown."""
+    """Yield the lines of a table whose cells are Markdown."""
     for cells in (headings, ["---"] * len(headings), *rows):
         yield f"| {' | '.join(cells)} |"
 
@@ -66,5 +66,5 @@ def _best(texts: Sequence[str], direction: int) -> str | None:
 
 
 def escape(name: str) -> str:
-    """A name from outside as text of Markdown, in one line."""
+    """Escape a name for Markdown and put it on one line."""
     return "".join(f"\\{c}" if c in "\\`*_[]<>|~" else c for c in " ".join(name.split()))

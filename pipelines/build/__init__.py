@@ -1,1 +1,1 @@
-"""From source files to a published version of the index."""
+"""Builds a published version of the index from source files."""

@@ -1,4 +1,4 @@
-"""Builds one shard's segment from what is staged: the live records, in PMID order."""
+"""Build the segment of one shard from the staged citations: the live records, in PMID order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EVENT_COLUMNS = ("pmid", "version", "position")
 
 @dataclass(frozen=True, slots=True)
 class ShardSummary:
-    """A built segment, and how many staged records a later one replaced or removed."""
+    """A built segment, and the numbers of staged records that were superseded or deleted."""
 
     entry: SegmentEntry
     superseded: int
@@ -48,18 +48,18 @@ class StagedShard:
     deletions: Events
 
     def beside(self, held: Events) -> StagedShard:
-        """The same rows, of which those are live that count beside what an index holds."""
+        """Return the same rows, with live rows determined together with the index's records."""
         return replace(self, live=live_rows(self.records, self.deletions, held))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The live rows in PMID order, in batches of up to BATCH_ROWS; reads lazily."""
+        """Yield the live rows in PMID order, in batches of up to BATCH_ROWS."""
         taker = RowTaker(self.table)
         for begin in range(0, len(self.live.rows), BATCH_ROWS):
             chunk = taker.take(self.live.rows[begin : begin + BATCH_ROWS])
             yield from chunk.combine_chunks().to_batches()
 
     def citations(self) -> Iterator[Citation]:
-        """The live citations in PMID order; reads lazily."""
+        """Yield the live citations in PMID order."""
         for batch in self.batches():
             yield from map(citation_from_row, batch.select(CITATION_SCHEMA.names).to_pylist())
 
@@ -87,11 +87,11 @@ def read_staged(
     columns: Sequence[str] | None = None,
     order: SourceOrder | None = None,
 ) -> StagedShard:
-    """Everything staged for `shard`, from sources in the order in which they apply.
+    """Return the staged rows of `shard`, from sources in the order in which they apply.
 
-    `columns`, all or some, must hold what tells which rows are live: EVENT_COLUMNS.
-    With `order` the deletions of sources that the index holds count too, for PMIDs of which
-    the staged sources speak. Raises as `read_parts`.
+    `columns` selects columns (default all); it must include EVENT_COLUMNS, which determine the live
+    rows. With `order`, deletions by sources in the index apply too, for PMIDs that appear in the
+    staged sources. Raises the same errors as `read_parts`.
     """
     removed = [read_deletions(directory) for directory in directories]
     tables = [
@@ -110,7 +110,7 @@ def read_staged(
 
 
 def _held_deletions(rank: int, gone: np.ndarray, touched: np.ndarray) -> Events:
-    """Those of `touched` PMIDs; what the same source holds live of one came after them."""
+    """Return the deletions of `touched` PMIDs; they apply before the same source's records."""
     pmids, versions = gone[np.isin(gone[:, 0], touched)].T
     return Events(pmids, np.full(len(pmids), rank), np.full(len(pmids), -1), versions)
 
@@ -118,16 +118,16 @@ def _held_deletions(rank: int, gone: np.ndarray, touched: np.ndarray) -> Events:
 def sample_vectors(
     directories: Sequence[Place], shards: int, dimensions: int, limit: int
 ) -> vectors.Vectors:
-    """At most `limit` vectors (n, d), the same whatever the number of shards.
+    """Return a sample of at most `limit` vectors (n, d) that does not depend on the shards.
 
-    Takes whole citations in the order of a hash of their PMIDs, so what is held are the
-    hashes of all and the vectors of those that are taken.
+    Takes whole citations in the order of a hash of their PMIDs. Memory holds the hashes of all
+    citations and the vectors of the sampled ones.
     """
     keys, counts = [], []
     for shard in range(shards):
         staged = read_staged(directories, shard, (*EVENT_COLUMNS, "spans"))
         pmids = _column(staged.table, "pmid")[staged.live.rows]
-        # Fibonacci hashing: spreads neighbouring PMIDs, needs no seed.
+        # Fibonacci hashing spreads neighbouring PMIDs and needs no seed.
         keys.append(pmids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
         passages = pc.list_value_length(staged.table.column("spans")).to_numpy()
         counts.append(passages[staged.live.rows])
@@ -147,9 +147,9 @@ def sample_vectors(
 
 
 def train_quantiser(sample: vectors.Vectors, path: Place, plan: SegmentPlan) -> None:
-    """Write the empty index that every shard fills, trained on one common sample.
+    """Write an empty vector index, trained on `sample`, that every shard fills.
 
-    A common quantiser gives a vector the same code, and so the same score, in any shard.
+    With a common quantiser, a vector gets the same code and the same score in any shard.
     """
     empty = vectors.empty_index(plan.vectors, plan.dimensions, plan.hnsw_m, plan.ef_construction)
     if not empty.is_trained:
@@ -164,7 +164,7 @@ def train_quantiser(sample: vectors.Vectors, path: Place, plan: SegmentPlan) -> 
 def build_shard(
     index: Place, shard: int, directories: Sequence[Place], plan: SegmentPlan
 ) -> ShardSummary:
-    """Write the segment of `shard`; a rerun keeps it when it is whole."""
+    """Write the segment of `shard`; a rerun keeps a complete segment."""
     staged = read_staged(directories, shard)
 
     def complete(directory: Path) -> Dead:

@@ -1,9 +1,9 @@
-"""Removes staging that a published version has taken in, and nothing else.
+"""Remove staging that a published version includes, and nothing else.
 
-Before it publishes, a run notes in `staging/<build>/taken-<version>.json` what of its staging
-that version takes in. Once the version is published, whoever holds the lease may remove
-what the note lists: the run itself, or after its death the next writer. Staging of an
-interrupted run is in no note, and stays for the rerun.
+Before a run publishes, it lists in `staging/<build>/taken-<version>.json` the staging that the
+version includes. Once the version is published, the holder of the lease may remove what the file
+lists: the run itself or, if it failed, the next writer. Staging of an interrupted run is in no such
+file and stays for the rerun.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _NOTE = "taken-"
 
 
 def note_taken(build: Place, sources: Sequence[str], others: Sequence[str], version: str) -> None:
-    """Note that `version` takes in the staging of `sources`, whatever their files' state.
+    """Record that `version` includes the staging of `sources`, in any state of their files.
 
-    `others` are further names in `build`, such as the quantiser's.
+    `others` are further names in `build`, such as that of the quantiser.
     """
     staged = {name.split("/")[0] for name in list_files(build)}
     taken = {name for name in staged if name in others or name.rsplit("-", 2)[0] in sources}
@@ -33,9 +33,10 @@ def note_taken(build: Place, sources: Sequence[str], others: Sequence[str], vers
 
 
 def drop_taken(lease: Lease) -> None:
-    """Remove all staging that published versions have taken in.
+    """Remove all staging that published versions include.
 
-    What cannot be removed stays for the next writer. Raises LeaseLostError without the lease.
+    Files that cannot be removed are left to the next writer. Raises LeaseLostError if the lease was
+    lost.
     """
     staging = lease.index / "staging"
     notes = _notes(staging)
@@ -52,9 +53,10 @@ def drop_taken(lease: Lease) -> None:
 
 
 def drop_left(index: Place, command: str) -> None:
-    """`drop_taken` for a command that changes nothing else, where a run died once it published.
+    """Run `drop_taken` after a run that failed once it had published; for commands without changes.
 
-    Another command that is at work drops it itself, so that nothing is waited for or raised.
+    If another command holds the lease, it removes the staging itself; this function then neither
+    waits nor raises.
     """
     if _notes(index / "staging"):
         with suppress(OSError, CiteRayError), hold_lease(index, command) as lease:
@@ -80,7 +82,7 @@ def _remove_all(lease: Lease, build: Place, names: Iterable[str]) -> None:
 
 
 def _remove_empty(staging: Place) -> None:
-    """Folders go with their last file; a store may keep an empty object in a folder's place."""
+    """Remove empty folders; in a store, remove the empty object that may stand for a folder."""
     if isinstance(staging, Path):
         for folder in (*staging.glob("*/"), staging):
             with suppress(OSError):

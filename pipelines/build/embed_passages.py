@@ -1,4 +1,4 @@
-"""Splits parsed citations into passages and gives each passage its vector."""
+"""Split parsed citations into passages and embed each passage."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _span(passage: Passage) -> dict[str, int]:
 
 
 def split_citations(citations: Sequence[Citation], splitter: Splitter) -> pa.Table:
-    """The citations in SPLIT_SCHEMA: each row with the spans of its passages."""
+    """Return the citations in SPLIT_SCHEMA: each row with the spans of its passages."""
     spans = [[_span(p) for p in split_citation(c, splitter)] for c in citations]
     table = citations_to_table(citations)
     return table.append_column("spans", pa.array(spans, SPANS))
@@ -46,18 +46,18 @@ def _texts(row: dict[str, object], spans: Iterable[dict[str, int]]) -> list[str]
 
 
 def _passages(table: pa.Table) -> list[list[str]]:
-    """The texts of the passages of each row."""
+    """Return the passage texts of each row."""
     spans = table.column("spans").to_pylist()
     rows = table.select(CITATION_SCHEMA.names).to_pylist()
     return [_texts(row, s) for row, s in zip(rows, spans, strict=True)]
 
 
 def embed_citations(table: pa.Table, embed: Embed, compress: Compress | None) -> pa.Table:
-    """Add to rows in SPLIT_SCHEMA what the encoder makes of their passages: EMBEDDED_SCHEMA.
+    """Embed the passages of rows in SPLIT_SCHEMA; return rows in EMBEDDED_SCHEMA.
 
-    All passages of the table are embedded in one call, so that `embed` can sort them by
-    length. Vectors are kept as 16-bit floats: their rounding, 5e-4, is far below the
-    noise of an encoder that computes in bfloat16.
+    All passages of the table are embedded in one call, so that `embed` can sort them by length.
+    Vectors are stored as 16-bit floats: their rounding error, 5e-4, is far below the noise of an
+    encoder that computes in bfloat16.
     """
     texts = _passages(table)
     every = [text for row in texts for text in row]
@@ -65,7 +65,7 @@ def embed_citations(table: pa.Table, embed: Embed, compress: Compress | None) ->
 
 
 def tokenise_citations(table: pa.Table, tokenise: Tokenise) -> pa.Table:
-    """Add to rows in SPLIT_SCHEMA the token ids of their passages, giving TOKENISED_SCHEMA."""
+    """Add the token ids of the passages to rows in SPLIT_SCHEMA; return TOKENISED_SCHEMA."""
     texts = _passages(table)
     ids = iter(tokenise([text for row in texts for text in row]))
     tokens = [list(islice(ids, len(row))) for row in texts]
@@ -73,7 +73,7 @@ def tokenise_citations(table: pa.Table, tokenise: Tokenise) -> pa.Table:
 
 
 def embed_tokens(table: pa.Table, embed: EmbedTokens, compress: Compress | None) -> pa.Table:
-    """As `embed_citations`, from rows in TOKENISED_SCHEMA."""
+    """Like `embed_citations`, for rows in TOKENISED_SCHEMA."""
     rows = table.column("tokens").combine_chunks()
     passages = rows.flatten()
     ends = np.cumsum(pc.list_value_length(passages).to_numpy())[:-1]

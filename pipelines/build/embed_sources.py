@@ -1,11 +1,11 @@
-"""Reads sources, splits, embeds and stages them, as one streaming pass of Ray Data.
+"""Read, split, embed and stage sources in one streaming pass of Ray Data.
 
     sources --read, split--> batches --embed, stage--> parts
 
-For encoders on GPUs a step of its own tokenises between the two, on as many CPUs as are free: one
-thread beside a GPU could not keep it fed. An encoder on CPUs tokenises what is next by itself.
+For encoders on GPUs, a separate step between the two tokenises on all free CPUs, because one thread
+could not keep a GPU busy. An encoder on CPUs tokenises its own input.
 
-The driver sees file names and counts alone.
+The driver handles only file names and counts.
 """
 
 from __future__ import annotations
@@ -29,36 +29,36 @@ from pipelines.build.stage_steps import (
     tokenise_passages,
 )
 
-# An encoder leaves room on its CPU for readers: were all CPUs taken by encoders, as when a
-# node was lost, no reader would ever start, and the build would wait for ever.
+# An encoder leaves part of its CPU to readers. If encoders took all CPUs, as after the loss of a
+# node, no reader could start and the build would deadlock.
 READ_CPUS, EMBED_CPUS = 0.001, 0.999
-# Less than all that an encoder and its readers leave of two CPUs, for the same reason.
+# Less than what an encoder and its readers leave of two CPUs, for the same reason.
 TOKENISE_CPUS = 0.9
 READERS_PER_ENCODER = 2
-# On a GPU one table is written while the next is on the card.
+# One table is written to disk while the GPU embeds the next.
 TABLES_PER_GPU = 2
 MIN_PART_ROWS, MAX_PART_ROWS = 256, 2048
-# A block is about one part, so that counts come back part by part and memory stays small.
+# A block is about one part, so that progress is reported part by part and memory stays small.
 BLOCK_BYTES_PER_ROW = 2000
 
 
 def _at_once(encoder: EncoderSettings) -> dict[str, Any]:
-    """How many tables an encoder works on; one, where it has no GPU to keep busy."""
+    """Return the actor options for concurrent tables: several on a GPU, one on a CPU."""
     if not encoder.gpus:
         return {}
     return {"max_concurrent_calls_per_actor": TABLES_PER_GPU, "enable_true_multi_threading": True}
 
 
 def _set_context(rows: int) -> None:
-    """Tell Ray Data how to run here, in blocks of about `rows`."""
+    """Configure Ray Data, with blocks of about `rows` rows."""
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.execution_options.verbose_progress = False
-    # A large shard or a slow model is no stall.
+    # A slow model must not be mistaken for a stall.
     context.execution_no_progress_timeout_s = -1
-    # Or an error of an encoder arrives without what was said.
+    # Keep the message of an exception raised in an encoder.
     context.raise_original_map_exception = True
-    # A worker or a node lost while an encoder loads is replaced like any other.
+    # Replace a worker or node that is lost while an encoder loads.
     context.max_consecutive_actor_init_deaths = 3
     context.target_max_block_size = rows * BLOCK_BYTES_PER_ROW
 
@@ -66,14 +66,14 @@ def _set_context(rows: int) -> None:
 def _read(
     items: list[dict[str, str]], settings: Settings, model: Path, directories: dict[str, Place]
 ) -> ray.data.Dataset:
-    """The passages of the sources of `items`; tokenised too where the encoder has a GPU."""
+    """Return the passages of the sources in `items`, tokenised if the encoder has a GPU."""
     dataset = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
         read_source_rows,
         fn_args=(settings.split, settings.encoder, model, directories),
         batch_size=1,
         batch_format="pyarrow",
         compute=ray.data.TaskPoolStrategy(size=READERS_PER_ENCODER * settings.encoder.actors),
-        # Unlike the next step's, or Ray Data would fuse the two and read in the encoder.
+        # Differs from the next step, or Ray Data would fuse the two and read in the encoder.
         num_cpus=READ_CPUS,
     )
     if not settings.encoder.gpus:
@@ -94,7 +94,7 @@ def embed_sources(
     tokens: CodedTokens | None,
     report: Report,
 ) -> None:
-    """Read the sources that are not staged yet; split, embed and stage what they lack."""
+    """Read the `pending` sources, and split, embed and stage the citations not staged yet."""
     size = sum(path.stat().st_size for path, _ in pending)
     rows = min(max(size // BYTES_PER_CITATION // 50, MIN_PART_ROWS), MAX_PART_ROWS)
     _set_context(rows)
@@ -110,8 +110,8 @@ def embed_sources(
         fn_constructor_args=(settings.encoder, model, directories, settings.index.shards, tokens),
         batch_size=rows,
         batch_format="pyarrow",
-        # The least is one, so that in the end idle encoders make way for one whose node was
-        # lost and for which no other has room, or its batch would wait for ever.
+        # With a minimum of one, idle encoders stop at the end and free room for an encoder whose
+        # node was lost. Otherwise its batch could wait forever.
         compute=ray.data.ActorPoolStrategy(
             min_size=1, initial_size=encoders, max_size=encoders, **_at_once(settings.encoder)
         ),

@@ -1,4 +1,4 @@
-"""Finds the PubMed files that a build was asked for, in the order they apply."""
+"""Find the PubMed files given to a build, in the order in which they apply."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cluster.storage.object_store import (
     list_folder,
 )
 
-# The folders of NCBI's server, which `citeray download` keeps.
+# Folders of NCBI's server; `citeray download` uses the same names.
 BASELINE, UPDATES = "baseline", "updatefiles"
 SUFFIXES = (".xml", ".xml.gz")
 

@@ -1,4 +1,4 @@
-"""What the index jobs have Ray do: a task for each shard, the quantiser, the vocabulary, models."""
+"""Ray tasks of the index jobs: shards, quantiser, codec, vocabulary, terms; and the models."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def _shard_task(work: Callable[..., Any], *args: Any) -> Any:
 def train_task(
     directories: Sequence[Place], shards: int, limit: int, path: Place, plan: SegmentPlan
 ) -> None:
-    """A Ray task: write the quantiser of the whole index, learnt from at most `limit` vectors."""
-    # Nothing is learnt from a sample but the scalars' ranges.
+    """Ray task that writes the quantiser of the index, trained on at most `limit` vectors."""
+    # Only sq8 is trained: it learns the range of each dimension.
     limit = limit if plan.vectors == "sq8" else 0
     train_quantiser(sample_vectors(directories, shards, plan.dimensions, limit), path, plan)
 
 
-# Its process stays, and an encoder's actor takes it over with torch imported: 8 s of every build.
+# An encoder actor reuses the process of this task, in which torch is already imported.
 @ray.remote(max_retries=3)
 def _codec_task(*args: Any) -> Place:
     return learn_codec_of(*args)
@@ -48,9 +48,10 @@ def _codec_task(*args: Any) -> Place:
 def codec_for(
     build: str, sources: Sequence[File], settings: Settings, models: Models
 ) -> Place | None:
-    """The codec by which `build` codes tokens: an interrupted run's, or a new one; None: none.
+    """Return the token codec of `build`: that of an interrupted run, or a new one.
 
-    It is learnt where an encoder has room, not in the driver.
+    None if token vectors are not stored. A new codec is learned in a Ray task with the resources of
+    an encoder, not in the driver.
     """
     index, coded, encoder = settings.index.place, settings.index.token_codec, settings.encoder
     if coded is None:
@@ -69,7 +70,7 @@ def _vocabulary_task(*args: Any) -> Artefact:
 
 
 def make_vocabulary(*args: Any) -> Artefact:
-    """`publish_vocabulary` where Ray has room, not in the driver."""
+    """Run `publish_vocabulary` in a Ray task instead of the driver."""
     made: Artefact = ray.get(_vocabulary_task.remote(*args))
     return made
 
@@ -80,7 +81,7 @@ def _terms_task(*args: Any) -> tuple[TermsEntry, ...]:
 
 
 def make_terms(*args: Any) -> tuple[TermsEntry, ...]:
-    """`publish_terms` where Ray has room, not in the driver."""
+    """Run `publish_terms` in a Ray task instead of the driver."""
     made: tuple[TermsEntry, ...] = ray.get(_terms_task.remote(*args))
     return made
 
@@ -88,10 +89,10 @@ def make_terms(*args: Any) -> tuple[TermsEntry, ...]:
 def on_shards(
     work: Callable[..., Any], calls: Sequence[tuple[Any, ...]], plan: SegmentPlan, report: Report,
 ) -> list[Any]:  # fmt: skip
-    """`work` of each call, one a shard, as a Ray task; the results in the order of the calls.
+    """Run `work` on each call, one per shard, as Ray tasks; return results in the order of `calls`.
 
-    Each call begins with the index. What tasks that were killed left there is removed, of an
-    earlier run before and of this one after.
+    The first argument of each call is the index. Partial files left by killed tasks are removed
+    before and after.
     """
     index: Place = calls[0][0]
     remove_partials(index)
@@ -108,7 +109,7 @@ def on_shards(
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """Local paths of what the settings name; `checksum` is the encoder's."""
+    """Local paths of the models and name files in the settings; `checksum` is the encoder's."""
 
     encoder: Path
     checksum: str
@@ -116,7 +117,10 @@ class Models:
 
 
 def fetch_models(settings: Settings, report: Report) -> Models:
-    """Raises InputError for a model or a file of names that cannot be had or has another form."""
+    """Fetch the encoder and the files of names.
+
+    Raises InputError if one cannot be fetched or has another format.
+    """
     store = ModelStore()
     report(Progress("models", 0, 1, "models"))
     model = model_folder(settings.encoder, store)
@@ -126,7 +130,7 @@ def fetch_models(settings: Settings, report: Report) -> Models:
         store.resolve(chosen.concepts, sha256) if chosen.concepts else None,
         tuple(map(store.resolve, chosen.lexicons)),
     )
-    # Another form is refused now, not when all is embedded.
+    # Refuse files in another format now rather than after embedding.
     next(given_names(names), None)
     report(Progress("models", 1, 1, "models"))
     return Models(model, weights_checksum(settings.encoder, store), names)

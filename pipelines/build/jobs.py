@@ -2,7 +2,7 @@
 
     sources --embed_sources--> parts --one task a shard--> segments --one task--> vocabulary
 
-No text, no vector and no term passes through the driver: it sees file names and counts.
+The driver handles only file names and counts; texts, vectors and terms do not pass through it.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _stage(
     *,
     strict: bool,
 ) -> tuple[ParsedSource, ...]:
-    """Stage what an earlier, interrupted run has not; gives the accounts of all sources."""
+    """Stage what an interrupted run has not staged yet, and return the accounts of all sources."""
     pending = [(p, d) for p, d in places if complete_account(d, p) is None]
     if pending:
         embed_sources(pending, settings, models.encoder, tokens, report)
@@ -101,12 +101,11 @@ def build_index(
 ) -> BuildResult:
     """Build a version from `sources`, in their order, and publish it.
 
-    Citations staged by an earlier, interrupted run are not embedded again. A source that
-    cannot be read is left out whole and named in the result; the staging is then kept,
-    so that a rerun reads only that source. `strict` leaves out a source with a record that
-    cannot be read too, which is else set aside alone. Of sources with the same content only the
-    first is read. Raises CiteRayError when none can be read, and where another command changes
-    the index.
+    Citations staged by an earlier, interrupted run are not embedded again. A source that cannot be
+    read is left out as a whole and named in the result; the staging is then kept, so that a rerun
+    reads only that source. A record that cannot be read is skipped and reported; with `strict`, its
+    whole source is left out. Of sources with the same content, only the first is read. Raises
+    CiteRayError if no source can be read, or if another command is changing the index.
     """
     index = settings.index.place
     require_writable(index)
@@ -148,12 +147,12 @@ def _build(
     plan = segment_plan(name, quantiser, encoder.dimensions, settings.index)
     shards = settings.index.shards
     limit = settings.index.training_vectors
-    # Segments that a rerun keeps were coded by this very one.
+    # Keep an existing quantiser: segments kept from an interrupted run were coded with it.
     if not quantiser.is_file():
         ray.get(train_task.remote(directories, shards, limit, quantiser, plan))
     calls = [(index, shard, directories, plan) for shard in range(shards)]
     summaries = on_shards(build_shard, calls, plan, report)
-    # With a source that failed all staging is kept for the rerun, which builds from it again.
+    # If a source failed, keep all staging: the rerun builds from it again.
     names = [] if result.failed else [account.name for _, account in good]
     quantisers = [n for n in file_names(build) if n.startswith("quantiser-")] if names else []
     manifest = publish_build(
@@ -172,19 +171,20 @@ def update_index(
     allow_gap: bool = False,
     strict: bool = False,
 ) -> BuildResult:
-    """Publish a version with what of `sources` is new since the published one.
+    """Publish a version that adds the `sources` that the published version does not hold yet.
 
-    `each` publishes one for every source, so that the state after each can be asked for.
-    Staging and resuming are as in a build, and so is `strict`. What follows a source that cannot
-    be read must wait for it, so that only the sources before it are applied. The result names the
-    new sources as its `sources`, and the others in `held` and `notes`; without any new one, it
-    is the published version, and nothing is written; what a run that died once it had published
-    has staged is removed. A source counts as newer than all that the index holds, except that a
-    late one of NLM's numbering changes only what no source with a higher number speaks of.
-    Raises InputError for sources that changed, for a late one without the later files that
-    delete, for numbered ones with a gap since the last that the index holds, unless
-    `allow_gap`, and for settings that must be those of the build; CiteRayError where another
-    command changes the index.
+    With `each`, one version is published per source, so that the state after each source can be
+    queried. Staging, resuming and `strict` work as in a build. Sources are applied in order, up to
+    the first that cannot be read. The result lists the new sources in `sources` and the others in
+    `held` and `notes`. If no source is new, the result is the published version and nothing is
+    written; staging left by a run that failed after publishing is removed. A source is newer than
+    everything in the index, except for a late source (see pipelines/update/late_sources.py), which
+    does not change PMIDs that appear in a source with a higher number.
+
+    Raises InputError if a source has changed since it was indexed, if a late source is given
+    without the later files that delete citations, if file numbers have a gap after the last one in
+    the index (unless `allow_gap`), or if settings that must not change differ from those of the
+    build. Raises CiteRayError if another command is changing the index.
     """
     index = settings.index.place
     manifest = read_manifest(index)
@@ -213,7 +213,7 @@ def update_index(
 
 
 def _told(result: BuildResult, given: GivenSources, before: Manifest) -> BuildResult:
-    """Return `result` with what became of the `given` sources, of which `before` held some."""
+    """Add to `result` which of the `given` sources `before` held already, and the notes on them."""
     held = tuple(path.name for path in given.held)
     notes = (*copy_notes(given.copies), *order_notes(given.new, before))
     return replace(result, held=held, notes=notes)
@@ -225,7 +225,7 @@ def _deletions_task(path: File) -> Any:
 
 
 def _order(manifest: Manifest, names: Sequence[str], sources: Sequence[File]) -> SourceOrder | None:
-    """The order of an update of which some sources are late; None where none is."""
+    """Return the order of the sources if an update has late ones, else None."""
     first = first_late(manifest, names)
     if first is None:
         return None
@@ -275,11 +275,11 @@ def _update(
 
 
 def compact_index(settings: Settings, report: Report) -> Manifest:
-    """Publish a version with one segment a shard, and the same citations and scores.
+    """Publish a version with one segment per shard, and the same citations and scores.
 
-    Nothing is encoded, and of the settings only `index.build_threads` and `index.build_gpus`
-    matter. Interrupted, a rerun keeps the shards that are whole. Raises CiteRayError where
-    another command changes the index.
+    Nothing is encoded; only the settings `index.build_threads` and `index.build_gpus` are used.
+    After an interruption, a rerun keeps the complete shards. Raises CiteRayError if another command
+    is changing the index.
     """
     index = settings.index.place
     require_writable(index)

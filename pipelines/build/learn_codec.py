@@ -1,8 +1,8 @@
-"""Learns how token vectors are coded, before any passage is embedded.
+"""Learn the codec of token vectors before any passage is embedded.
 
-Raw token vectors are some 90 kB a passage: they are coded as they are made, so that the codec
-must be there first. It is learnt from passages of sources spread over all that are given, since
-PubMed's oldest files hold titles alone.
+Raw token vectors take about 90 kB per passage, so they are compressed as soon as they are computed,
+which needs the codec first. It is learned from passages of sources spread over all given files,
+because PubMed's oldest files hold only titles.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from cluster.models.kept.kept_encoder import KeptEncoder
 
 SOURCES = 8
-# From so few, cosines of coded tokens agree with those of the vectors nearly as well as from more.
+# The lowest number of training passages; more improve the codec only slightly.
 FEWEST_PASSAGES = 100
 
 
 def sample_passages(sources: Sequence[File], splitter: Splitter, limit: int) -> list[str]:
-    """At most `limit` passages from the heads of up to SOURCES of the files, evenly spread.
+    """Return at most `limit` passages from the first records of up to SOURCES evenly spread files.
 
-    A file that cannot be read gives what comes before its fault; the build itself tells of it.
+    Of a file that cannot be read, the passages before the fault are used; the build reports it.
     """
     places = np.unique(np.linspace(0, len(sources) - 1, min(SOURCES, len(sources))).astype(int))
     share = -(-limit // max(len(places), 1))
@@ -61,8 +61,8 @@ def keep_codec(
     encoder: Encoder | KeptEncoder,
     settings: TokenVectorSettings,
 ) -> Place:
-    """Learn the codec of `encoder`'s tokens of `texts` and keep it below `index`."""
-    # What holds no text is refused later, and with a better word for it.
+    """Learn the codec of `encoder`'s token vectors of `texts` and store it in `index`."""
+    # Sources without any text are refused later, with a better error message.
     vectors = encoder.token_vectors(texts or ["PubMed"])
     codec = learn_codec(np.concatenate(vectors), settings.components, settings.bits)
     data = codec.to_bytes()

@@ -1,8 +1,8 @@
-"""Which record of a PMID is live: the newest one of its highest version that is not deleted.
+"""Find the live record of each PMID: the newest one of its highest version that is not deleted.
 
-Events apply in the order of (file, position), as a plain reading would: a record takes the place
-of the live one unless that is of a higher version, and a deletion removes the live one if it is
-of the version that the deletion names, or if it names none.
+Events apply in the order of (file, position). A record replaces the live one unless the live one
+has a higher version. A deletion removes the live record if it names the record's version or no
+version.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
-# The version that a deletion names where it names none.
+# The version of a deletion that names no version.
 ANY_VERSION = 0
 
 
 @dataclass(frozen=True, slots=True)
 class LiveRows:
-    """`rows` of the live records, by ascending PMID, and what became of the others.
+    """Rows of the live records, by ascending PMID, and the PMIDs that are deleted.
 
-    Of `records` distinct ones, `superseded` are not live because of another of their PMID.
-    `deleted_pmids` had a record, and what counts of them is a deletion; `removed` are all
-    PMIDs of which the latter is true, `touched` all of which any event counts. Each is ascending.
+    `records` is the number of distinct records. `removed` are the PMIDs whose deciding event is a
+    deletion; `deleted_pmids` are those of them that had a record. `touched` are all PMIDs with a
+    deciding event among the new ones. All are ascending.
     """
 
     rows: Ints
@@ -35,20 +35,20 @@ class LiveRows:
 
     @property
     def deleted(self) -> int:
-        """Number of PMIDs that had a record and end deleted."""
+        """Return the number of PMIDs that had a record and are deleted."""
         return len(self.deleted_pmids)
 
     @property
     def superseded(self) -> int:
-        """Number of distinct records that another one of their PMID replaces."""
+        """Return the number of distinct records that another record of their PMID replaces."""
         return self.records - len(self.rows) - self.deleted
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Parallel arrays: what happened to which PMID, in which file, at which position.
+    """Records or deletions as parallel arrays: PMID, file, position and version.
 
-    `versions` are those of records, or the ones that deletions name.
+    `versions` are those of the records, or those that the deletions name.
     """
 
     pmids: Ints
@@ -61,7 +61,7 @@ NO_EVENTS = Events(*[np.empty(0, np.int64)] * 4)
 
 
 def join_events(parts: Sequence[Events]) -> Events:
-    """The events of all parts, in their order."""
+    """Return the events of all parts, in order."""
     return Events(
         np.concatenate([part.pmids for part in parts]),
         np.concatenate([part.files for part in parts]),
@@ -71,9 +71,9 @@ def join_events(parts: Sequence[Events]) -> Events:
 
 
 def deciding_events(events: Events, deletes: npt.NDArray[np.bool_]) -> Ints:
-    """For each PMID, ascending, the event after which nothing changes it any more.
+    """Return for each PMID, ascending, the index of the event that determines its final state.
 
-    `deletes` tells deletions from records.
+    `deletes` is true for deletions and false for records.
     """
     if not len(events.pmids):
         return np.empty(0, np.int64)
@@ -86,7 +86,7 @@ def deciding_events(events: Events, deletes: npt.NDArray[np.bool_]) -> Ints:
     lowest, highest = (
         f.reduceat(v, begins) for f, v in ((np.minimum, named), (np.maximum, versions))
     )
-    # Nearly every PMID has one version only, of which the last event decides.
+    # Nearly every PMID has only one version; its last event decides.
     for place in np.flatnonzero(lowest < highest):
         found[place] = _decide(order[begins[place] : ends[place]], events.versions, deletes)
     return np.asarray(found, np.int64)
@@ -106,12 +106,11 @@ def _decide(in_order: Ints, versions: Ints, deletes: npt.NDArray[np.bool_]) -> i
 
 
 def live_rows(records: Events, deletions: Events, held: Events = NO_EVENTS) -> LiveRows:
-    """The live rows of `records`, given deletions from the same files.
+    """Return the live rows of `records`, given deletions from the same files.
 
-    `held` are live records of an index, one a PMID, where they stand among the events; a PMID of
-    which one of these is live still is not touched.
-    A row that occurs twice (same PMID, file and position: a step that was retried)
-    counts once.
+    `held` are the live records of an index, one per PMID, with their place in the order of events;
+    a PMID whose held record stays live is not touched. A row that occurs twice (same PMID, file and
+    position, as when a step was retried) counts once.
     """
     count, told = len(records.pmids), len(records.pmids) + len(deletions.pmids)
     every = join_events([records, deletions, held])

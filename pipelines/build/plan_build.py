@@ -1,4 +1,4 @@
-"""What a build or an update is to do, as far as it can be told without Ray."""
+"""Plan a build or an update: the parts that do not need Ray."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pipelines.build.read_source import BYTES_PER_CITATION
 from pipelines.build.stage_citations import ParsedSource, read_account, staged_positions
 from pipelines.build.stage_steps import CodedTokens
 
-# Of another form no staging is reused. The first had no versions of deletions.
+# Staging of another format is not reused. Format 1 had no versions of deletions.
 STAGING_FORMAT = 2
 
 
@@ -41,7 +41,7 @@ Report = Callable[[Progress], None]
 class BuildResult:
     """`manifest` is the published version, or None when no source could be read.
 
-    `sources` are those that were read. `held` names those that the index held already with the same
+    `sources` are those that were read. `held` names those that the index already held with the same
     content, and `notes` are sentences about sources that were left out and about their order.
     """
 
@@ -52,20 +52,20 @@ class BuildResult:
 
     @property
     def failed(self) -> tuple[ParsedSource, ...]:
-        """Sources that could not be read to their end; each has an `error`."""
+        """Return the sources that could not be read to their end; each has an `error`."""
         return tuple(s for s in self.sources if s.error)
 
     @property
     def damaged(self) -> tuple[str, ...]:
-        """Where each record stands that could not be read and was set aside, and why."""
+        """Return the place and the fault of each record that was skipped as unreadable."""
         return tuple(place for s in self.sources if not s.error for place in s.damaged)
 
 
 def refuse_damaged(account: ParsedSource) -> ParsedSource:
-    """`account` as that of a source that cannot be read, if a record of it was set aside."""
+    """Return `account` with an error if a record of the source was skipped as unreadable."""
     if account.error or not account.damaged:
         return account
-    error = f"{account.damaged[0]}; download it again, or go on without it, without --strict"
+    error = f"{account.damaged[0]}; download it again, or omit --strict to skip the record"
     return account.model_copy(update={"error": error})
 
 
@@ -74,9 +74,9 @@ def _digest(facts: Any) -> str:
 
 
 def build_id(settings: Settings, model_sum: str) -> str:
-    """Names the staging that a build may reuse: same passages, same vectors, same shards.
+    """Return the name of the staging of builds with the same passages, vectors and shards.
 
-    Where token vectors are coded, the name of their codec follows (`staging_name`).
+    With token vectors, the name of their codec is appended (`staging_name`).
     """
     tokens, shards = settings.encoder.max_tokens, settings.index.shards
     coded = settings.index.token_codec
@@ -85,12 +85,12 @@ def build_id(settings: Settings, model_sum: str) -> str:
 
 
 def staging_name(build: str, tokens: TokensEntry | None) -> str:
-    """Parts of `build` whose tokens one codec has coded lie apart from those of any other."""
+    """Return the name of the staging folder; each codec of token vectors has its own folder."""
     return f"{build}-{tokens.codec.sha256[:16]}" if tokens else build
 
 
 def tokens_entry(settings: Settings, codec: Place | None) -> TokensEntry | None:
-    """What a manifest says of token vectors that `codec` codes; None where none are kept."""
+    """Return the manifest entry for token vectors coded with `codec`; None if none are stored."""
     chosen = settings.index.token_codec
     if chosen is None or codec is None:
         return None
@@ -100,13 +100,16 @@ def tokens_entry(settings: Settings, codec: Place | None) -> TokensEntry | None:
 
 
 def coded_tokens(index: Place, tokens: TokensEntry | None) -> CodedTokens | None:
-    """How new tokens must be coded; None where none are kept. Raises as `open_codec`."""
+    """Return how to code new token vectors; None if none are stored.
+
+    Raises the same errors as `open_codec`.
+    """
     codec = open_codec(index, tokens)
     return CodedTokens(codec, tokens.pool) if codec and tokens else None
 
 
 def staged_codec(index: Place, build: str) -> Place | None:
-    """The codec by which an interrupted run of `build` coded what it has staged, if any has."""
+    """Return the codec with which an interrupted run of `build` staged its tokens, if any."""
     names = [name.split("/")[0] for name in list_files(index / "staging")]
     for sum_ in sorted({n.removeprefix(f"{build}-") for n in names if n.startswith(f"{build}-")}):
         path = index / codec_file(sum_)
@@ -121,7 +124,10 @@ def segment_id(
     sources: Sequence[ParsedSource],
     previous: Manifest | None = None,
 ) -> str:
-    """Names the segments that a rerun may keep: same sources on top of the same segments."""
+    """Return the name of new segments, which is equal for the same sources on the same segments.
+
+    A rerun keeps complete segments of this name.
+    """
     without = {"path", "cache", "ef_search", "build_threads", "build_gpus"}
     facts = settings.model_dump(mode="json", exclude=without)
     older = [s.id for s in previous.segments] if previous else []
@@ -129,14 +135,14 @@ def segment_id(
 
 
 def folded_id(segments: Sequence[str]) -> str:
-    """Names the segment that compaction makes of these."""
+    """Return the name of the segment into which compaction merges `segments`."""
     return _digest(["folded", *segments])
 
 
 def segment_plan(
     name: str, quantiser: Place, dimensions: int, settings: IndexSettings
 ) -> SegmentPlan:
-    """How to write the segment `name`: the index settings with its quantiser."""
+    """Return how to write the segment `name`: the index settings and the quantiser."""
     return SegmentPlan(
         id=name,
         quantiser=quantiser,
@@ -151,9 +157,9 @@ def segment_plan(
 
 
 def quantiser_of(index: Place, manifest: Manifest) -> Place:
-    """The quantiser that new segments of `manifest` must share, verified.
+    """Return the quantiser that new segments of `manifest` must use, after verifying it.
 
-    Raises IndexFormatError where it is damaged.
+    Raises IndexFormatError if it is damaged.
     """
     path = index / quantiser_file(manifest.quantiser.sha256)
     check_artefact(path, manifest.quantiser)
@@ -161,7 +167,7 @@ def quantiser_of(index: Place, manifest: Manifest) -> Place:
 
 
 def expected_citations(pending: Sequence[tuple[File, Place]], done: int) -> int:
-    """Citations in all sources: counted where a file was read, else judged by its size."""
+    """Return the number of citations in all sources; estimated from the size of unread files."""
     known = judged = 0
     for path, directory in pending:
         account = read_account(directory)
@@ -173,9 +179,9 @@ def expected_citations(pending: Sequence[tuple[File, Place]], done: int) -> int:
 
 
 def staged_account(path: File, directory: Place) -> ParsedSource:
-    """The account of a staged source.
+    """Return the account of a staged source.
 
-    Raises CiteRayError if any of its rows is missing, and if the source changed meanwhile.
+    Raises CiteRayError if any of its rows is missing, or if the source changed during the run.
     """
     account = read_account(directory)
     if account and account.error:

@@ -1,7 +1,8 @@
-"""The last step of a build, an update, a compaction: vocabulary, manifest, the switch to it.
+"""Publish a version: the last step of a build, an update or a compaction.
 
-Each needs the lease of the index. The version's number is reserved first, so that no file of
-it can be another writer's; a version that is not published in the end leaves none of them.
+Publishing writes the vocabulary, the term counts and the manifest, and then switches to the new
+version. It needs the lease of the index. The version number is reserved first, so that no two
+writers use the same file names. If publishing fails, the files of the version are removed.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ MakeTerms = Callable[
     [Place, str, Sequence[TermsEntry], Sequence[tuple[int, SegmentEntry]]], tuple[TermsEntry, ...]
 ]
 BeforeSwitch = Callable[[str], None]
-"""Called with the version's name when all but the switch to it is done."""
+"""Callback that gets the version's name just before the switch to that version."""
 
 
 def _nothing(version: str) -> None:
@@ -69,7 +70,7 @@ def _nothing(version: str) -> None:
 
 
 def _history(index: Place) -> tuple[VersionEntry, ...]:
-    """The versions before the next; none where the current one cannot be read any more."""
+    """Return the versions before the next one, or none if the current one cannot be read."""
     try:
         current = read_manifest(index)
     except IndexFormatError:
@@ -85,7 +86,7 @@ def _history(index: Place) -> tuple[VersionEntry, ...]:
 
 @contextmanager
 def _new_version(lease: Lease) -> Iterator[dict[str, Any]]:
-    """What each manifest has of its own; the files of a version that fails are removed."""
+    """Yield the manifest fields specific to the new version; remove its files on failure."""
     version = lease.reserve_version()
     try:
         yield {
@@ -95,7 +96,7 @@ def _new_version(lease: Lease) -> Iterator[dict[str, Any]]:
             "history": _history(lease.index),
         }
     except Exception:
-        # A switch whose reply was lost may have been made: then its files are in use.
+        # The switch may have succeeded although its reply was lost; its files are then in use.
         with suppress(CiteRayError):
             if current_version(lease.index) != version:
                 remove(lease.index / manifest_file(version))
@@ -112,7 +113,7 @@ def _publish(lease: Lease, manifest: Manifest, before_switch: BeforeSwitch) -> N
 
 
 def _live(shards: Sequence[ShardEntry]) -> dict[str, Any]:
-    """Shards as a manifest holds them, with the counts of what is live in them."""
+    """Return the manifest fields for `shards`, with their numbers of live items."""
     segments = [segment for shard in shards for segment in shard.segments]
     return {
         "shards": tuple(shards),
@@ -130,9 +131,8 @@ def publish_vocabulary(
 ) -> Artefact:
     """Write the vocabulary of a version from the term counts of all its segments.
 
-    It reads every one of them, some hundred bytes a citation, and its memory is a few times
-    the distinct terms and the names of `names`: a job calls it where there is room, which
-    its driver need not have.
+    Reads about a hundred bytes per citation. Needs a few times the memory of the distinct terms
+    and of the names in `names`, so that jobs call it in a task instead of the driver.
     """
     folders = (
         at_hand(index / segment_directory(number, segment.id), segment.artefacts, TERM_COUNTS)
@@ -156,10 +156,12 @@ def publish_terms(
     before: Sequence[TermsEntry],
     added: Sequence[tuple[int, SegmentEntry]],
 ) -> tuple[TermsEntry, ...]:
-    """Write the counts of terms of segments, by shard, that a version adds to those `before`.
+    """Write the term counts of the segments that a version adds, and return all its term files.
 
-    Files of `before` that are no more than twice as large are merged into the new one, so that
-    a version names few, and an update pays for its own terms, now and then for some more.
+    `before` are the term files of the previous version; `added` are pairs of a shard number and a
+    segment. The last files of `before` are merged into the new one while they are at most twice as
+    large, so that a version has few files and the cost of an update stays close to that of its own
+    terms.
     """
     kept = list(before)
     size = sum(segment.artefacts[TERMS].bytes for _, segment in added)
@@ -208,9 +210,9 @@ def publish_build(
     make_terms: MakeTerms = publish_terms,
     before_switch: BeforeSwitch = _nothing,
 ) -> Manifest:
-    """Publish a version that holds what was built from `accounts` and nothing else.
+    """Publish a version that holds only what was built from `accounts`.
 
-    Raises LeaseLostError, and nothing is published, where another command took the lease.
+    Raises LeaseLostError, without publishing anything, if another command took the lease.
     """
     index = lease.index
     shards = [ShardEntry(segments=(s.entry,)) for s in summaries]
@@ -243,7 +245,7 @@ def _check_current(lease: Lease, previous: Manifest) -> None:
     if lease.version != previous.version:
         raise CiteRayError(
             f"{lease.index}: {lease.version} was published while this ran on top of "
-            f"{previous.version}; run it again"
+            f"{previous.version}; run the same command again"
         )
 
 
@@ -258,10 +260,10 @@ def publish_update(
     make_terms: MakeTerms = publish_terms,
     before_switch: BeforeSwitch = _nothing,
 ) -> Manifest:
-    """Publish `previous` with a segment more in each shard that has an update.
+    """Publish `previous` with one more segment in each shard that has an update.
 
-    Raises CiteRayError when another version was published since `previous`, LeaseLostError
-    where another command took the lease.
+    Raises CiteRayError if another version was published since `previous`, and LeaseLostError if
+    another command took the lease.
     """
     _check_current(lease, previous)
     shards = [
@@ -304,7 +306,10 @@ def _still_failed(previous: Manifest, accounts: Sequence[ParsedSource]) -> tuple
 def publish_compaction(
     lease: Lease, previous: Manifest, entries: Sequence[SegmentEntry]
 ) -> Manifest:
-    """Publish what `previous` holds with one segment a shard; raises as `publish_update`."""
+    """Publish the content of `previous` with one segment per shard.
+
+    Raises the same errors as `publish_update`.
+    """
     _check_current(lease, previous)
     index = lease.index
     shards = [ShardEntry(segments=(entry,)) for entry in entries]

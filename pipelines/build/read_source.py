@@ -1,4 +1,4 @@
-"""Reads one source file into batches ready to embed, and keeps its account."""
+"""Read one source file into batches ready to embed, and write its account."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from pipelines.build.split_passages import Splitter
 from pipelines.build.stage_citations import ParsedSource, positions_in, write_account
 
 BATCH_CITATIONS = 256
-# A gzipped PubMed record is about this long; progress, the size of parts and that of the sample
-# for token vectors depend on it.
+# Approximate size of a gzipped PubMed record; used for progress, the size of parts and the size of
+# the sample for token vectors.
 BYTES_PER_CITATION = 1000
-# How many dropped records the account describes in words; the rest are only counted.
+# How many dropped records the account describes; the rest are only counted.
 EXAMPLES = 20
 
 
@@ -65,13 +65,13 @@ def _batches(path: File, tally: _Tally, staged: frozenset[int]) -> Iterator[list
 def read_source(
     path: File, directory: Place, splitter: Splitter, staged: Iterable[str] = ()
 ) -> Iterator[pa.Table]:
-    """Tables in SPLIT_SCHEMA of the citations of `path`; its account goes to `directory`.
+    """Yield tables in SPLIT_SCHEMA of the citations of `path`, and write its account.
 
-    Citations at positions in the runs `staged` are counted and left out. They are given, not
-    looked up here: a step that Ray repeats must give the same tables, whatever is staged since.
-    A record that cannot be read is set aside and named in the account.
-    A file that cannot be read to its end is accounted with its error and raises nothing:
-    the other files go on, and the build says so when it ends.
+    The account is written to `directory`. Citations at positions in the runs `staged` are counted
+    but not yielded. The runs are an argument because a step that Ray retries must yield the same
+    tables, even if more was staged since. A record that cannot be read is skipped and named in the
+    account. A file that cannot be read to its end raises nothing: its account holds the error, the
+    other files are processed, and the build reports the error at its end.
     """
     tally = _Tally()
     size = modified_ns = 0

@@ -1,6 +1,6 @@
-"""Cut a citation's title and abstract into passages: by characters, sentences or sections.
+"""Split a citation's title and abstract into passages: by characters, sentences or sections.
 
-All bounds are code points, end exclusive.
+All offsets are code points, end exclusive.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ _NON_SPACE = re.compile(r"\S")
 
 
 class Splitter(Protocol):
-    """Spans of a text that hold all of it but white space, in order, none empty.
+    """Splits a text into non-empty spans, in order, that cover everything but white space.
 
-    A splitter `within_sections` is given one section of an abstract at a time.
+    A splitter with `within_sections` gets one section of an abstract at a time.
     """
 
     within_sections: ClassVar[bool]
 
     def __call__(self, text: str) -> list[Span]:
-        """Spans of `text` as (begin, end) in code points, end exclusive."""
+        """Return the spans of `text` as (begin, end) in code points, end exclusive."""
         ...
 
 
 def make_splitter(
     method: str, size: int, overlap: int, token_offsets: TokenOffsets | None = None
 ) -> Splitter:
-    """The splitter of a name, with size and overlap in its unit (characters or tokens).
+    """Return the splitter `method`; `size` and `overlap` are in its unit, characters or tokens.
 
-    Raises InputError on an unknown name, on sizes that cannot work, and for `sections`
+    Raises InputError for an unknown method, for an invalid size or overlap, and for `sections`
     without a tokeniser.
     """
     if method not in METHODS:
@@ -59,7 +59,7 @@ def make_splitter(
 
 
 def split_citation(citation: Citation, splitter: Splitter) -> list[Passage]:
-    """The title's passages, then the abstract's; a missing or blank text gives none."""
+    """Return the passages of the title, then of the abstract; a missing or blank text has none."""
     abstract = citation.abstract
     areas = section_spans(citation.sections) if splitter.within_sections else [(0, len(abstract))]
     passages = _passages(citation.pmid, ABSTRACT, abstract, areas, splitter)
@@ -70,7 +70,7 @@ def split_citation(citation: Citation, splitter: Splitter) -> list[Passage]:
 
 
 def section_spans(sections: Sequence[Section]) -> list[Span]:
-    """Where each section, its label included, stands in the canonical abstract."""
+    """Return the span of each section, including its label, in the canonical abstract."""
     spans = []
     begin = 0
     for section in sections:
@@ -92,10 +92,10 @@ def _passages(
 
 @dataclass(frozen=True)
 class Characters:
-    """At most `size` characters, `overlap` or fewer shared with the passage before.
+    """Passages of at most `size` characters that overlap by at most `overlap`.
 
-    Paper 000, section 3.1.2 (512 / 64). Cuts at white space where there is some within the
-    last eighth of a passage, so that words stay whole.
+    Paper 000, section 3.1.2 (512 / 64). A passage ends at white space if there is any within its
+    last eighth, so that words stay whole.
     """
 
     size: int = 512
@@ -114,7 +114,7 @@ class Characters:
 
     @property
     def _slack(self) -> int:
-        """How far a cut may move back; kept small enough that each passage adds new text."""
+        """How far the end may move back; small enough that each passage adds new text."""
         return min(self.size // 8, self.size - self.overlap - 1)
 
     def _end(self, text: str, begin: int) -> int:
@@ -137,9 +137,10 @@ class Characters:
 
 @dataclass(frozen=True)
 class Sentences:
-    """Whole sentences up to `size` characters; the last ones, if `overlap` holds them, again.
+    """Passages of whole sentences, with at most `size` characters.
 
-    Paper 004 (about 500 / 50). A sentence longer than `size` is cut by characters.
+    The last sentences of a passage are repeated in the next one if they fit into `overlap`
+    characters. Paper 004 (about 500 / 50). A sentence longer than `size` is split by characters.
     """
 
     size: int = 500
@@ -174,10 +175,10 @@ class Sentences:
 
 @dataclass(frozen=True)
 class Sections:
-    """At most `size` tokens of one section, `overlap` of them shared with the passage before.
+    """Passages of at most `size` tokens of one section that overlap by `overlap` tokens.
 
-    Paper 002 (512 / 64). `token_offsets` gives the bounds of a text's tokens in order;
-    empty ones, as tokenisers give for their special tokens, are left out.
+    Paper 002 (512 / 64). `token_offsets` returns the spans of a text's tokens in order; empty
+    spans, which tokenisers return for special tokens, are ignored.
     """
 
     size: int
@@ -187,7 +188,7 @@ class Sections:
 
     def __call__(self, text: str) -> list[Span]:
         """See `Splitter.__call__`; no span for a text of white space alone."""
-        # What no token holds goes with the token before it, so that no text is lost.
+        # Text outside all tokens is added to the token before it, so that no text is lost.
         starts = [begin for begin, end in self.token_offsets(text) if begin < end]
         bounds = [0, *starts[1:], len(text)]
         last = len(bounds) - 1

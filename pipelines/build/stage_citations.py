@@ -1,16 +1,16 @@
-"""Staging: what a build has parsed and embedded so far, on disk, by source file.
+"""Staging: the citations that a build has parsed and embedded so far, on disk, by source file.
 
     staging/<build>/pubmed26n0003.xml.gz-<bytes>-<time>/
-        part-0-255+300-399.arrow   citations by their positions; one record batch a shard
-        parsed.json                counts, once read to its end
+        part-0-255+300-399.arrow   citations at these positions; one record batch per shard
+        parsed.json                counts, written when the source was read to its end
         deletions.arrow            its DeleteCitation records
 
-A folder belongs to one state of its source and is never changed but removed whole, once a
-version has taken it in (pipelines/build/drop_staging.py), so that what a worker of
-a killed run still writes into it is only ever more of the same. A part is named after the
-positions of its citations: names alone tell what is staged, and what two parts hold counts
-once. A source is complete when as many citations are staged as `parsed.json` says; of
-another, a rerun embeds only those that are not.
+A folder belongs to one state of its source file. Files are only added to it, and it is removed as a
+whole once a version includes it (pipelines/build/drop_staging.py); late writes by a worker of a
+killed run are therefore harmless. A part is named after the positions of its citations, so that the
+names alone show what is staged; a citation in two parts counts once. A source is complete when as
+many citations are staged as `parsed.json` says. For an incomplete source, a rerun embeds only the
+citations that are missing.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from cluster.storage.whole_files import published_atomically, write_atomically
 
 PARSED = "parsed.json"
 DELETIONS = "deletions.arrow"
-# A name has at most 255 characters; that of 8 runs, which is rarely reached, has about 150.
+# File names have at most 255 characters; a name with 8 runs has about 150.
 RUNS_PER_NAME = 8
-# Of a store, so that waiting for one small read does not hold up the next.
+# Concurrent reads from an object store.
 READS_AT_ONCE = 16
-# Metadata of a part: the number type that its vectors were computed in.
+# Metadata key of a part: the number type in which its vectors were computed.
 DTYPE = "dtype"
-# Metadata of the deletions: how many citations of the source are staged beside them.
+# Metadata key of the deletions: the number of citations of the source.
 KEPT = b"kept"
 DELETION_SCHEMA = pa.schema(
     [("pmid", pa.int64()), ("position", pa.int64()), ("version", pa.int64())]
@@ -53,9 +53,9 @@ Positions = npt.NDArray[np.int64]
 
 
 class ParsedSource(BaseModel):
-    """The account of one source file. With an `error` nothing of it is used.
+    """The account of one source file. If it has an `error`, nothing of the source is used.
 
-    `damaged` says of each record that could not be read where it stands and why.
+    `damaged` says for each unreadable record where it is and why it cannot be read.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -74,13 +74,13 @@ class ParsedSource(BaseModel):
 
 
 def staging_directory(build: Place, source: File) -> Place:
-    """Where `source` is staged below `build`, as long as its bytes and its time are these."""
+    """Return the staging folder of `source` for its current size and modification time."""
     found = source.stat()
     return build / f"{source.name}-{found.st_size}-{found.st_mtime_ns}"
 
 
 def runs_of(positions: npt.ArrayLike) -> list[str]:
-    """Positions as runs of consecutive ones, ascending: 0-255, 300-300."""
+    """Return positions as ascending runs of consecutive numbers, such as 0-255 and 300-300."""
     distinct = np.unique(np.asarray(positions, np.int64))
     if not len(distinct):
         return []
@@ -89,14 +89,14 @@ def runs_of(positions: npt.ArrayLike) -> list[str]:
 
 
 def positions_in(runs: Iterable[str]) -> Positions:
-    """The distinct positions in runs, ascending."""
+    """Return the distinct positions in `runs`, ascending."""
     ends = [run.split("-") for run in runs]
     spans = [np.arange(int(first), int(last) + 1) for first, last in ends]
     return np.unique(np.concatenate([np.empty(0, np.int64), *spans]))
 
 
 def write_part(table: pa.Table, directory: Place, shards: int) -> None:
-    """Write rows in EMBEDDED_SCHEMA of one source as Arrow files whose batch s holds shard s's."""
+    """Write rows in EMBEDDED_SCHEMA of one source as Arrow files; batch s holds shard s."""
     positions = table.column("position")
     runs = runs_of(positions.to_numpy())
     for begin in range(0, len(runs), RUNS_PER_NAME):
@@ -119,13 +119,13 @@ def _write_rows(table: pa.Table, path: Place, shards: int) -> None:
 
 
 def part_files(directory: Place) -> list[Place]:
-    """Files of staged citations in the source's folder; none where it does not exist."""
+    """Return the files of staged citations in a source's folder; none if it does not exist."""
     names = [n for n in file_names(directory) if n.startswith("part-") and n.endswith(".arrow")]
     return [directory / name for name in names]
 
 
 def staged_positions(directory: Place) -> Positions:
-    """The positions of the citations of a source that are staged, each once, by names alone."""
+    """Return the distinct positions of a source's staged citations, from file names alone."""
     return _positions(part_files(directory))
 
 
@@ -136,9 +136,9 @@ def _positions(parts: Sequence[Place]) -> Positions:
 
 
 def _open_part(part: Place, columns: Sequence[str] | None = None) -> Any:
-    """A reader of the record batches of a part, which is mapped, or read by byte range.
+    """Open a part: map it if it is a local file, else read it by byte range.
 
-    Of a mapped one all columns are there, as Arrow copies what it maps once it is told which.
+    A mapped part has all columns, because Arrow copies the data when columns are selected.
     """
     if isinstance(part, Path):
         return ipc.open_file(pa.memory_map(str(part)))
@@ -148,7 +148,7 @@ def _open_part(part: Place, columns: Sequence[str] | None = None) -> Any:
 
 
 def read_part(part: Place, shard: int, columns: Sequence[str] | None = None) -> pa.RecordBatch:
-    """The rows of one shard in one part. Raises InputError where a store cannot be read."""
+    """Return the rows of one shard in one part. Raises InputError if a store cannot be read."""
     if isinstance(part, Path):
         return _open_part(part).get_batch(shard).select(_schema(columns).names)
     with asking(part.url):
@@ -161,17 +161,17 @@ def read_parts(
     columns: Sequence[str] | None = None,
     kept: int | None = None,
 ) -> pa.Table:
-    """The rows of one shard in all parts of a source, mapped; all columns, or some.
+    """Return the memory-mapped rows of one shard in all parts of a source.
 
-    Of a store the shard's own batches are copied to this machine, and nothing else of the
-    parts. Raises InputError where the store cannot be read, and StorageError where its list names
-    others than the parts of the source's `kept` citations: it may be older than they are.
+    `columns` selects columns (default all). From an object store, only the shard's own batches are
+    copied to this machine. Raises InputError if the store cannot be read, and StorageError if the
+    listed parts do not hold exactly `kept` citations, as when the listing is out of date.
     """
     parts = part_files(directory)
     if kept is not None and (found := len(_positions(parts))) != kept:
         raise StorageError(
             f"{directory}: {found} of {kept} staged citations are listed here; where the store's "
-            "lists lag behind, run the same command again, else remove this folder first"
+            "lists lag behind, run the same command again, otherwise remove this folder first"
         )
     if isinstance(directory, Path):
         batches = [read_part(part, shard, columns) for part in parts]
@@ -184,7 +184,7 @@ def read_parts(
         ):
             for batch in pool.map(lambda part: read_part(part, shard, columns), parts):
                 writer.write_batch(batch)
-        # Mapped, it stays readable when its name is gone.
+        # A mapped file stays readable after its folder was removed.
         return map_table(path)
 
 
@@ -194,7 +194,7 @@ def _schema(columns: Sequence[str] | None) -> pa.Schema:
 
 
 def staged_dimensions(directories: Sequence[Place]) -> int:
-    """The dimensions of the staged vectors; InputError where no source holds any text."""
+    """Return the dimensions of the staged vectors. Raises InputError if no source has any text."""
     for part in (p for d in directories for p in part_files(d)):
         reader = _open_part(part)
         for number in range(reader.num_record_batches):
@@ -207,7 +207,7 @@ def staged_dimensions(directories: Sequence[Place]) -> int:
 
 
 def staged_dtype(directories: Sequence[Place]) -> str:
-    """The number type of the first staged vectors; "" where their part does not record it."""
+    """Return the number type of the first staged vectors, or "" if their part has none."""
     for part in (p for d in directories for p in part_files(d)):
         metadata = _open_part(part).schema.metadata or {}
         return str(metadata.get(DTYPE.encode(), b"").decode())
@@ -215,7 +215,7 @@ def staged_dtype(directories: Sequence[Place]) -> str:
 
 
 def write_account(directory: Place, account: ParsedSource, deletions: Sequence[Deletion]) -> None:
-    """Record that a source was read to its end, or how it failed."""
+    """Record that a source was read to its end, or why it failed."""
     rows = [asdict(deletion) for deletion in deletions]
     schema = DELETION_SCHEMA.with_metadata({KEPT: str(account.kept)})
     with (
@@ -227,7 +227,7 @@ def write_account(directory: Place, account: ParsedSource, deletions: Sequence[D
 
 
 def read_account(directory: Place) -> ParsedSource | None:
-    """The account of a source, or None while there is none that can be trusted."""
+    """Return the account of a source, or None if it is missing or invalid."""
     try:
         return ParsedSource.model_validate_json((directory / PARSED).read_bytes())
     except (FileNotFoundError, ValidationError):
@@ -235,12 +235,15 @@ def read_account(directory: Place) -> ParsedSource | None:
 
 
 def read_deletions(directory: Place) -> pa.Table:
-    """The staged DeleteCitation records of a source; raises FileNotFoundError without them."""
+    """Return the staged DeleteCitation records of a source.
+
+    Raises FileNotFoundError if there are none.
+    """
     return ipc.open_file(pa.py_buffer((directory / DELETIONS).read_bytes())).read_all()
 
 
 def complete_account(directory: Place, source: File) -> ParsedSource | None:
-    """The account of a source whose staging is whole and whose file has not changed."""
+    """Return the account of a fully staged, unchanged source, else None."""
     account = read_account(directory)
     if account is None or account.error:
         return None
@@ -251,6 +254,6 @@ def complete_account(directory: Place, source: File) -> ParsedSource | None:
 
 
 def kept_beside(deletions: pa.Table) -> int | None:
-    """How many citations are staged beside the deletions of a source; None where none says."""
+    """Return the number of citations recorded with a source's deletions, or None if missing."""
     said = (deletions.schema.metadata or {}).get(KEPT)
     return None if said is None else int(said)

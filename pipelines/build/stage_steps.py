@@ -1,4 +1,4 @@
-"""The steps that stage sources, as they run in the workers of a build."""
+"""The steps of staging, which run in the workers of a build."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
 
 def load_encoder(settings: EncoderSettings, model: Path) -> Encoder:
     """Load the encoder from the folder `model`; the first call imports torch, which is slow."""
-    # Here, not above: the driver never needs torch, which takes seconds to import.
+    # Imported here because the driver does not need torch, which takes seconds to import.
     from cluster.models.encoder import Encoder
 
     return Encoder.by(settings, model)
 
 
 def find_encoder(settings: EncoderSettings, model: Path) -> Encoder | KeptEncoder:
-    """The encoder without torch where one before it was kept, else as `load_encoder`."""
+    """Return the cached encoder, which does not need torch, if there is one, else load it."""
     from cluster.models.kept.kept_encoder import find_encoder as find_kept
 
     return find_kept(settings, model) or load_encoder(settings, model)
 
 
 def load_splitter(split: SplitSettings, settings: EncoderSettings, model: Path) -> Splitter:
-    """The splitter of the settings; that of sections needs the encoder, which is slow to load."""
+    """Return the splitter of the settings; `sections` loads the encoder, which is slow."""
     offsets = None
     if split.method == "sections":
-        # Only its tokeniser is used, so nothing is converted or measured.
+        # Only the tokeniser is used, so the model is neither converted nor measured.
         plain = settings.model_copy(update={"runtime": "torch"})
         offsets = load_encoder(plain, model).token_offsets
     return make_splitter(split.method, split.size, split.overlap, offsets)
@@ -58,9 +58,9 @@ def learn_codec_of(
     coded: TokenVectorSettings,
     model: Path,
 ) -> Place:
-    """Keep the codec of the token vectors of `sources` below `index`, and say where.
+    """Learn the codec of the token vectors of `sources`, store it in `index` and return its path.
 
-    A small corpus is not embedded twice for it: a tenth of its passages will do.
+    At most a tenth of the passages is embedded for it, but at least FEWEST_PASSAGES.
     """
     expected = sum(source.stat().st_size for source in sources) // BYTES_PER_CITATION
     limit = min(coded.training_passages, max(expected // 10, FEWEST_PASSAGES))
@@ -75,7 +75,7 @@ def read_source_rows(
     model: Path,
     directories: dict[str, Place],
 ) -> Iterator[pa.Table]:
-    """Rows (path, runs staged) in, tables in SPLIT_SCHEMA out."""
+    """Turn rows of (path, staged runs) into tables in SPLIT_SCHEMA."""
     splitter = load_splitter(split, settings, model)
     for row in batch.to_pylist():
         path = named_file(row["path"])
@@ -84,21 +84,21 @@ def read_source_rows(
 
 @dataclass(frozen=True, slots=True)
 class CodedTokens:
-    """The codec of the token vectors that are kept, and how many of them are kept as one."""
+    """The codec of stored token vectors, and how many tokens are pooled into one vector."""
 
     codec: TokenCodec
     pool: int
 
 
 def tokenise_passages(table: pa.Table, settings: EncoderSettings, model: Path) -> pa.Table:
-    """Tables in SPLIT_SCHEMA in, in TOKENISED_SCHEMA out."""
+    """Turn a table in SPLIT_SCHEMA into one in TOKENISED_SCHEMA."""
     return tokenise_citations(table, make_tokeniser(model, settings.max_tokens))
 
 
 class EmbedAndStage:
-    """Tables in SPLIT_SCHEMA or TOKENISED_SCHEMA in, counts by source out.
+    """Embeds tables in SPLIT_SCHEMA or TOKENISED_SCHEMA, writes them and returns counts by source.
 
-    Vectors go straight to disk.
+    Vectors are written to disk directly.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class EmbedAndStage:
     ) -> None:
         self._encoder: Any
         if settings.gpus or (tokens is not None and tokens.pool > 1):
-            # Tables come tokenised on GPUs, and pooled tokens want torch.
+            # On GPUs the tables are already tokenised, and pooling tokens needs torch.
             self._encoder = whole = load_encoder(settings, model)
             if settings.gpus:
                 whole.check_tokeniser(make_tokeniser(model, settings.max_tokens))

@@ -1,1 +1,1 @@
-"""PubMed's files, fetched and kept."""
+"""Downloads PubMed's files."""

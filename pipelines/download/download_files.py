@@ -1,4 +1,4 @@
-"""Brings the missing ones of some files, several at once, each whole and checked or not at all."""
+"""Download missing files, several at once; a file is stored only if complete and verified."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from pipelines.download.list_files import RemoteFile
 T = TypeVar("T")
 R = TypeVar("R")
 
-# A damaged transfer is put right by a second one; a damaged file is not.
+# A second download repairs a damaged transfer, but not a file that is damaged on the server.
 MD5_TRIES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one file; with an `error` nothing of it is kept under its name."""
+    """Outcome for one file; with an `error`, no file of that name was stored."""
 
     name: str
     folder: str
@@ -34,22 +34,22 @@ class Outcome:
 
 
 class Observer(Protocol):
-    """Told from several threads how a download goes; sizes are bytes."""
+    """Receives the progress of a download, from several threads; sizes are in bytes."""
 
     def checked(self, done: int, total: int) -> None:
-        """So many of the files have been compared with what is there."""
+        """Report that `done` of `total` files were compared with the destination."""
 
     def planned(self, files: int, total: int) -> None:
-        """So many files are missing, which hold so many bytes in all as far as is known."""
+        """Report the number of missing files and their total size in bytes, as far as known."""
 
     def moved(self, name: str, done: int, total: int | None) -> None:
-        """So much of a file is here."""
+        """Report that `done` of `total` bytes of a file were fetched."""
 
     def finished(self, outcome: Outcome) -> None:
-        """A file was brought or given up."""
+        """Report that a file was fetched or failed."""
 
     def note(self, text: str) -> None:
-        """Something worth a line, such as a try that failed."""
+        """Report a message, such as a failed attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +62,11 @@ class _Missing:
 def download_files(
     files: Sequence[RemoteFile], destination: str, web: Web, observer: Observer, concurrent: int
 ) -> list[Outcome]:
-    """Bring to `destination`, a folder or a URL, those of `files` that it does not hold.
+    """Download the `files` that are missing in `destination`, a folder or a URL.
 
-    A file that cannot be had is a failed outcome, and the others go on. Outcomes are in
-    the order of `files`. Raises CiteRayError before anything is fetched where the disk
-    is too small or another download is at work there.
+    Return the outcomes in the order of `files`. A file that cannot be fetched has the outcome
+    "failed" and does not stop the others. Raises CiteRayError before anything is fetched if the
+    disk is too small, or if another download writes there.
     """
     with open_keeper(destination) as keeper:
         download = _Download(keeper, web, observer)
@@ -91,7 +91,7 @@ def _in_parallel(
     web: Web,
     report: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[R]:
-    """The results in the order of `items`; an error, or Ctrl-C, stops all that is under way."""
+    """Return the results in the order of `items`; an error or Ctrl-C stops all running work."""
     pool = ThreadPoolExecutor(concurrent, thread_name_prefix="download")
     try:
         futures = [pool.submit(work, item) for item in items]
@@ -116,7 +116,7 @@ class _Download:
         return parse_md5(self._web.read_text(f"{file.url}.md5", MAX_MD5_BYTES), file.name)
 
     def compare(self, file: RemoteFile) -> Outcome | _Missing:
-        """Whether the destination holds the file as the server has it."""
+        """Check whether the destination holds the same file as the server."""
         try:
             md5 = self._read_md5(file)
             if self._keeper.holds(file, md5):
@@ -126,7 +126,7 @@ class _Download:
             return self._failed(file, error)
 
     def bring(self, missing: _Missing) -> Outcome:
-        """Fetch one file, check it and keep it."""
+        """Fetch one file, verify it and store it."""
         file = missing.file
         try:
             with naming_disk_faults(self._keeper.partial(file)):
@@ -150,16 +150,16 @@ class _Download:
                 self._keeper.keep(file, expected)
                 return size
             discard(partial)
-            self._observer.note(f"{file.name}: its md5 is {found}, not {expected}; fetched anew")
+            self._observer.note(f"{file.name}: its md5 is {found}, not {expected}; trying again")
         raise DownloadError(
             f"{file.name}: its md5 is {found} and {file.url}.md5 says {expected}, after "
-            f"{MD5_TRIES} downloads; nothing of it is kept, tell those who run the server"
+            f"{MD5_TRIES} downloads; the file was discarded, report it to the server's operator"
         )
 
     def _failed(self, file: RemoteFile, error: Exception) -> Outcome:
         said = str(error)
         if isinstance(error, OSError) and not isinstance(error, StorageError):
-            said = f"{file.name}: it cannot be kept ({error}); free the place and run again"
+            said = f"{file.name}: it cannot be kept ({error}); free disk space and run again"
         outcome = Outcome(file.name, file.folder, "failed", error=said)
         self._observer.finished(outcome)
         return outcome

@@ -1,9 +1,9 @@
-"""All records that a PubMed query finds, as files that an index is built of.
+"""Download all records that a PubMed query finds, as files that an index can be built from.
 
     FOLDER/query.json               the query, its day, and the PMIDs that it found
     FOLDER/query26n0001.xml.gz      the first PART of them, and so on
 
-The PMIDs are found once. What broke off goes on with the first file that is missing.
+The query runs only once. A rerun after an interruption writes the missing files.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from cluster.read_given import read_given
 from cluster.storage.whole_files import published_atomically, require_writable, write_atomically
 
 FOUND = "query.json"
-# As many records as a file holds; NLM's own hold 30,000.
+# Records per file; NLM's own files hold 30,000.
 PART = 10_000
-# As many at a time, so that each call ends within its deadline.
+# Records per request, so that each request ends within its deadline.
 CHUNK = 800
 HEAD = f'<?xml version="1.0" encoding="UTF-8"?>\n{DOCTYPE}\n<PubmedArticleSet>\n'.encode()
 TAIL = b"</PubmedArticleSet>\n"
@@ -37,7 +37,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class FoundByQuery:
-    """What a query found on a day; `limit` is how many were asked for at most, 0 for all."""
+    """Result of a query on a day; `limit` is the maximum number of PMIDs, 0 for all."""
 
     query: str
     day: str
@@ -47,9 +47,9 @@ class FoundByQuery:
 
 @dataclass(frozen=True, slots=True)
 class Downloaded:
-    """`records` were written to `files`, of which `present` were there already.
+    """Numbers of a download: `records` were written to `files`, of which `present` existed before.
 
-    PubMed gave no citation for `missing` of the PMIDs.
+    PubMed returned no citation for `missing` of the PMIDs.
     """
 
     query: str
@@ -65,8 +65,8 @@ async def download_query(
 ) -> Downloaded:
     """Write the records that `query` finds to `folder`, in the order of their PMIDs.
 
-    Raises InputError for a query that finds nothing and for a folder that holds what another
-    found, PubMedError where PubMed is lost, and StorageError where the folder is.
+    Raises InputError if the query finds nothing or the folder holds the result of another query,
+    PubMedError if PubMed fails, and StorageError if the folder cannot be written.
     """
     require_writable(folder)
     found = await _found(pubmed, query, folder, limit, tell)
@@ -99,9 +99,9 @@ async def _found(pubmed: PubMed, query: str, folder: Path, limit: int, tell: Tel
         return found
     count = await pubmed.count(query)
     if not count:
-        raise InputError(f"--query {query!r:.200}: PubMed finds nothing; ask for something else")
+        raise InputError(f"--query {query!r:.200}: PubMed finds nothing; change the query")
     pmids = await pubmed.search(query, limit=min(count, limit or count), sort="pub_date", tell=tell)
-    # Sorted: PubMed's order changes with each new record, and an index keeps none.
+    # Sorted, because PubMed's order changes with new records and an index does not keep it.
     found = FoundByQuery(query, f"{date.today()}", limit, tuple(sorted(pmids)))
     write_atomically(path, json.dumps(asdict(found)).encode())
     return found
@@ -117,7 +117,7 @@ def _read_found(path: Path) -> FoundByQuery:
 
 
 async def _write_part(pubmed: PubMed, pmids: Sequence[int], path: Path) -> int:
-    """Write one file; gives how many citations it holds."""
+    """Write one file and return the number of its citations."""
     written = 0
     with published_atomically(path) as aside, gzip.open(aside, "wb", compresslevel=6) as stream:
         stream.write(HEAD)

@@ -1,4 +1,4 @@
-"""HTTP that lasts: retries with back-off, and files resumed by byte range (RFC 9110, 14.2)."""
+"""HTTP downloads with retries, back-off and resumption by byte range (RFC 9110, 14.2)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 Note = Callable[[str], None]
 
 MAX_MD5_BYTES = 4096
-# PubMed's largest file is some 100 MiB.
+# PubMed's largest file has about 100 MiB.
 MAX_FILE_BYTES = 2 * 1024**3
 _HEX = r"(?P<hex>[0-9a-fA-F]{32})"
 _MD5_FORMS = (
@@ -35,15 +35,15 @@ _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 class DownloadError(CiteRayError):
-    """A file cannot be had from the server, however often it is asked."""
+    """A file cannot be fetched from the server, even with retries."""
 
 
 class StoppedError(CiteRayError):
-    """The download was told to stop."""
+    """The download was stopped."""
 
 
 class _BusyError(Exception):
-    """The server asks to come again later, after `wait_s` seconds if it says so."""
+    """A transient failure that is retried, after `wait_s` seconds if the server names a delay."""
 
     def __init__(self, said: str, wait_s: float | None = None) -> None:
         super().__init__(said)
@@ -52,7 +52,7 @@ class _BusyError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a server is borne with: `tries` a request, waits and silence in seconds."""
+    """Retry policy: `tries` per request, and the back-off and the read timeout in seconds."""
 
     tries: int = 6
     first_wait_s: float = 1.0
@@ -61,26 +61,26 @@ class Patience:
 
 
 def parse_md5(text: str, name: str) -> str:
-    """The hex digest in `MD5(name)= hex` or `hex  name`; raises DownloadError for any other."""
+    """Return the digest in `MD5(name)= hex` or `hex  name`; raises DownloadError for other text."""
     for form in _MD5_FORMS:
         match = form.fullmatch(text.strip())
         if match and match["name"] in (None, name):
             return match["hex"].lower()
     raise DownloadError(
         f"{name}.md5: it says {text.strip()[:80]!r}, not MD5({name})= and 32 hex digits; "
-        "tell those who run the server"
+        "report it to the server's operator"
     )
 
 
 class Web:
-    """A client that retries what may pass, for several threads at once."""
+    """Thread-safe HTTP client that retries transient errors."""
 
     def __init__(self, patience: Patience, note: Note) -> None:
         self._patience = patience
         self._note = note
         self._stop = threading.Event()
         self._http = open_client(
-            # A .gz is kept as it is stored, whatever a server would make of it on the way.
+            # Forbid content coding, so that a .gz arrives as it is stored on the server.
             headers={"Accept-Encoding": "identity", "User-Agent": "citeray"},
             timeout=httpx.Timeout(patience.silence_s, connect=min(patience.silence_s, 20)),
             follow_redirects=True,
@@ -94,11 +94,14 @@ class Web:
         self._http.close()
 
     def stop(self) -> None:
-        """End every request under way with StoppedError, at its next block or wait."""
+        """End every running request with StoppedError at its next block or wait."""
         self._stop.set()
 
     def read_text(self, url: str, limit: int) -> str:
-        """The text at `url`; raises DownloadError if it cannot be had or is over `limit` bytes."""
+        """Return the text at `url`.
+
+        Raises DownloadError if it cannot be fetched or is longer than `limit` bytes.
+        """
 
         def attempt() -> str:
             body = bytearray()
@@ -114,7 +117,7 @@ class Web:
         return self._patiently(url, attempt)
 
     def size_of(self, url: str) -> int | None:
-        """Bytes that the server announces, or None where it announces none."""
+        """Return the size in bytes that the server announces, or None if it announces none."""
 
         def attempt() -> int | None:
             response = self._http.head(url)
@@ -125,11 +128,11 @@ class Web:
         return self._patiently(url, attempt)
 
     def fetch(self, url: str, partial: Path, report: Callable[[int, int | None], None]) -> None:
-        """Bring `partial` to the whole of what is at `url`, from where it stands.
+        """Fetch the file at `url` into `partial`, resuming an earlier download.
 
-        What stands there is gone on with only if the server still has the very file that
-        it began with (If-Range), else it is begun again. `report` is told bytes so far
-        and bytes in all. Raises DownloadError, OSError where the disk fails.
+        The download resumes only if the server still has the same file (If-Range); otherwise it
+        starts again. `report` gets the bytes so far and the total. Raises DownloadError, and
+        OSError if the disk fails.
         """
         self._patiently(url, lambda: self._continue(url, partial, report))
 
@@ -141,13 +144,13 @@ class Web:
             begun, total = _extent(response)
             if response.status_code == 416 or begun not in (0, held):
                 discard(partial)
-                raise _BusyError("it no longer holds the file that was begun")
+                raise _BusyError("the file changed on the server during the download")
             if begun == 0:
                 discard(partial)
                 _keep_validator(response, partial)
             done = self._append(response, partial, begun, total, report)
         if total is not None and done != total:
-            raise _BusyError(f"it sent {done} of {total} bytes")
+            raise _BusyError(f"the server sent {done} of {total} bytes")
 
     def _append(
         self, response: httpx.Response, partial: Path, done: int, total: int | None,
@@ -160,7 +163,7 @@ class Web:
                 if done > (limit := MAX_FILE_BYTES if total is None else total):
                     raise DownloadError(
                         f"{response.url}: it is longer than {limit} bytes; "
-                        "tell those who run the server"
+                        "report it to the server's operator"
                     )
                 sink.write(block)
                 report(done, total)
@@ -182,7 +185,7 @@ class Web:
     def _patiently(self, url: str, attempt: Callable[[], T]) -> T:
         for number in range(1, self._patience.tries + 1):
             if self._stop.is_set():
-                raise StoppedError(f"{url}: stopped before it was asked for")
+                raise StoppedError(f"{url}: stopped before the request was sent")
             try:
                 return attempt()
             except (httpx.TransportError, _BusyError) as error:
@@ -190,7 +193,7 @@ class Web:
                 if number == self._patience.tries:
                     raise DownloadError(
                         f"{url}: given up after {number} tries ({said}); "
-                        "run the same command again later: what is there stays"
+                        "run the same command again later to continue"
                     ) from error
                 wait = self._wait_s(number, error)
                 note = f"{url}: {said}; trying again in {wait:.0f} s"
@@ -199,22 +202,22 @@ class Web:
             except UnsupportedProxyError as error:
                 raise DownloadError(f"{url}: {error}") from error
             except httpx.InvalidURL as error:
-                # Its message may quote a part of a password.
+                # The message of InvalidURL may quote part of a password.
                 raise DownloadError(f"{url}: not a valid URL; check --base-url") from error
             except httpx.HTTPError as error:
                 raise DownloadError(f"{url}: {error}; check --base-url") from error
-        raise DownloadError(f"{url}: not asked for, as no try was allowed")
+        raise DownloadError(f"{url}: not requested, because `tries` is 0")
 
     def _wait_s(self, number: int, error: Exception) -> float:
         asked = error.wait_s if isinstance(error, _BusyError) else None
         if asked is None:
-            # Jitter, or all the files that one fault broke off come back at one moment.
+            # Jitter, so that downloads interrupted by one fault do not all retry at once.
             asked = self._patience.first_wait_s * 2 ** (number - 1) * random.uniform(0.5, 1.5)
         return min(asked, self._patience.longest_wait_s)
 
 
 def discard(partial: Path) -> None:
-    """Forget what has been fetched of a file."""
+    """Remove a partial download and its validator."""
     partial.unlink(missing_ok=True)
     _validator_file(partial).unlink(missing_ok=True)
 
@@ -224,7 +227,7 @@ def _validator_file(partial: Path) -> Path:
 
 
 def _resumption(partial: Path) -> tuple[int, dict[str, str]]:
-    """How many bytes there are to go on from, and the headers that ask for the rest."""
+    """Return the number of bytes fetched before, and the headers that request the rest."""
     validator = _validator_file(partial)
     size = partial.stat().st_size if partial.is_file() and validator.is_file() else 0
     if size == 0:
@@ -236,7 +239,7 @@ def _resumption(partial: Path) -> tuple[int, dict[str, str]]:
 
 
 def _keep_validator(response: httpx.Response, partial: Path) -> None:
-    """Keep what If-Range needs to tell this file from another: a strong ETag, or a date."""
+    """Store the validator for If-Range: a strong ETag or else the Last-Modified date."""
     etag = response.headers.get("ETag", "")
     validator = etag if etag.startswith('"') else response.headers.get("Last-Modified", "")
     if validator.isascii() and validator.isprintable() and validator:
@@ -244,19 +247,19 @@ def _keep_validator(response: httpx.Response, partial: Path) -> None:
 
 
 def _extent(response: httpx.Response) -> tuple[int, int | None]:
-    """The first byte that the response holds, and the bytes of the whole file."""
+    """Return the offset of the first byte in the response, and the size of the whole file."""
     if response.status_code == 206:
         said = response.headers.get("Content-Range", "")
         match = _RANGE.fullmatch(said)
         if match is None:
-            raise _BusyError(f"it sent a range of {said!r}")
+            raise _BusyError(f"the server sent the invalid Content-Range {said!r}")
         return int(match["first"]), int(match["total"])
     length = response.headers.get("Content-Length", "")
     return 0, int(length) if length.isdecimal() else None
 
 
 def _whole_size(response: httpx.Response) -> int | None:
-    """The size of the file in the answer to a range that lies beyond it (RFC 9110, 14.4)."""
+    """Return the file size from a 416 response, if it has one (RFC 9110, 14.4)."""
     match = re.fullmatch(r"bytes \*/(\d+)", response.headers.get("Content-Range", ""))
     return int(match[1]) if match else None
 
@@ -268,7 +271,7 @@ def _raise_busy(response: httpx.Response) -> None:
 
 
 def _seconds(retry_after: str) -> float | None:
-    """Retry-After in seconds, from its number or its date (RFC 9110, 10.2.3)."""
+    """Return Retry-After in seconds, from a number or a date (RFC 9110, 10.2.3)."""
     if retry_after.isdecimal():
         return float(retry_after)
     try:

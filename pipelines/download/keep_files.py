@@ -1,4 +1,4 @@
-"""Where downloaded files are kept: a folder here, or a place in an object store."""
+"""Store downloaded files in a local folder or in an object store."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from cluster.storage.whole_files import md5_of, write_atomically
 from pipelines.download.fetch_file import discard
 from pipelines.download.list_files import RemoteFile
 
-# What else a machine writes meanwhile: logs, a few partial files, a file system's own blocks.
+# Free space to leave for logs, partial files and the file system's own blocks.
 MARGIN_BYTES = 256 * 1024**2
 _BLOCK_BYTES = 1 << 23
 
 
 class Keeper(Protocol):
-    """Keeps whole files by folder and name, each with its checksum beside it."""
+    """Stores complete files by folder and name, each with a checksum file next to it."""
 
     def holds(self, file: RemoteFile, md5: str) -> bool:
-        """Whether the file is there already, as `md5` says it should be."""
+        """Return True if the file is stored already with the checksum `md5`."""
 
     def partial(self, file: RemoteFile) -> Path:
-        """Where on this machine the file is written while it is not whole."""
+        """Return the local path to which the file is written until it is complete."""
 
     def keep(self, file: RemoteFile, md5: str) -> None:
-        """Put the partial file, checked against `md5`, in its place."""
+        """Move the partial file, already verified against `md5`, to its final place."""
 
     def require_room(self, missing: Sequence[int], concurrent: int) -> None:
-        """Raises CiteRayError if files of so many bytes still to fetch do not fit."""
+        """Raise CiteRayError if missing files of these sizes in bytes do not fit on the disk."""
 
 
 @contextmanager
 def open_keeper(destination: str) -> Iterator[Keeper]:
-    """The keeper for a folder or a URL.
+    """Yield the keeper for a folder or a URL.
 
     Raises CiteRayError if it cannot be written, or if another download writes there.
     """
@@ -63,14 +63,14 @@ def open_keeper(destination: str) -> Iterator[Keeper]:
             ) from error
         except OSError as error:
             raise CiteRayError(
-                f"{destination}: it cannot be written ({error}); check the place and who may "
-                "write there, and for a store its bucket, endpoint and credentials"
+                f"{destination}: it cannot be written ({error}); check the path and its "
+                "permissions, and for a store its bucket, endpoint and credentials"
             ) from error
         yield keeper
 
 
 def _try_writing(filesystem: Any, path: str) -> None:
-    """So that a store which refuses says so now, and not after the first file was fetched."""
+    """Write a test object, so that a store without write access fails before any download."""
     with filesystem.open_output_stream(path, compression=None) as sink:
         sink.write(b"a download was begun\n")
     filesystem.delete_file(path)
@@ -85,7 +85,7 @@ def _require_room(folder: Path, needed: int) -> None:
     if needed and needed + MARGIN_BYTES > free:
         raise CiteRayError(
             f"{folder}: the download needs {(needed + MARGIN_BYTES) / 1e9:,.1f} GB and "
-            f"{free / 1e9:,.1f} GB are free; free the rest, name another disk, or take "
+            f"{free / 1e9:,.1f} GB are free; free disk space, use another disk, or download "
             "fewer files with --files"
         )
 
@@ -102,7 +102,7 @@ class _FolderKeeper:
         if not path.is_file() or md5_of(path) != md5:
             return False
         self._write_checksum(file, md5)
-        # Left where a download was killed between the last two steps of `keep`.
+        # A download that was killed in `keep` may have left a validator.
         discard(self.partial(file))
         return True
 
@@ -123,7 +123,7 @@ class _FolderKeeper:
         path = self._path(file).with_name(f"{file.name}.md5")
         line = _checksum_line(file, md5)
         if not path.is_file() or path.read_bytes() != line:
-            # Nobody else writes here, as the lock of the folder is held.
+            # No other process writes here, because this one holds the folder's lock.
             write_atomically(path, line, alone=True)
 
     def require_room(self, missing: Sequence[int], concurrent: int) -> None:
@@ -131,7 +131,7 @@ class _FolderKeeper:
 
 
 class _StoreKeeper:
-    """A file is whole in a store once its checksum is beside it, which is written last."""
+    """Keeper for an object store; a file is complete once its checksum, written last, exists."""
 
     def __init__(self, filesystem: Any, root: str, scratch: Path) -> None:
         self._filesystem = filesystem
@@ -156,8 +156,8 @@ class _StoreKeeper:
         path, partial = self._path(file), self.partial(file)
         if self._filesystem.get_file_info(f"{path}.md5").type == fs.FileType.File:
             self._filesystem.delete_file(f"{path}.md5")
-        # Aside first: a stream that fails half-way is closed as if it were whole. And told
-        # of no compression, or Arrow would pack what is named .gz once more.
+        # Write under another name first, because a stream that fails half-way is closed as if it
+        # were complete. Without compression=None, Arrow would compress a .gz file again.
         aside = f"{path}.partial"
         with (
             partial.open("rb") as source,

@@ -1,8 +1,8 @@
-"""What NCBI's folders of PubMed files hold, read from their index pages.
+"""List NCBI's folders of PubMed files from their index pages.
 
     BASE/baseline/pubmed26n0001.xml.gz        once a year, all citations
-    BASE/updatefiles/pubmed26n1335.xml.gz     every day, numbered on from the baseline
-    .../pubmed26n0001.xml.gz.md5              beside each
+    BASE/updatefiles/pubmed26n1335.xml.gz     every day; numbers continue those of the baseline
+    .../pubmed26n0001.xml.gz.md5              checksum of each file
 
 Source: https://ftp.ncbi.nlm.nih.gov/pubmed/ and its README files.
 """
@@ -18,15 +18,15 @@ from urllib.parse import unquote, urljoin, urlsplit
 from cluster.errors import CiteRayError
 from pipelines.build.find_sources import BASELINE, UPDATES, natural_key
 
-# Ten times the page of 1,500 files with their checksums.
+# Ten times the size of a page that lists 1,500 files with their checksums.
 MAX_LISTING_BYTES = 4 * 1024**2
-# A name becomes a path here: nothing but a plain file name may come from a server.
+# Names from the server become local paths, so only plain file names are accepted.
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*\.xml\.gz", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """One file of a server; its checksum is at `url` + ".md5"."""
+    """One file on the server; its checksum is at `url` + ".md5"."""
 
     folder: str
     name: str
@@ -34,7 +34,7 @@ class RemoteFile:
 
     @property
     def number(self) -> int:
-        """The last number in the name, which counts baseline and update files on."""
+        """Return the last number in the name; baseline and update files share one sequence."""
         numbers = re.findall(r"\d+", self.name)
         return int(numbers[-1]) if numbers else 0
 
@@ -50,22 +50,22 @@ class _Links(HTMLParser):
 
 
 def parse_listing(page: str, folder_url: str) -> list[str]:
-    """The names of the .xml.gz files that an index page links to in its own folder.
+    """Return the names of the .xml.gz files in its own folder that an index page links to.
 
-    They come once each, in number order. Raises CiteRayError for a page without links.
+    Names are distinct and in the order of their numbers. Raises CiteRayError for a page without
+    links.
     """
     links = _Links()
     links.feed(page)
     if not links.hrefs:
         raise CiteRayError(
-            f"{folder_url}: it is not the index page of a folder, as it holds no link; "
-            "check --base-url"
+            f"{folder_url}: it is not the index page of a folder: it has no links; check --base-url"
         )
     names = set()
     for href in links.hrefs:
         try:
             target = urlsplit(urljoin(folder_url, href))
-        except ValueError:  # such as a port that is no number: no file of this folder
+        except ValueError:  # an invalid URL, such as one whose port is not a number
             continue
         name = unquote(target.path.rpartition("/")[2])
         beside = urljoin(folder_url, target.path.rpartition("/")[2])
@@ -83,12 +83,12 @@ def list_files(
     since: int = 0,
     limit: int | None = None,
 ) -> list[RemoteFile]:
-    """The files to have, baseline first, each folder in number order.
+    """Return the files to download: the baseline, then the updates, each in order of its numbers.
 
-    `read` gives the text at a URL of at most so many bytes. Of the updates only those
-    numbered above `since` are taken, and of all only the first `limit`. Raises
-    CiteRayError if a folder cannot be read or the baseline is empty; updates may be, as
-    they are when a year's baseline is new.
+    `read` returns the text at a URL, of at most the given number of bytes. Updates are limited to
+    numbers above `since`, and the whole list to the first `limit` files. Raises CiteRayError if a
+    folder cannot be read or the baseline is empty. The folder of updates may be empty, as it is
+    after a new baseline.
     """
     found: list[RemoteFile] = []
     for folder in (BASELINE,) * baseline + (UPDATES,) * updates:

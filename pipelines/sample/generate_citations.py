@@ -1,7 +1,7 @@
-"""Any number of made-up citations for load and scale, shaped like PubMed's, not true.
+"""Generate any number of synthetic citations, shaped like PubMed's, for load and scale tests.
 
-Word frequencies follow Zipf's law, as in natural text, so that postings have realistic
-lengths: a few words in most records, most words in few.
+Word frequencies follow Zipf's law, as in natural text, so that postings have realistic lengths: a
+few words occur in most records, most words in few.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _VOCABULARY_SIZE = 60_000
 _TOPICS = 4_000
 _TOPIC_VOCABULARY = 12_000
 _TOPIC_WORDS = 40
-# Each sentence draws a window of a shuffled ring of words: ten times faster than word by word.
+# Each sentence is a window of one long random word list, which is faster than drawing each word.
 _RING_WORDS = 1 << 18
 _FIRST_YEAR, _LAST_YEAR = 1975, 2025
 
@@ -38,9 +38,10 @@ _FIRST_YEAR, _LAST_YEAR = 1975, 2025
 def generate_citations(count: int, seed: int = 0, first_pmid: int = 1) -> Iterator[Citation]:
     """Yield `count` citations with PMIDs from `first_pmid` on; the same for the same seed.
 
-    As in PubMed 65% have an abstract, of some 1,300 characters on average, and a third of those
-    are labelled. A record depends on `seed` and its PMID only, so that any range can be made
-    by itself. Memory does not grow with `count`. Raises InputError for a negative count.
+    As in PubMed, 65% have an abstract, of about 1,300 characters on average, and a third of the
+    abstracts have labelled sections. A record depends only on `seed` and its PMID, so that any
+    range can be generated separately. Memory does not grow with `count`. Raises InputError for a
+    negative count or a `first_pmid` below 1.
     """
     if count < 0 or first_pmid < 1:
         raise InputError(
@@ -53,10 +54,10 @@ def generate_citations(count: int, seed: int = 0, first_pmid: int = 1) -> Iterat
 def write_generated(
     directory: Path, count: int, per_file: int = 30_000, seed: int = 0
 ) -> list[Path]:
-    """Write generated citations as NLM names its files: pubmed26n0001.xml.gz and so on.
+    """Write generated citations to files named like NLM's: pubmed26n0001.xml.gz and so on.
 
-    30,000 records a file is what NLM's baseline has. Raises InputError if `per_file` is not
-    positive.
+    NLM's baseline has 30,000 records per file. Return the paths. Raises InputError if `per_file` is
+    not positive.
     """
     if per_file < 1:
         raise InputError(f"per_file is {per_file}; it must be at least 1")
@@ -72,12 +73,12 @@ def write_generated(
 
 @lru_cache(maxsize=1)
 def _writer(seed: int) -> _Writer:
-    # Half a second to make, and write_generated would make one for every file.
+    # Cached because a writer takes half a second to create, and write_generated needs it per file.
     return _Writer(*_vocabulary(), seed)
 
 
 def _vocabulary() -> tuple[list[str], list[str]]:
-    """Frequent real words and rarer made-up terms, each in order of frequency, all distinct."""
+    """Return frequent real words and rarer invented terms, in order of frequency, all distinct."""
     lists = {name: words.split() for name, words in load_yaml(_WORDS).items()}
     parts = lists["stems"], lists["middles"], lists["endings"]
     short = ["".join(term) for term in product(*parts)]
@@ -95,7 +96,7 @@ class _Topic:
 
 
 class _Writer:
-    """Holds what all records share: the ring of words and the topics."""
+    """Generates citations; holds the word list and the topics that all records share."""
 
     def __init__(self, common: list[str], terms: list[str], seed: int) -> None:
         self._seed = seed
@@ -129,7 +130,7 @@ class _Writer:
             chemicals=topic.chemicals[: rng.randint(0, 4)],
             keywords=tuple(topic.words[: rng.randint(0, 5)]),
             doi=f"10.5555/generated.{pmid}" if rng.random() < 0.8 else "",
-            # Drawn last: the texts of a seed are those that earlier measurements were made with.
+            # Drawn last, so that a seed gives the same texts as in earlier measurements.
             authors=invent_authors(rng, min(26, 1 + int(rng.expovariate(0.22)))),
             volume=str(rng.randint(1, 120)),
             issue=str(rng.randint(1, 24)),
@@ -137,7 +138,7 @@ class _Writer:
         )
 
     def _sections(self, rng: random.Random, topic: _Topic) -> tuple[Section, ...]:
-        # Most abstracts hold six to nine sentences of some 20 words.
+        # Most abstracts have six to nine sentences of about 20 words.
         sentences = max(2, min(24, round(rng.gauss(7.3, 2.5))))
         texts = [self._sentence(rng, topic, rng.randint(12, 26)) for _ in range(sentences)]
         if sentences < len(_LABELS) or rng.random() > 0.35:
@@ -151,7 +152,7 @@ class _Writer:
     def _sentence(self, rng: random.Random, topic: _Topic, words: int) -> str:
         begin = rng.randrange(_RING_WORDS - words)
         chosen = self._ring[begin : begin + words]
-        # One word in six is the topic's: enough to make records of a topic find each other.
+        # One word in six is from the topic, enough for records of a topic to match each other.
         for at in range(rng.randrange(6), words, 6):
             chosen[at] = topic.words[int(_TOPIC_WORDS * rng.random() ** 2)]
         text = " ".join(chosen)

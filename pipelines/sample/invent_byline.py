@@ -1,4 +1,4 @@
-"""Made-up authors and page numbers for citations that describe no real article."""
+"""Invented authors and page numbers for citations that describe no real article."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FIRST_PAGES = 2000
 
 
 def invent_authors(rng: random.Random, count: int) -> tuple[Author, ...]:
-    """`count` different people (at most 26), half of them with a middle initial."""
+    """Return `count` different people (at most 26), about half of them with a middle initial."""
     return tuple(_author(rng, last) for last in rng.sample(_LAST_NAMES, count))
 
 
@@ -34,7 +34,7 @@ def _author(rng: random.Random, last: str) -> Author:
 
 
 def invent_pages(rng: random.Random) -> str:
-    """A range of 2 to 15 pages, its end without the digits that it shares with its begin."""
+    """Return a range of 2 to 15 pages; the end omits leading digits shared with the start."""
     begin = rng.randint(1, _FIRST_PAGES)
     first, last = str(begin), str(begin + rng.randint(1, 14))
     if len(first) < len(last):

@@ -35,9 +35,9 @@ _FIELDS = {
     *("other_abstracts", "language", "links", "pmcid"),
 }
 _DATE = re.compile(r"(\d{4})-(0[1-9]|1[0-2])")
-# NLM gives these on their own, every other type beside Journal Article.
+# NLM uses these types alone, and every other type together with Journal Article.
 _LONE_TYPES = {"Editorial", "Letter", "Published Erratum", "Retraction of Publication"}
-# Notices of the journal, which have no byline.
+# Notices by the journal, which have no byline.
 _NOTICES = {"Published Erratum", "Retraction of Publication"}
 _TRIAL = "Randomized Controlled Trial"
 # The illustrative journal's first volume is of 1991.
@@ -46,24 +46,24 @@ _VOLUME_0 = 1990
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A citation and, for its texts with inline markup, plain text -> marked-up text."""
+    """A citation; `inline` maps each plain text that has inline markup to its marked-up form."""
 
     citation: Citation
     inline: Mapping[str, str]
 
 
 def load_yaml(path: Path) -> Any:
-    """Parse one YAML file; InputError with the line if it is not YAML."""
+    """Parse one YAML file. Raises InputError, with the line, if it is not valid YAML."""
     try:
-        # The loader in C reads the facts in a tenth of the time; not every platform has it.
+        # The C loader is ten times faster, but not available on every platform.
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
     except yaml.YAMLError as error:
-        raise InputError(f"{path.name}: not YAML ({error}); mend the line named") from error
+        raise InputError(f"{path.name}: not YAML ({error}); fix that line") from error
 
 
 def read_mesh(path: Path) -> dict[str, str]:
-    """Heading -> its MeSH unique ID, from a table with the columns `ui` and `heading`."""
+    """Map headings to MeSH unique IDs, from a table with the columns `ui` and `heading`."""
     with path.open(encoding="utf-8", newline="") as lines:
         return {row["heading"]: row["ui"] for row in csv.DictReader(lines, delimiter="\t")}
 
@@ -91,7 +91,7 @@ def _check_fields(found: Mapping[str, Any], known: set[str], place: str) -> None
 
 @dataclass(frozen=True, slots=True)
 class _Headings:
-    """Looks headings up; a star at the end marks a major topic, as on PubMed's pages."""
+    """Looks up headings; an asterisk at the end marks a major topic, as on PubMed's pages."""
 
     mesh: Mapping[str, str]
     place: str
@@ -118,7 +118,7 @@ def _fact(
     inline: dict[str, str] = {}
     year, month = _date(fields.get("date"), place)
     types = tuple(fields.get("types", ()))
-    # A record keeps its byline when other records, or later versions of it, are added.
+    # Seeded by PMID, so that a byline stays the same when records or later versions are added.
     rng = random.Random(f"byline {pmid}")
     citation = Citation(
         pmid=pmid,
@@ -142,7 +142,7 @@ def _fact(
         mesh=look.headings(topic.get("mesh", []) + fields.get("mesh", [])),
         chemicals=look.chemicals(topic.get("chemicals", [])),
         keywords=(*fields.get("keywords", ()), KEYWORD),
-        # Crossref keeps the prefix 10.5555 for examples: it resolves to no publication.
+        # Crossref reserves the prefix 10.5555 for examples that resolve to no publication.
         doi=f"10.5555/citeray.{pmid}",
         pmcid=fields.get("pmcid", ""),
         links=tuple(Link(kind, to, JOURNAL) for kind, to in fields.get("links", {}).items()),
@@ -165,12 +165,12 @@ def _date(text: Any, place: str) -> tuple[int, int]:
 
 
 def _with_stop(title: str) -> str:
-    """PubMed ends every title with a stop or a mark of its own."""
+    """End the title with a full stop, as PubMed does, unless it ends with a punctuation mark."""
     return title if title[-1] in ".?!" else title + "."
 
 
 def _sections(abstract: Any, inline: dict[str, str]) -> tuple[Section, ...]:
-    """A plain text is one section without label; a mapping is label -> text."""
+    """Return the sections of an abstract: a plain text, or a mapping of labels to texts."""
     if not abstract:
         return ()
     parts = abstract if isinstance(abstract, dict) else {"": abstract}

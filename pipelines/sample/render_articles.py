@@ -29,17 +29,17 @@ def render_articles(
     inline: Mapping[str, str] | None = None,
     note: str = "",
 ) -> int:
-    """Write `records` as one PubmedArticleSet to `path`; the number of records written.
+    """Write `records` as one PubmedArticleSet to `path` and return their number.
 
-    Gzip if the name ends in .gz; equal records give equal bytes. One record at a time is in
-    memory. The file appears under its name only when it is whole. Deletions go into one
-    DeleteCitation at the end, wherever they stood. `source` and `position` of a record are
-    not written: they say where it was read.
+    The file is gzipped if its name ends in .gz; equal records give equal bytes. Only one record is
+    in memory at a time. The file gets its name once it is complete. Deletions are written as one
+    DeleteCitation at the end. The `source` and `position` of a record are not written.
 
-    `inline` maps a plain title or section text to the same text with inline tags, to be
-    written in its place. `note` becomes a GeneralNote of every citation.
+    `inline` maps a plain title or section text to the same text with inline tags, which is written
+    instead. `note` becomes a GeneralNote of every citation.
 
-    Raises InputError for a text that XML cannot hold and for a month without a year or past 12.
+    Raises InputError for a text that XML cannot hold, and for a month without a year or not from 1
+    to 12.
     """
     deleted: list[int] = []
     count = 0

@@ -1,7 +1,7 @@
-"""One citation, book chapter or list of deletions as an element: the inverse of parse_citation.
+"""Render a citation, book chapter or list of deletions as XML: the inverse of parse_citation.
 
-Element order follows NLM's pubmed_250101.dtd. A record that names a language and a publication
-type is valid by it; where a record holds nothing, the element is left out rather than invented.
+The order of elements follows NLM's pubmed_250101.dtd. A record with a language and a publication
+type is valid by this DTD. Elements for missing values are left out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lxml import etree
 from cluster.errors import InputError
 from cluster.records import Author, Citation, Link, OtherAbstract, Section
 
-# NLM dates every revision; Citation does not hold that date and equal input must give equal bytes.
+# Fixed, because Citation has no revision date and equal input must give equal bytes.
 _REVISED = ("2026", "01", "01")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _INLINE_TAG = re.compile(r"<(/?)(b|i|sub|sup|u)>")
@@ -52,7 +52,7 @@ _PUBLICATION_TYPE_UIS = {
 
 @dataclass(frozen=True, slots=True)
 class BookChapter:
-    """A PubmedBookArticle: PubMed carries such records, CiteRay reads past them."""
+    """A PubmedBookArticle; PubMed has such records, and CiteRay skips them."""
 
     pmid: int
     title: str
@@ -63,12 +63,16 @@ class BookChapter:
 
 
 def strip_inline(text: str) -> str:
-    """The plain text of `text` without its `<b> <i> <sub> <sup> <u>` tags; other `<` stay."""
+    """Return `text` without its `<b> <i> <sub> <sup> <u>` tags; other `<` stay."""
     return _INLINE_TAG.sub("", text)
 
 
 def citation_element(citation: Citation, inline: Mapping[str, str], note: str) -> etree._Element:
-    """A PubmedArticle; `inline` and `note` as in render_articles. Raises InputError, ValueError."""
+    """Return a PubmedArticle element; `inline` and `note` are those of `render_articles`.
+
+    Raises InputError for an invalid month or unpaired inline tags, and ValueError for a text that
+    XML cannot hold.
+    """
     root = etree.Element("PubmedArticle")
     medline = _add(root, "MedlineCitation", Status="MEDLINE", Owner="NLM")
     _add(medline, "PMID", str(citation.pmid), Version=str(citation.version))
@@ -97,7 +101,7 @@ def _add_article(medline: etree._Element, citation: Citation, inline: Mapping[st
     article = _add(medline, "Article", PubModel="Electronic")
     _add_journal(article, citation)
     _add_marked(article, "ArticleTitle", citation.title, inline)
-    # The DTD wants a place in the journal; NLM leaves MedlinePgn empty where there is none.
+    # The DTD requires pages or a DOI; NLM leaves MedlinePgn empty if both are missing.
     if citation.pages or not citation.doi:
         _add(_add(article, "Pagination"), "MedlinePgn", citation.pages)
     if citation.doi:
@@ -209,7 +213,7 @@ def _add_pubmed_data(root: etree._Element, citation: Citation) -> None:
 
 
 def book_element(chapter: BookChapter) -> etree._Element:
-    """The chapter as a PubmedBookArticle element; an empty abstract is left out."""
+    """Return the chapter as a PubmedBookArticle element; an empty abstract is left out."""
     root = etree.Element("PubmedBookArticle")
     document = _add(root, "BookDocument")
     _add(document, "PMID", str(chapter.pmid), Version="1")
@@ -226,7 +230,7 @@ def book_element(chapter: BookChapter) -> etree._Element:
 
 
 def deletion_element(pmids: list[int]) -> etree._Element:
-    """A DeleteCitation element that names `pmids` in their order, each as version 1."""
+    """Return a DeleteCitation element that names `pmids` in order, each as version 1."""
     element = etree.Element("DeleteCitation")
     for pmid in pmids:
         _add(element, "PMID", str(pmid), Version="1")
@@ -241,7 +245,7 @@ def _add(parent: etree._Element, tag: str, text: str = "", **attributes: str) ->
 
 
 def _add_filled(parent: etree._Element, **texts: str) -> None:
-    """Add one child a text, named as its argument; empty texts are left out."""
+    """Add one child element per non-empty text, named after its argument."""
     for tag, text in texts.items():
         if text:
             _add(parent, tag, text)
@@ -253,7 +257,7 @@ def _add_marked(
     """Add `plain`, with the inline elements that `inline` holds for it."""
     marked = inline.get(plain, plain) if inline else plain
     element = _add(parent, tag)
-    # Even an empty text keeps the pretty printer from putting white space between inline tags.
+    # An empty text stops the pretty printer from adding white space between inline tags.
     element.text = ""
     if marked == plain:
         element.text = plain

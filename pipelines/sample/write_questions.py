@@ -1,4 +1,4 @@
-"""The sample's questions (YAML) in BioASQ's JSON form, with exact snippet offsets."""
+"""Write the sample's questions (YAML) in BioASQ's JSON format, with exact snippet offsets."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _TYPES = ("yesno", "factoid", "list", "summary")
 
 
 def write_questions(folder: Path, live: Mapping[int, Citation], path: Path) -> int:
-    """Write the questions of `folder` (one YAML file a type) to `path`; how many there are.
+    """Write the questions of `folder` (one YAML file per type) to `path` and return their number.
 
-    `live` holds the citations that an index of the sample holds after its updates. Raises
-    InputError if a quote is not in the title or abstract of the citation that it names.
+    `live` are the citations of an index of the sample after its updates. Raises InputError if a
+    quote is not in the title or abstract of the citation that it names.
     """
     questions = [
         _question(kind, entry, live)
@@ -35,7 +35,7 @@ def write_questions(folder: Path, live: Mapping[int, Citation], path: Path) -> i
 def _question(kind: str, entry: Mapping[str, Any], live: Mapping[int, Citation]) -> dict[str, Any]:
     body = entry["body"]
     question = {
-        # From the words, so that adding a question leaves the others' ids alone.
+        # A hash of the text, so that adding a question does not change the ids of the others.
         "id": blake2b(body.encode(), digest_size=12).hexdigest(),
         "type": kind,
         "body": body,
@@ -57,7 +57,7 @@ def _quotes(snippets: Mapping[int, str | list[str]]) -> Iterator[tuple[int, str]
 
 
 def _snippet(pmid: int, quote: str, live: Mapping[int, Citation], body: str) -> dict[str, Any]:
-    """The span of `quote`: code points, end exclusive, into the title or canonical abstract."""
+    """Return the span of `quote` in the title or canonical abstract: code points, end exclusive."""
     if pmid not in live:
         raise InputError(f"question {body!r}: PMID {pmid} is not in the sample after its updates")
     citation = live[pmid]

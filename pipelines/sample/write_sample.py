@@ -1,4 +1,4 @@
-"""Write the sample corpus: three files of PubMed XML and forty questions."""
+"""Write the sample corpus: three PubMed XML files and forty questions."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class SampleCorpus:
-    """`sources` in the order of their numbers: two halves of a baseline, then an update."""
+    """Files of the sample; `sources` are the two halves of a baseline and an update, in order."""
 
     sources: tuple[Path, ...]
     questions: Path
 
 
 def write_sample(directory: Path) -> SampleCorpus:
-    """Write the corpus into `directory` (made if missing), the same bytes every time.
+    """Write the corpus into `directory`, created if missing, with the same bytes every time.
 
-    The update adds two citations, revises one, skips past a book article and deletes one.
-    Raises InputError where the facts or the questions are at fault.
+    The update adds two citations, revises one, contains a book article, and deletes one citation.
+    Raises InputError if the facts or the questions are invalid.
     """
     directory.mkdir(parents=True, exist_ok=True)
     mesh = read_mesh(_HERE / "mesh.tsv")

@@ -1,1 +1,1 @@
-"""Training of the small models that ship: `citeray train`."""
+"""Trains the small models that ship with CiteRay: `citeray train`."""

@@ -1,4 +1,4 @@
-"""What is trained of a model: an adapter put on it, with its head, or every weight."""
+"""Prepare a model for training, of an adapter and a head or of every weight, and save it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ TaskType = Literal["FEATURE_EXTRACTION", "TOKEN_CLS", "SEQ_CLS"]
 def load_with_head(
     kind: Any, base: Path, labels: Sequence[str], recipe: Recipe, device: str
 ) -> tuple[Any, Any]:
-    """(tokeniser, model) of the folder `base`, with a new head for `labels` by the recipe's seed.
+    """Load (tokeniser, model) from the folder `base`, with a new head for `labels`.
 
-    `kind` is a class of transformers', such as AutoModelForTokenClassification.
+    The head is initialised with the recipe's seed. `kind` is a class of transformers, such as
+    AutoModelForTokenClassification.
     """
     tokenizer = AutoTokenizer.from_pretrained(base, **SAFELY)
     torch.manual_seed(recipe.seed)
@@ -43,10 +44,10 @@ def load_with_head(
 def add_adapter(
     model: nn.Module, recipe: Recipe, task: TaskType, heads: Sequence[str] = ()
 ) -> PeftModel | None:
-    """An adapter on `model`'s own layers, which from now on compute with it; None for rank 0.
+    """Add an adapter to the layers of `model`, in place, and return it; None for rank 0.
 
-    The modules that `heads` names are trained whole and kept in the adapter. The recipe's dropout
-    becomes the model's, too.
+    The modules named in `heads` are trained in full and saved with the adapter. The model's dropout
+    is set to the recipe's, too.
     """
     for layer in model.modules():
         if isinstance(layer, nn.Dropout):
@@ -69,7 +70,7 @@ def add_adapter(
 
 def save_adapter(adapted: PeftModel, base: str, folder: Path) -> None:
     """Write the adapter in 16 bits; `base` is the name of its model."""
-    # Without embeddings: for "auto" peft asks the model hub whether they changed.
+    # Without embeddings, because with "auto" peft asks the model hub whether they changed.
     weights = get_peft_model_state_dict(adapted, save_embedding_layers=False)
     halves = {name: tensor.half().contiguous().cpu() for name, tensor in weights.items()}
     config = adapted.peft_config["default"]
@@ -82,8 +83,8 @@ def save_adapter(adapted: PeftModel, base: str, folder: Path) -> None:
 def save_model(
     model: Any, tokenizer: Any, adapted: PeftModel | None, base: str, folder: Path
 ) -> None:
-    """Write what was trained of a transformers model: its adapter, or all of it."""
-    # Where the model lay when it was trained is nobody's concern.
+    """Write the trained part of a transformers model: the adapter, or the whole model."""
+    # Replace the local path from which the model was loaded.
     model.config.name_or_path = base
     if adapted is None:
         model.save_pretrained(folder)

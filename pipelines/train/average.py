@@ -1,8 +1,8 @@
-"""Several trainings of one model made one: the mean of their adapters.
+"""Average the adapters of several training runs of one model.
 
-Trainings of one base from one head, which differ in the order and number of their examples, err
-differently, and the mean of their weights errs less than each (Wortsman et al. 2022, "Model soups",
-section 3.1).
+Training runs that start from the same base and head, but differ in the order and number of their
+examples, make different errors, and the mean of their weights makes fewer than each of them
+(Wortsman et al. 2022, "Model soups", section 3.1).
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from cluster.storage.whole_files import write_atomically
 from pipelines.train.card import render_card
 
 _A, _B = ".lora_A.weight", ".lora_B.weight"
-# What must be the same of all: the layers that they change.
+# Settings that must be equal in all adapters, so that they change the same layers.
 _SAME = ("target_modules", "task_type", "modules_to_save", "peft_type")
 
 Weights = dict[str, Tensor]
 
 
 def average_adapters(folders: Sequence[Path], out: Path, rank: int) -> None:
-    """Write to `out` the adapter of `rank` that is nearest to the mean of those in `folders`.
+    """Write to `out` the adapter of rank `rank` that is closest to the mean of those in `folders`.
 
-    Its card tells of each. Raises InputError for folders that are no adapters of one base and of
-    the same layers, or that `citeray train` did not write.
+    Its card describes all of them. Raises InputError unless all folders are adapters of the same
+    layers of one base, written by `citeray train`.
     """
     if len(folders) < 2:
         raise InputError("an average takes two adapters or more: name their folders")
@@ -63,7 +63,7 @@ def average_adapters(folders: Sequence[Path], out: Path, rank: int) -> None:
     _write(out / CONFIG, configs[0] | {"r": rank, "lora_alpha": rank})
     write_atomically(out / WEIGHTS, save(mean, {"format": "pt"}))
     trainings = [read_object(folder / TRAINING) for folder in folders]
-    # What was measured of each is not so of their mean.
+    # The measures of each training do not apply to the mean.
     whole = trainings[0] | {"measured": {}, "averaged": trainings}
     for files in ("data", "held_out"):
         named = {file["sha256"]: file for one in trainings for file in one[files]}
@@ -73,9 +73,10 @@ def average_adapters(folders: Sequence[Path], out: Path, rank: int) -> None:
 
 
 def average(adapters: Sequence[Weights], scales: Sequence[float], rank: int) -> Weights:
-    """The mean of the adapters' changes as one of `rank` and scale 1; other weights' own mean.
+    """Return the mean of the adapters' changes as an adapter of rank `rank` and scale 1.
 
-    `scales` are what each adapter's product of B (out, r) and A (r, in) counts.
+    Other weights are averaged directly. `scales` are the factors of each adapter's product of B
+    (out, r) and A (r, in).
     """
     mean: Weights = {}
     for name in adapters[0]:

@@ -1,4 +1,4 @@
-"""The card of a trained model: what it was made of, how, and how good it is."""
+"""Render the card of a trained model: its data, licence, measured quality and recipe."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ABOUT = {
     "ner": "Recogniser: marks the entities of biomedical text.",
     "nli": "Claim checker: whether evidence supports a sentence, contradicts it, or neither.",
     "encoder": "Encoder for dense search and late interaction. It changes the vectors of an index.",
-    "reader": "Reader: what a passage says to a question, for exact and extractive answers.",
+    "reader": "Reader: how a passage answers a question, for exact and extractive answers.",
     "cross-encoder": "Cross-encoder: how relevant a document is to a question, for reranking.",
     "reranker": "Late-interaction reranker: its token vectors, not the index', come from it.",
 }
@@ -23,20 +23,20 @@ SETTING = {
     "cross-encoder": "reranker",
     "reranker": "reranker",
 }
-# Where the setting alone would not load it.
+# Further settings that are needed to load a model.
 _KIND = {"cross-encoder": " and `reranker.kind: cross-encoder`"}
 _BEFORE = "Learned from before, by its base model"
-_MEAN = ["Of each training, beside its recipe; of their mean nothing was measured here."]
+_MEAN = ["Each training's measures are with its recipe; the mean itself was not measured."]
 UNKNOWN = "Not stated: do not ship these weights before you know."
 
 
 def render_card(training: Mapping[str, Any]) -> str:
-    """Markdown of what `training.json` holds."""
+    """Render the content of `training.json` as Markdown."""
     base, measured = training["base"], training["measured"]
     part = "adapter" if training["recipe"]["rank"] else "model"
     datasets = sorted({file["file"] for one in _stages(training) for file in one["data"]})
     lines = [
-        # As the Hugging Face hub has it: `citeray evaluate` looks there for leakage.
+        # Front matter as on the Hugging Face hub; `citeray evaluate` checks it for leakage.
         "---",
         yaml.safe_dump({"datasets": datasets}, allow_unicode=True).strip(),
         "---",
@@ -58,7 +58,7 @@ def render_card(training: Mapping[str, Any]) -> str:
         "",
         training["licence"] or UNKNOWN,
         *(
-            f"\nOf what its base model learned from: {one['licence'] or UNKNOWN}"
+            f"\nLicence of the base model's training data: {one['licence'] or UNKNOWN}"
             for one in _stages(training)[1:]
         ),
         "",
@@ -73,7 +73,7 @@ def render_card(training: Mapping[str, Any]) -> str:
 
 
 def _stages(training: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The training, and those before it that its base model came of, the last first."""
+    """Return the training and the earlier trainings of its base model, latest first."""
     stages = [training]
     while "before" in stages[-1]:
         stages.append(stages[-1]["before"])
@@ -81,7 +81,7 @@ def _stages(training: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _notes(training: Mapping[str, Any]) -> list[str]:
-    """What a cross-encoder was adapted to, and what its discriminator left out."""
+    """Return lines on what a cross-encoder was adapted to and its discriminator left out."""
     lines = []
     if "adapted_to" in training:
         ids = training["adapted_to"]
@@ -96,7 +96,7 @@ def _notes(training: Mapping[str, Any]) -> list[str]:
 
 
 def _recipes(training: Mapping[str, Any]) -> list[str]:
-    """The recipe; of an average (`citeray train average`) those of all that went into it."""
+    """Return the recipe; for an average (`citeray train average`), those of all its parts."""
     trainings = training.get("averaged", [training])
     lines = [] if len(trainings) == 1 else [f"The mean of {len(trainings)} trainings.", ""]
     for number, one in enumerate(trainings, start=1):

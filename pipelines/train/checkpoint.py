@@ -1,7 +1,7 @@
-"""A checkpoint: what is trained, the optimizer's memory of it and the step, in one file.
+"""Checkpoints: the trained parameters, the state of the optimizer and the step, in one file.
 
-It is safetensors, so that reading one runs no code, and is replaced in one step, so that a run
-that is killed while it writes goes on from the one before.
+The format is safetensors, so that loading runs no code. The file is replaced atomically, so that a
+run that is killed while writing resumes from the previous checkpoint.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def write_checkpoint(
     parameters: Mapping[str, Parameter],
     optimizer: torch.optim.Optimizer,
 ) -> None:
-    """Raises StorageError where `path` cannot be written."""
+    """Write a checkpoint to `path`. Raises StorageError if it cannot be written."""
     tensors = {f"{WEIGHT} {name}": p.detach() for name, p in parameters.items()}
     for name, parameter in parameters.items():
         for key, value in optimizer.state.get(parameter, {}).items():
@@ -42,9 +42,10 @@ def read_checkpoint(
     parameters: Mapping[str, Parameter],
     optimizer: torch.optim.Optimizer,
 ) -> int:
-    """Set the parameters and the optimizer to `path`'s and give its step; 0 where there is none.
+    """Restore the parameters and the optimizer from `path` and return its step; 0 if missing.
 
-    Raises InputError where it is damaged or of another run: other data, recipe or base model.
+    Raises InputError if the checkpoint is damaged, or is of a run with other data, another recipe
+    or another base model.
     """
     if not path.is_file():
         return 0
@@ -53,11 +54,11 @@ def read_checkpoint(
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
-        raise InputError(f"{path}: not a checkpoint ({error}); remove it to train anew") from error
+        raise InputError(f"{path}: not a checkpoint ({error}); remove it to start again") from error
     if metadata.get("identity") != identity:
         raise InputError(
             f"{path}: left by a run with other data, another recipe or another base model; train "
-            "into another folder, or remove it to train anew"
+            "into another folder, or remove it to start again"
         )
     with torch.no_grad():
         for label, tensor in tensors.items():
@@ -66,7 +67,7 @@ def read_checkpoint(
             if key == WEIGHT:
                 parameter.copy_(tensor)
             else:
-                # AdamW counts its steps on the CPU.
+                # AdamW keeps its step counter on the CPU.
                 place = "cpu" if key == "step" else parameter.device
                 optimizer.state[parameter][key] = tensor.to(place)
     return int(metadata["step"])

@@ -1,4 +1,4 @@
-"""One stage of training the cross-encoder: on gold, or on what was written for test questions.
+"""One stage of training the cross-encoder: on gold documents or on pseudo-documents.
 
 The recipe is that of paper 003 (Huang, BioASQ 12b), section 3.3.
 """
@@ -29,7 +29,7 @@ from pipelines.train.recipe import CrossEncoderRecipe
 from pipelines.train.tasks.cross_encoder_task import CrossEncoderTask, PairModel
 from pipelines.train.tasks.retrieval_task import MinedQuestion
 
-# Of each question held out: how many of BM25's best are reranked.
+# How many of BM25's best documents are reranked for each held-out question.
 RERANKED = 50
 KEPT = ".training/kept-written.json"
 
@@ -38,10 +38,11 @@ Written = dict[str, list[str]]
 
 @dataclass(frozen=True, slots=True)
 class CrossEncoderJob:
-    """`written` are files of pseudo-documents for `questions`, and negatives are of `corpus`.
+    """Train a cross-encoder on questions with gold documents or pseudo-documents.
 
-    With `adapt` the gold of `questions` is not read, and the base must be a trained cross-encoder.
-    The model `discriminator`, if there is one, tells which pseudo-documents to leave out.
+    `written` are files of pseudo-documents for `questions`; negatives are drawn from `corpus`. With
+    `adapt`, the gold of `questions` is not read, and the base must be a trained cross-encoder. The
+    model `discriminator`, if given, decides which pseudo-documents to leave out.
     """
 
     recipe: CrossEncoderRecipe
@@ -81,7 +82,7 @@ class CrossEncoderJob:
         )
 
     def notes(self) -> dict[str, Any]:
-        """What the card says beside the recipe: what was left out, and what it was adapted to."""
+        """Return additions to the card: what was left out, and the questions adapted to."""
         kept, notes = self._kept(), dict[str, Any]()
         if self.adapt:
             notes["adapted_to"] = [known for known in self._asked() if known in kept]
@@ -96,11 +97,11 @@ class CrossEncoderJob:
         return notes
 
     def _asked(self) -> dict[str, str]:
-        """The questions by id."""
+        """Return the questions by id."""
         return {one.id: one.text for one in read_unanswered(self.questions)}
 
     def _written(self) -> Written:
-        """The pseudo-documents of each question that has any, by its id."""
+        """Return the pseudo-documents by question id, for questions that have any."""
         if not self.written:
             return {}
         written: Written = {}
@@ -119,9 +120,9 @@ class CrossEncoderJob:
         return written
 
     def _kept(self) -> Written:
-        """Those that the discriminator finds relevant, or all of them where there is none.
+        """Return the pseudo-documents that the discriminator finds relevant; all if there is none.
 
-        Its choice is stored in the job's folder for runs that go on.
+        Its choice is stored in the job's folder for resumed runs.
         """
         written = self._written()
         if not self.discriminator or not written:
@@ -144,7 +145,7 @@ class CrossEncoderJob:
         return kept
 
     def _relevant(self, written: Written) -> list[list[int]]:
-        """The places of the relevant ones among each question's texts, by the discriminator."""
+        """Return the indices of each question's texts that the discriminator finds relevant."""
         device = choose_device(self.base.device)
         model = PairModel(self._judge(), device, self.recipe.max_tokens, trained=True)
         asked, least = self._asked(), self.recipe.least_relevance

@@ -1,4 +1,4 @@
-"""What is to be trained, as values that any worker can make its task of."""
+"""Training jobs: plain values from which any worker can create its task."""
 
 from __future__ import annotations
 
@@ -30,19 +30,22 @@ MINED = ".training/mined-{}.json"
 
 
 class Trainable(Task, Protocol):
-    """A task that can be written out; `base` is the name of the model it began from."""
+    """A task whose trained model can be saved."""
 
     def save(self, base: str, folder: Path) -> None:
-        """Write the trained model, or the adapter alone if one was trained, to `folder`."""
+        """Write the trained model, or only the adapter if one was trained, to `folder`.
+
+        `base` is the name of the base model.
+        """
         ...
 
 
 class Job(Protocol):
-    """`data` are the files learned from, `held_out` those measured on, `folder` the result's."""
+    """A training job: what to train, on which data, with which recipe."""
 
     @property
     def kind(self) -> str:
-        """What is trained, such as "ner": a key of the card's ABOUT."""
+        """Kind of model, such as "ner": a key of the card's ABOUT."""
         ...
 
     @property
@@ -120,7 +123,7 @@ class ClaimJob:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalJob:
-    """`kind` is "encoder" or "reranker"; `data` are questions, whose answers are in `corpus`."""
+    """Train an encoder or reranker (`kind`) on questions in `data` with gold in `corpus`."""
 
     kind: str
     recipe: RetrievalRecipe
@@ -149,7 +152,7 @@ class RetrievalJob:
     def _mined(
         self, name: str, files: Sequence[Path], corpus: Corpus, model: Path
     ) -> list[MinedQuestion]:
-        """The questions of `files` with their candidates, which are mined once a folder."""
+        """Return the questions of `files` with their candidates, mined once per folder."""
         if not files:
             return []
         questions = read_questions(files, corpus)
@@ -167,7 +170,7 @@ def mined_once(
     name: str = "train",
     files: Sequence[Path] | None = None,
 ) -> list[list[int]]:
-    """For each question the rows of `corpus` nearest to it, kept in the job's folder."""
+    """Return for each question its nearest rows of `corpus`; the result is stored in the folder."""
     mined_of = f"{identity(model, (*(files or job.data), *job.corpus))} {hardest}"
 
     def mine() -> list[list[int]]:
@@ -179,11 +182,14 @@ def mined_once(
 
 
 def base_model(settings: EncoderSettings) -> Path:
-    """Folder of the base model, fetched first if missing; raises what `ModelStore.resolve` does."""
+    """Return the folder of the base model, fetched if missing.
+
+    Raises the same errors as `ModelStore.resolve`.
+    """
     return ModelStore().resolve(settings.model, settings.sha256 or None)
 
 
 def identity(model: Path, files: Sequence[File]) -> str:
-    """Differs where the base model or any of the data does."""
+    """Return a checksum of the base model and the data."""
     sums = [checksum(model), *(sha256_of(file) for file in files)]
     return hashlib.sha256(" ".join(sums).encode()).hexdigest()

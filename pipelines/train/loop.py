@@ -1,7 +1,7 @@
-"""The training loop: AdamW over a task's examples, resumable to the same result.
+"""The training loop: AdamW over a task's examples, which resumes to the same result.
 
-Each step seeds itself and draws its examples by its number, so that what a run does from a step
-on depends on the weights and on nothing else that would have to be kept.
+The seed and the examples of each step depend only on its number, so that a checkpoint needs no
+other state than the parameters, the optimizer and the step.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from pipelines.train.recipe import Recipe
 
 Measures = dict[str, float]
 
-# Batches of like lengths are cut from so many at a time, so that little is padded.
+# Batches of examples of similar length are made from this many steps at a time, to limit padding.
 POOL = 16
 
 
 class Task(Protocol):
-    """What is learned: a model, how wrong it is on some examples, and how good it is at last.
+    """A training task: a model, its loss and its measures.
 
-    `sizes` are the lengths of all examples, in any unit; `identity` tells apart tasks whose
-    checkpoints must not be mixed up. `head` is in the names of the parameters that start from
-    noise.
+    `sizes` are the lengths of all examples, in any unit. `identity` distinguishes tasks whose
+    checkpoints must not be mixed up. `head` is a part of the names of randomly initialised
+    parameters.
     """
 
     model: nn.Module
@@ -44,16 +44,16 @@ class Task(Protocol):
     head: str
 
     def loss(self, places: Sequence[int]) -> Tensor:
-        """Scalar loss of the examples at `places`, with gradients."""
+        """Return the scalar loss of the examples at `places`, with gradients."""
         ...
 
     def measure(self) -> Measures:
-        """Measures of the model on held-out examples by name; {} where there are none."""
+        """Return named measures of the model on held-out examples; {} if there are none."""
         ...
 
 
 def _alone(gradients: list[Tensor]) -> None:
-    """The gradients of one worker are their own mean."""
+    """No-op: with one worker, the gradients are already the mean."""
 
 
 def _averaged(gradients: list[Tensor]) -> None:
@@ -64,7 +64,7 @@ def _averaged(gradients: list[Tensor]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One of `count` that train together; `average` makes gradients the mean over all of them."""
+    """One of `count` workers; `average` replaces gradients with their mean over all workers."""
 
     rank: int = 0
     count: int = 1
@@ -72,13 +72,13 @@ class Worker:
 
     @classmethod
     def of_group(cls) -> Worker:
-        """The worker that this process is in torch's process group, which must be set up."""
+        """Return this process's worker in torch's process group, which must be initialised."""
         return cls(torch.distributed.get_rank(), torch.distributed.get_world_size(), _averaged)
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How a run stands: the mean loss since the last report, and what was measured, if it was."""
+    """Progress of a run: the mean loss since the last report, and the measures, if any."""
 
     step: int
     steps: int
@@ -93,10 +93,10 @@ def train(
     tell: Callable[[Report], None],
     worker: Worker | None = None,
 ) -> None:
-    """Train `task` to the recipe's last step, from the step of `checkpoint` if there is one.
+    """Train `task` to the recipe's last step, resuming from `checkpoint` if it exists.
 
-    Gives the same weights as a run that was never interrupted. Raises CiteRayError if the loss is
-    no longer a number, InputError for a checkpoint of another recipe or of other data.
+    A resumed run gives the same weights as an uninterrupted one. Raises CiteRayError if the loss is
+    not finite, and InputError for a checkpoint of another recipe or other data.
     """
     worker = worker or Worker()
     parameters = {name: p for name, p in task.model.named_parameters() if p.requires_grad}
@@ -117,26 +117,29 @@ def train(
 
 
 def run_identity(task: Task, recipe: Recipe) -> str:
-    """Equal for runs that may go on from one another's checkpoints."""
+    """Return an identity that is equal for runs that may resume from each other's checkpoints."""
     no_step_depends_on = {"checkpoint_every", "measure_every", "mixing"}
     return f"{task.identity} {recipe.model_dump_json(exclude=no_step_depends_on)}"
 
 
 def measure(task: Task) -> Measures:
-    """How good the model is now; nothing about it changes."""
+    """Measure the model in evaluation mode, without gradients."""
     task.model.eval()
     with torch.inference_mode(), autocast(task.device):
         return task.measure()
 
 
 def autocast(device: str) -> torch.autocast:
-    """bfloat16 where the hardware multiplies in it; float16 would need its losses scaled."""
+    """Return an autocast to bfloat16, enabled where the hardware supports it.
+
+    float16 would need scaled losses.
+    """
     fast = choose_dtype("auto", device) == torch.bfloat16
     return torch.autocast(device.partition(":")[0], torch.bfloat16, enabled=fast)
 
 
 def batches(sizes: Sequence[int], recipe: Recipe, begun: int) -> Iterator[list[int]]:
-    """The examples of each step from `begun` on: all of them once an epoch, newly shuffled."""
+    """Yield the examples of each step from `begun` on; each epoch has all of them, reshuffled."""
     for number in range(begun // POOL, math.ceil(recipe.steps / POOL)):
         pool = _pool(sizes, recipe, number)
         first = number * POOL
@@ -144,7 +147,7 @@ def batches(sizes: Sequence[int], recipe: Recipe, begun: int) -> Iterator[list[i
 
 
 def _pool(sizes: Sequence[int], recipe: Recipe, number: int) -> list[list[int]]:
-    """The batches of POOL steps from step `number` * POOL on, each of examples of like sizes."""
+    """Return the batches of POOL steps from step `number` * POOL on, each of similar sizes."""
     count = POOL * recipe.batch
     draws = range(number * count, (number + 1) * count)
     epochs = {
@@ -171,8 +174,8 @@ def _step(
     step: int,
     worker: Worker,
 ) -> float:
-    """One step of the optimizer; gives the loss before it."""
-    # For dropout. With the generator's state in the checkpoint instead, GPUs would need theirs.
+    """Run one step of the optimizer and return the loss before it."""
+    # Seed dropout by step; the generators' states on CPU and GPU then need no checkpoint.
     torch.manual_seed((recipe.seed * recipe.steps + step) * worker.count + worker.rank)
     task.model.train()
     with autocast(task.device):
@@ -193,7 +196,7 @@ def _step(
 
 
 def rate(step: int, recipe: Recipe) -> float:
-    """The share of the learning rate that `step` (from 0) gets: a climb, then a fall to 0."""
+    """Return the learning-rate factor of `step` (from 0): linear warm-up, then decay to 0."""
     warm = max(1, round(recipe.warmup * recipe.steps))
     if step < warm:
         return (step + 1) / warm

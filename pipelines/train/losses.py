@@ -1,4 +1,4 @@
-"""How wrong a model is: losses over its outputs, each the mean over what it judges."""
+"""Training losses and scores of model outputs."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-# Far below any score, yet finite: a row in which nothing is allowed must not become NaN.
+# Far below any score, but finite, so that a row without an allowed label does not become NaN.
 _NEVER = -1e4
 
 
 def allowed_labels_loss(logits: Tensor, allowed: Tensor) -> Tensor:
-    """-log of the probability that a token's label is one of those its annotation allows.
+    """Return the mean of -log of the probability that a token's label is an allowed one.
 
-    `logits` are (n, labels), `allowed` is (n, labels) of bool. With one label allowed it is cross
-    entropy. A corpus that marks diseases alone allows, where it marks nothing, O and every
-    chemical label: what it does not say is not learned as a no.
+    `logits` are (n, labels), `allowed` is (n, labels) of bool. With one allowed label this is cross
+    entropy. In a corpus that marks only diseases, an unmarked token may have O or any chemical
+    label, so that the model does not learn missing annotations as negatives.
     """
     logits = logits.float()
     possible = logits.masked_fill(~allowed, _NEVER).logsumexp(-1)
@@ -23,7 +23,7 @@ def allowed_labels_loss(logits: Tensor, allowed: Tensor) -> Tensor:
 
 
 def contrastive_loss(scores: Tensor, own: Tensor, others: Tensor) -> Tensor:
-    """Softmax cross entropy of each row's own column against those that are not its gold.
+    """Return the softmax cross entropy of each row's own column against those not gold for it.
 
     `scores` are (questions, passages), `own` each row's gold column, and `others` (questions,
     passages) of bool marks further gold passages, which are no negatives (InfoNCE, van den Oord
@@ -35,10 +35,11 @@ def contrastive_loss(scores: Tensor, own: Tensor, others: Tensor) -> Tensor:
 def mean_max_sim(
     question: Tensor, question_mask: Tensor, passages: Tensor, passage_mask: Tensor
 ) -> Tensor:
-    """(questions, passages): the mean over question tokens of the best cosine with a passage's.
+    """Return MaxSim scores (questions, passages), as used by the late-interaction reranker.
 
-    Token vectors are (texts, tokens, width) of length 1, masks (texts, tokens) of bool; what the
-    late-interaction reranker scores with (Khattab and Zaharia 2020, section 3.3).
+    A score is the mean over question tokens of the best cosine with a token of the passage (Khattab
+    and Zaharia 2020, section 3.3). Token vectors are (texts, tokens, width) of length 1, masks
+    (texts, tokens) of bool.
     """
     cosines = torch.einsum("qid,pjd->qpij", question, passages).float()
     best = cosines.masked_fill(~passage_mask[None, :, None, :], -1.0).amax(-1)

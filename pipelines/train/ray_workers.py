@@ -1,8 +1,8 @@
-"""Training in several workers of Ray Train; the one module of training that imports Ray.
+"""Train in several workers of Ray Train; the only module of training that imports Ray.
 
-Each worker takes its share of every batch and the gradients are averaged, so that the model is
-the same in all of them. The first writes the checkpoint into the job's folder, which all must see
-(on several nodes: a shared file system), and after a failure all go on from it.
+Each worker takes its share of every batch, and the gradients are averaged, so that all workers have
+the same model. The first worker writes the checkpoint into the job's folder, which all must be able
+to read (on several nodes, on a shared file system). After a failure, all resume from it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pipelines.train.jobs import Job
 from pipelines.train.loop import Report, Worker
 from pipelines.train.run_job import STATE, take_steps
 
-# How often workers may be lost, by a node that dies say, before the run is given up.
+# Number of failures of workers, such as the loss of a node, before the run fails.
 MOST_FAILURES = 3
 
 
 def train_on_ray(job: Job, workers: int, gpus: bool) -> None:
-    """Leave the job's last checkpoint in its folder; needs a Ray that is connected.
+    """Train `job` and leave its last checkpoint in its folder; Ray must be initialised.
 
-    `workers` processes, each with `encoder.threads` CPUs and with a GPU if `gpus`. Raises
-    CiteRayError when workers fail or are lost too often.
+    Uses `workers` processes, each with `encoder.threads` CPUs, and one GPU each if `gpus`. Raises
+    CiteRayError if workers fail or are lost too often.
     """
     resources = {"CPU": job.base.threads} | ({"GPU": 1} if gpus else {})
     trainer = TorchTrainer(
@@ -45,7 +45,7 @@ def train_on_ray(job: Job, workers: int, gpus: bool) -> None:
     except TrainingFailedError as error:
         raise CiteRayError(
             f"training failed in its workers ({str(error).splitlines()[0]}): run the same command "
-            "again, and it goes on from the last checkpoint"
+            "again to resume from the last checkpoint"
         ) from error
 
 
@@ -56,4 +56,4 @@ def _work(config: dict[str, Job]) -> None:
 
 
 def _silent(report: Report) -> None:
-    """The reports are in the job's log, since what workers print is not shown."""
+    """No-op: reports are in the job's log, and the output of workers is not shown."""

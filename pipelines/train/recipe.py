@@ -76,7 +76,7 @@ class RetrievalRecipe(Recipe):
 
 
 class ClaimRecipe(Recipe):
-    """Recipe for a claim checker; the share `held_out` of the claims is only measured on."""
+    """Recipe for a claim checker; the share `held_out` of the claims is used only to measure."""
 
     held_out: Share
 

@@ -1,4 +1,4 @@
-"""Trains a job to its end and writes what comes of it, with its card, into one folder."""
+"""Train a job to its end and write the result and its card into one folder."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from pipelines.train.jobs import Job, Trainable, base_model
 from pipelines.train.loop import Measures, Report, Worker, measure, train
 
 CARD, LOG = "README.md", "log.jsonl"
-# What a run needs and its result does not; the store's checksums pass over names with a dot.
+# Files that only a run needs; the store's checksums skip names that start with a dot.
 STATE = ".training"
 CHECKPOINT = f"{STATE}/checkpoint.safetensors"
-# As peft names it. An adapter's change is a product of two matrices, linear in each.
+# Name in peft of one of the two matrices whose product is an adapter's change.
 SECOND_FACTOR = "lora_B"
 
 Tell = Callable[[Report], None]
@@ -30,11 +30,11 @@ Elsewhere = Callable[[Job], None]
 
 
 def run_job(job: Job, licence: str, tell: Tell, elsewhere: Elsewhere | None = None) -> Measures:
-    """Train `job`, or go on where an interrupted run of it stopped; gives the measured quality.
+    """Train `job`, or resume an interrupted run of it, and return the measured quality.
 
-    The steps are made here, or by `elsewhere`, which leaves the last checkpoint in the job's
-    folder. Raises what reading the data, the model and the checkpoint does, and StorageError
-    where the folder cannot be written.
+    The steps run here, or in `elsewhere`, which leaves the last checkpoint in the job's folder.
+    Raises the errors of reading the data, the model and the checkpoint, and StorageError if the
+    folder cannot be written.
     """
     torch.set_num_threads(job.base.threads)
     (job.folder / STATE).mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def run_job(job: Job, licence: str, tell: Tell, elsewhere: Elsewhere | None = No
 
 
 def take_steps(job: Job, task: Trainable, tell: Tell, worker: Worker | None = None) -> None:
-    """The steps that the checkpoint in the job's folder has not; each report is logged there."""
+    """Run the steps after the checkpoint in the job's folder; each report is logged there."""
 
     def note(report: Report) -> None:
         with (job.folder / STATE / LOG).open("a", encoding="utf-8") as log:
@@ -62,7 +62,7 @@ def take_steps(job: Job, task: Trainable, tell: Tell, worker: Worker | None = No
 
 
 def finish(job: Job, task: Trainable) -> Measures:
-    """Write the trained weights and measure them: what is measured is what is written."""
+    """Write the trained weights, and measure them as they are written."""
     if job.recipe.rank:
         with torch.no_grad():
             for name, parameter in task.model.named_parameters():
@@ -84,7 +84,7 @@ def _training(job: Job, licence: str, measured: Measures) -> dict[str, Any]:
         "licence": licence,
         "measured": measured,
     }
-    # What the base learned is in the result too, with its licence.
+    # The result also depends on the base's training data, and on their licence.
     if (base / TRAINING).is_file():
         training["before"] = read_object(base / TRAINING)
     if isinstance(job, CrossEncoderJob):

@@ -1,1 +1,1 @@
-"""What is new since a version, and the folding of small segments."""
+"""Updates a published index with new sources, and compacts its segments."""

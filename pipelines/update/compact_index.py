@@ -1,4 +1,4 @@
-"""Compaction: the segments of a shard folded into one, and what no version needs removed."""
+"""Compaction: merge the segments of a shard into one, and remove files that no version needs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pipelines.vocabulary.mine_vocabulary import merge_counts, read_counts, writ
 
 
 def _rows(segments: Sequence[SegmentReader], chosen: Sequence[np.ndarray]) -> SegmentRows:
-    """The citations at `chosen` rows of each segment, together in PMID order."""
+    """Return the citations at the `chosen` rows of each segment, merged in PMID order."""
     tables, spans, parts, tokens = [], [], [], []
     for segment, rows in zip(segments, chosen, strict=True):
         records = segment.records
@@ -59,7 +59,10 @@ def _rows(segments: Sequence[SegmentReader], chosen: Sequence[np.ndarray]) -> Se
 def _by_citation(
     segment: SegmentReader, passages: np.ndarray, ends: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """For each citation how many tokens its passages have, and their codes; `ends` part them."""
+    """Return for each citation the token counts and token codes of its passages.
+
+    `ends` are the bounds between the passages of two citations.
+    """
     stored = segment.opened.tokens
     if stored is None:
         counts, codes = np.zeros(len(passages), np.int64), np.empty((0, 0), np.uint8)
@@ -70,7 +73,7 @@ def _by_citation(
 
 
 def _live_rows(segments: Sequence[SegmentReader]) -> Iterator[SegmentRows]:
-    """The live citations of all segments in PMID order, some thousand at once."""
+    """Yield the live citations of all segments in PMID order, BATCH_ROWS at a time."""
     rows = [segment.live_rows() for segment in segments]
     owners = np.repeat(np.arange(len(rows)), [len(r) for r in rows])
     flat = np.concatenate(rows)
@@ -89,12 +92,12 @@ def compact_shard(
     plan: SegmentPlan,
     codec: TokenCodec | None,
 ) -> SegmentEntry:
-    """Fold the segments of `shard` into one and give its entry; one alone stays as it is.
+    """Merge the segments of `shard` into one and return its entry; a single segment is unchanged.
 
-    Stored vectors and codes of tokens are reused, nothing is encoded. Every checksum is verified
-    first. What is deleted stays known. A rerun keeps a folded segment that is whole; `plan.id` is
-    not used, the new segment is named after the old ones. Raises IndexFormatError for an
-    artefact that is not as the manifest says.
+    Stored vectors and token codes are reused; nothing is encoded. Every checksum is verified first.
+    Tombstones of deleted PMIDs are kept. A rerun keeps a complete merged segment. `plan.id` is not
+    used: the new segment is named after the old ones. Raises IndexFormatError for an artefact that
+    differs from the manifest.
     """
     if len(before.segments) == 1:
         return before.segments[0]
@@ -115,12 +118,12 @@ def compact_shard(
 
 
 def prune(index: Place, manifest: Manifest) -> list[str]:
-    """Remove all versions but `manifest`, the published one, and the segments only they need.
+    """Remove all versions except `manifest`, the published one, and the segments only they use.
 
-    Gives what was removed, relative to the index. A reader that has an old version open
-    keeps its mapped files until it closes them. Raises LeaseHeldError while another command
-    changes the index, CiteRayError where it has published another version, and InputError
-    while the staging of an interrupted run is there: its segments are in no version yet.
+    Return the removed paths, relative to the index. A reader with an old version open can use its
+    mapped files until it closes them. Raises LeaseHeldError if another command is changing the
+    index, CiteRayError if another version was published since, and InputError if the staging of an
+    interrupted run exists, because its segments are in no version yet.
     """
     with hold_lease(index, "prune") as lease:
         if lease.version != manifest.version:
@@ -138,13 +141,13 @@ def prune(index: Place, manifest: Manifest) -> list[str]:
 
 def _remove_others(lease: Lease, manifest: Manifest) -> list[str]:
     index = lease.index
-    # Versions first: interrupted, it leaves segments without a version, never the reverse.
+    # Versions first, so that an interruption leaves segments without a version, never the reverse.
     found = [f"versions/{name.split('/')[0]}" for name in list_files(index / "versions")]
     parts = [name.split("/") for name in list_files(index / "segments")]
     found += ["/".join(("segments", *part[:2])) for part in parts if len(part) > 1]
     removed = [name for name in dict.fromkeys(found) if name not in named_by(manifest)]
     removed += _asides(index)
-    # Of what was listed nothing may be of a successor.
+    # Renewing proves that no other writer took over while files were listed.
     lease.renew()
     for name in removed:
         lease.check()
@@ -153,10 +156,13 @@ def _remove_others(lease: Lease, manifest: Manifest) -> list[str]:
 
 
 def _asides(index: Place) -> list[str]:
-    """What killed writers left of CURRENT and LEASE: files that no lease is old enough for."""
+    """Return temporary files of CURRENT and LEASE that are older than a lease can be.
+
+    Killed writers leave such files.
+    """
     if not isinstance(index, Path):
         return []
-    # The lease was written a moment ago, by the clock of the same file system.
+    # The lease was just renewed, so its file shows the current time of this file system.
     now = (index / LEASE).stat().st_mtime
     found = (path for name in (CURRENT, LEASE) for path in index.glob(f".{name}.*"))
     return [path.name for path in found if now - path.stat().st_mtime > LEASE_S]

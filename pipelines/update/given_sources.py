@@ -1,7 +1,7 @@
-"""Tells which of the sources given to a build or an update are new, and what becomes of the others.
+"""Sort the sources given to a build or an update into new ones, held ones and copies.
 
-A source is never left out silently: it is new, or the index holds the same content already, or it
-is refused by name.
+No source is left out silently: it is new, or the index already holds the same content, or an error
+names it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cluster.storage.object_store import File
 from cluster.storage.whole_files import sha256_of
 from pipelines.update.late_sources import first_late
 
-# Sources whose size and checksum are read at a time; reading leaves the GIL.
+# Sources whose size and checksum are read concurrently; reading releases the GIL.
 READS_AT_ONCE = 8
 
 
@@ -26,8 +26,8 @@ READS_AT_ONCE = 8
 class GivenSources:
     """The sources of an update, each in one of the three groups.
 
-    `new` are to be applied, in their order. The index has `held` already, with the same content.
-    `copies` maps a source to the name under which its content is held or given already.
+    `new` are to be applied, in order. The index already holds `held` with the same content.
+    `copies` maps a source to the name of a held or given source with the same content.
     """
 
     new: Sequence[File]
@@ -36,11 +36,11 @@ class GivenSources:
 
 
 def sort_sources(manifest: Manifest, sources: Sequence[File]) -> GivenSources:
-    """Compare the `sources`, in their order, with those that `manifest` holds.
+    """Compare the `sources`, in order, with those that `manifest` holds.
 
-    A held source is known by its name. Its bytes are read only where its time of modification is
-    not the recorded one. Raises InputError for held names with other content, and for files of
-    another year's baseline.
+    A held source is recognised by its name. Its bytes are read only if its modification time
+    differs from the recorded one. Raises InputError for a held name with other content, and for
+    files of another year's baseline.
     """
     held = {source.name: source for source in manifest.sources}
     check_one_baseline([*held, *(path.name for path in sources)])
@@ -65,9 +65,9 @@ def _stem(name: str) -> str:
 def _changed(manifest: Manifest, changed: Sequence[File]) -> str:
     names = ", ".join(str(path) for path in changed)
     return (
-        f"{names}: the content is not that from which {manifest.version} was made under the same "
-        "name; to apply it as a newer file, give it a new name; if NLM has issued it again, build "
-        "the index again; otherwise restore it"
+        f"{names}: the content is not that which {manifest.version} indexed under this name; to "
+        "apply it as a newer file, give it a new name; if NLM has issued it again, build the index "
+        "again; otherwise restore it"
     )
 
 
@@ -87,7 +87,7 @@ def _is_entry(path: File, entry: SourceEntry) -> bool:
 
 
 def find_copies(paths: Sequence[File], held: Sequence[SourceEntry] = ()) -> dict[File, str]:
-    """Map each of `paths` with the content of a held source, or of a path before it, to its name.
+    """Map each path with the same content as a held source or an earlier path to the latter's name.
 
     Only files of equal size are read.
     """
@@ -107,14 +107,14 @@ def find_copies(paths: Sequence[File], held: Sequence[SourceEntry] = ()) -> dict
 
 
 def copy_notes(copies: Mapping[File, str]) -> tuple[str, ...]:
-    """Return a sentence for each source that is left out because its content is there already."""
+    """Return a sentence for each source that is left out as a copy of another."""
     return tuple(
         f"{path}: left out, since its content is that of {name}" for path, name in copies.items()
     )
 
 
 def order_notes(sources: Sequence[File], manifest: Manifest | None = None) -> tuple[str, ...]:
-    """Return sentences about the order of new sources, where their names leave it open.
+    """Return sentences about the order of new sources whose names do not determine it.
 
     `manifest` is the index that an update adds them to.
     """

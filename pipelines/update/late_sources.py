@@ -1,8 +1,8 @@
-"""Late sources: files of NLM's numbering that come before others that an index holds already.
+"""Late sources: numbered NLM files that come before files that the index already holds.
 
-What a late source says of a PMID counts unless a later source that the index holds speaks of
-the same PMID. Live records tell which source they are of. Deletions do not, and one of a PMID
-without a record left no trace: so the deletions of the later sources are read again.
+A record or deletion in a late source applies unless a later source in the index has the same PMID.
+Live records name their source, but deletions do not, and a deletion of a PMID without a record is
+not stored. The deletions in the later sources are therefore read again.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from cluster.storage.object_store import File
 
 @dataclass(frozen=True, slots=True)
 class SourceOrder:
-    """Where the sources of an update stand among those that the index holds.
+    """The order of the sources of an update among those that the index holds.
 
-    `ranks` has the place of every source by its name, `staged` those of the update's own in
-    their order. `deletions` are the PMIDs that held sources delete, each with the version that
-    goes, by the source's rank.
+    `ranks` maps the name of each source to its rank; `staged` are the ranks of the update's sources
+    in order. `deletions` maps the rank of a held source to the PMIDs and versions that it deletes.
     """
 
     ranks: Mapping[str, int]
@@ -51,7 +50,7 @@ def later_deleting(manifest: Manifest, first: str) -> list[str]:
 
 
 def files_of(names: Sequence[str], sources: Sequence[File], late: str) -> list[File]:
-    """Those of `sources` with these names. Raises InputError that names one that is not there."""
+    """Return the `sources` with these names. Raises InputError if any is missing."""
     given = {path.name: path for path in sources}
     if missing := [name for name in names if name not in given]:
         raise InputError(
@@ -62,7 +61,7 @@ def files_of(names: Sequence[str], sources: Sequence[File], late: str) -> list[F
 
 
 def deleted_in(path: File) -> Rows:
-    """The PMIDs that the source deletes, each with the version that goes (n, 2)."""
+    """Return the PMIDs that the source deletes, each with the deleted version (n, 2)."""
     found = [
         (r.pmid, r.version) for r in read_records(path, strict=False) if isinstance(r, Deletion)
     ]
@@ -72,7 +71,7 @@ def deleted_in(path: File) -> Rows:
 def order_of(
     manifest: Manifest, names: Sequence[str], deletions: Mapping[str, Rows]
 ) -> SourceOrder:
-    """The order of the sources `names` of an update, with the `deletions` of held ones."""
+    """Return the order of the sources `names` of an update, with the `deletions` of held ones."""
     every = apply_order([*(s.name for s in manifest.sources), *names])
     ranks = {name: rank for rank, name in enumerate(every)}
     by_rank = {ranks[name]: pmids for name, pmids in deletions.items()}

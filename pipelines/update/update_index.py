@@ -1,8 +1,8 @@
-"""An update: what is new since the published version, as one small segment a shard.
+"""Update an index: write what is new since the published version as one small segment per shard.
 
-Costs what the new records and the citations that they replace cost: of older segments
-only the PMIDs are mapped, and the rows read that die. Of an index in an object store they
-are copied to the machine first, once: their records alone, not what they are searched by.
+The cost depends on the new records and on the citations that they replace: of older segments, only
+the PMIDs are mapped and only the replaced rows are read. For an index in an object store, the
+records of older segments are first copied to this machine once, without their search structures.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def _coded(tokens: TokensEntry | TokenVectorSettings | None) -> str:
 
 
 def check_settings(manifest: Manifest, settings: Settings, model_sum: str) -> None:
-    """Raise InputError unless new segments would be like those of `manifest`.
+    """Raise InputError if new segments would not be compatible with those of `manifest`.
 
-    Names every setting that differs. Raises IndexFormatError where BM25 terms were made
-    in another way.
+    The error names every setting that differs. Raises IndexFormatError if the BM25 terms were made
+    by another analyser.
     """
     check_analyser(manifest)
     split, encoder = manifest.split, manifest.encoder
@@ -83,19 +83,19 @@ def check_settings(manifest: Manifest, settings: Settings, model_sum: str) -> No
     different = [f"{name} {was} (now {now})" for name, (was, now) in pairs.items() if was != now]
     if different:
         raise InputError(
-            f"{manifest.version} was built with {', '.join(different)}; set them back, or build "
-            "the index again"
+            f"{manifest.version} was built with {', '.join(different)}; restore these settings, "
+            "or build the index again"
         )
 
 
 def applicable(accounts: Sequence[ParsedSource]) -> list[ParsedSource]:
-    """The sources before the first that failed: what follows it must wait for it."""
+    """Return the sources before the first that failed; those after it must wait for it."""
     return list(takewhile(lambda account: not account.error, accounts))
 
 
 @dataclass(frozen=True, slots=True)
 class ShardUpdate:
-    """A shard's new segment; how many records it was told, how many more PMIDs are deleted."""
+    """A shard's new segment, its number of records, and by how many the deleted PMIDs grew."""
 
     entry: SegmentEntry
     records: int
@@ -104,7 +104,7 @@ class ShardUpdate:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What new events do to the segments there are: `dead` are each one's rows that die."""
+    """The effect of new events on existing segments: `dead` are the replaced rows of each."""
 
     dead: list[Rows]
     supersedes: Supersedes
@@ -112,7 +112,7 @@ class _Change:
 
 
 def _live_among(segments: Sequence[SegmentRecords], pmids: Rows) -> list[Rows]:
-    """For each segment, oldest first, its rows that are the live ones of `pmids`."""
+    """Return for each segment, oldest first, the rows that are the live records of `pmids`."""
     found: list[Rows] = []
     for segment in reversed(segments):
         rows = segment.rows_of(pmids)
@@ -122,14 +122,14 @@ def _live_among(segments: Sequence[SegmentRecords], pmids: Rows) -> list[Rows]:
 
 
 def _held(segments: Sequence[SegmentRecords], pmids: Rows, order: SourceOrder | None) -> Events:
-    """The live records of `pmids`, where they stand among the events of an update."""
+    """Return the live records of `pmids` with their place in the order of events."""
     parts = [NO_EVENTS]
     for segment, rows in zip(segments, _live_among(segments, pmids), strict=True):
         held = segment.table(rows, ("version", "position", "source"))
         versions, positions = (
             np.asarray(held.column(name).to_numpy(), np.int64) for name in ("version", "position")
         )
-        # Without a late source all that is held comes before all that is new.
+        # Without a late source, all held records come before all new ones.
         names = held.column("source").to_pylist() if order else []
         ranks = [order.ranks[name] for name in names] if order else [-1] * len(rows)
         files = np.asarray(ranks, np.int64)
@@ -143,7 +143,7 @@ def _change(segments: Sequence[SegmentRecords], live: LiveRows) -> _Change:
     before = deleted_pmids(read_supersedes(segment.directory) for segment in segments)
     before = np.intersect1d(before, live.touched)
     known = np.union1d(np.concatenate([np.empty(0, np.int64), *parts]), before)
-    # A deletion counts where there was a record, in older segments or in the new sources.
+    # A deletion is stored if there was a record, in older segments or in the new sources.
     after = np.intersect1d(live.removed, np.union1d(known, live.deleted_pmids))
     pmids = np.union1d(known, after)
     supersedes = Supersedes(pmids, np.isin(pmids, after))
@@ -188,10 +188,10 @@ def update_shard(
     plan: SegmentPlan,
     order: SourceOrder | None = None,
 ) -> ShardUpdate | None:
-    """Write the segment that the staged sources add to `shard`; a rerun keeps what is whole.
+    """Write the segment that the staged sources add to `shard`; a rerun keeps a complete segment.
 
-    None where they hold nothing for it. `before` are the shard's published segments; with
-    `order` some of the sources are late.
+    Return None if the sources have nothing for the shard. `before` are the shard's published
+    segments. `order` is given if some of the sources are late.
     """
     staged = read_staged(directories, shard, order=order)
     read = (CITATIONS, PASSAGES, SUPERSEDES)

@@ -1,1 +1,1 @@
-"""Proves a published index against its manifest and against the source files."""
+"""Verifies a published index against its manifest and against the source files."""

@@ -1,4 +1,4 @@
-"""One file of an index against the size and the checksum that the manifest gives it."""
+"""Check one file of an index against its size and checksum in the manifest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipelines.verify.note_findings import RESTORE, Finding
 
 
 def artefact_fault(path: Path, expected: Artefact, *, quick: bool) -> str | None:
-    """What is wrong with the file at `path`, or None; `quick` leaves its bytes unread."""
+    """Return what is wrong with the file at `path`, or None; `quick` checks only its size."""
     if not path.is_file():
         return f"missing, the manifest says {expected.bytes:,} bytes"
     size = path.stat().st_size
@@ -30,7 +30,7 @@ def artefact_fault(path: Path, expected: Artefact, *, quick: bool) -> str | None
 
 
 def check_file(index: Place, file: PurePath, expected: Artefact, *, quick: bool) -> list[Finding]:
-    """What is wrong with one `file` of the index, which is copied first where it is in a store."""
+    """Return the findings for one `file` of the index; a stored file is copied first."""
     with fresh_copy(index / file.parent, {file.name}) as here:
         fault = artefact_fault(here / file.name, expected, quick=quick)
     return [Finding("artefact", str(file), fault, RESTORE)] if fault else []

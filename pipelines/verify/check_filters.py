@@ -1,4 +1,4 @@
-"""A segment's filterable columns: each row is what its citation says, and so are the postings."""
+"""Check that a segment's filter columns and filter postings agree with its citations."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from pipelines.verify.read_columns import UNREADABLE, integers, read_batches
 
 
 class _Expected:
-    """How many documents of one BM25 index bear each filter term and each year."""
+    """Expected number of documents of one BM25 index with each filter term and each year."""
 
     def __init__(self) -> None:
         self.terms: Counter[str] = Counter()
         self.years: Counter[int] = Counter()
 
     def add(self, rows: pa.RecordBatch, documents: Ints) -> None:
-        """Count `rows` of FILTER_SCHEMA, each as often as it has `documents`."""
+        """Count `rows` of FILTER_SCHEMA, each weighted by its number of `documents`."""
         flags = rows.column("flags").to_numpy()
         for name, bit in FLAG_BITS.items():
             self.terms[name] += int(documents[flags & bit != 0].sum())
@@ -45,7 +45,7 @@ class _Expected:
         for name in set(LISTS) & set(rows.schema.names):
             parents = pc.list_parent_indices(rows.column(name)).to_numpy()
             codes = rows.column(name).flatten().indices.to_numpy()
-            # A value that a citation has twice is in its documents once.
+            # A value that a citation has twice counts once.
             pairs = np.unique(np.stack([codes, parents]).astype(np.int64), axis=1)
             found, places = np.unique(pairs[0], return_inverse=True)
             counts = np.bincount(places, documents[pairs[1]], len(found))
@@ -67,7 +67,7 @@ def _batches(directory: Path, file: str, columns: Sequence[str]) -> Iterator[pa.
 
 
 def _schema_of(directory: Path) -> pa.Schema:
-    """The columns to expect: a segment that an older CiteRay wrote has no column of designs."""
+    """Return the expected columns; segments of older versions have no `design` column."""
     try:
         with pa.OSFile(str(directory / FILTERS)) as file:
             names = pa.ipc.open_file(file).schema.names
@@ -80,8 +80,8 @@ def _schema_of(directory: Path) -> pa.Schema:
 def check_filters(directory: Path, over: Sequence[str], passages: Ints, notes: Notes) -> None:
     """Note rows that differ from their citations, and BM25 indexes that differ from the rows.
 
-    `over` names the BM25 indexes to check, `passages` is how many of them each citation has.
-    Holds one record batch at a time.
+    `over` names the BM25 indexes to check; `passages` is the number of passages of each citation.
+    Memory holds one record batch at a time.
     """
     expected = {side: _Expected() for side in over}
     wrong: list[int] = []
@@ -92,10 +92,10 @@ def check_filters(directory: Path, over: Sequence[str], passages: Ints, notes: N
         citations = _batches(directory, CITATIONS, ("pmid", *SOURCE_COLUMNS))
         for batch, held in zip_longest(citations, stored):
             if batch is None or held is None or len(batch) != len(held):
-                notes.note("filters", "its rows are not those of the citations", file=FILTERS)
+                notes.note("filters", "its rows do not match the citations", file=FILTERS)
                 return
             if held.schema != schema:
-                raise _UnreadableFileError(FILTERS, "its columns are not of the types of filters")
+                raise _UnreadableFileError(FILTERS, "its columns do not have the expected types")
             differs = _differing(encoder.encode(batch).select(schema.names), held)
             wrong += integers(batch, "pmid")[differs].tolist()
             own = passages[row : row + len(held)]
@@ -106,14 +106,14 @@ def check_filters(directory: Path, over: Sequence[str], passages: Ints, notes: N
         notes.note("unreadable", f"cannot be read: {error}", file=error.file)
         return
     if wrong:
-        message = f"{len(wrong):,} rows are not what their citations say"
+        message = f"{len(wrong):,} rows differ from their citations"
         notes.note("filters", message, wrong, file=FILTERS)
     for side, counts in expected.items():
         _check_postings(directory, side, counts, notes)
 
 
 def _differing(first: pa.RecordBatch, second: pa.RecordBatch) -> list[int]:
-    """The rows in which two batches of FILTER_SCHEMA differ, whatever their dictionaries."""
+    """Return the rows in which two batches of FILTER_SCHEMA differ, ignoring their dictionaries."""
     if all(_plain(first, name).equals(_plain(second, name)) for name in first.schema.names):
         return []
     pairs = zip(first.to_pylist(), second.to_pylist(), strict=True)
@@ -137,12 +137,12 @@ def _check_postings(directory: Path, side: str, expected: _Expected, notes: Note
         notes.note("unreadable", f"cannot be read: {' '.join(str(error).split())}", file=name)
         return
     if wrong:
-        message = f"{wrong:,} values of filters are not in as many {side} as {FILTERS} says"
+        message = f"{wrong:,} filter values are in more or fewer {side} than {FILTERS} says"
         notes.note("filters", message, file=name)
 
 
 def _miscounted(directory: Path, expected: _Expected) -> int:
-    """How many terms and years are in another number of documents than expected."""
+    """Return the number of terms and years whose document count is not as expected."""
     wrong = 0
     with postings_of(directory) as index:
         searcher = index.searcher()

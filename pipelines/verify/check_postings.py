@@ -1,4 +1,4 @@
-"""Which rows one side of a segment's BM25 holds."""
+"""Find the rows that one BM25 index of a segment holds."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import tantivy
 
 from cluster.index.bm25 import postings_of
 
-# Hits are Python objects of some 100 bytes: these are all that are held at a time.
+# Rows per query, which bounds memory: a hit is a Python object of about 100 bytes.
 CHUNK_ROWS = 50_000
 
 
 def count_documents(directory: Path) -> int:
-    """How many documents are there. Raises ValueError or OSError where tantivy cannot tell."""
+    """Return the number of documents. Raises ValueError or OSError if tantivy cannot read it."""
     with postings_of(directory) as index:
         return int(index.searcher().num_docs)
 
 
 def absent_rows(directory: Path, rows: int) -> list[int]:
-    """Which of the rows 0 to `rows` - 1 no document bears. Raises as `count_documents`."""
+    """Return which of the rows 0 to `rows` - 1 have no document; raises as `count_documents`."""
     absent: list[int] = []
     with postings_of(directory) as index:
         searcher = index.searcher()

@@ -1,4 +1,4 @@
-"""The small records that say what an index is: CURRENT, LEASE, and earlier versions' manifests."""
+"""Check the small files of an index: CURRENT, LEASE and the manifests of earlier versions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipelines.verify.note_findings import RESTORE, Finding
 
 
 def check_pointer(index: Place) -> Pointer | Finding:
-    """What CURRENT says, or what is wrong with it."""
+    """Return the content of CURRENT, or a finding if it is missing or damaged."""
     try:
         return read_pointer((index / CURRENT).read_bytes(), index / CURRENT)
     except IndexFormatError:
@@ -25,38 +25,38 @@ def check_pointer(index: Place) -> Pointer | Finding:
         if not isinstance(error, FileNotFoundError):
             message = f"cannot be read: {error.strerror or error}"
         elif versions:
-            message = f"missing: no index here, but the manifests {', '.join(versions)}"
+            message = f"missing: no index here, but there are manifests {', '.join(versions)}"
         else:
             message = "missing: no index here"
         return Finding("pointer", CURRENT, message, RESTORE)
 
 
 def check_lease(index: Place, pointer: Pointer) -> list[Finding]:
-    """What is wrong with the file of the lease; nothing where no command has written it.
+    """Return the findings for the lease file.
 
-    An index that was published under a lease has one, and its numbers never fall.
+    It may only be missing if no version was published under a lease. Its numbers never decrease.
     """
-    mend = "remove it if no command is changing the index: the next one makes it anew"
+    mend = "remove it if no command is changing the index: the next one creates it again"
     try:
         record = record_of(Stamped((index / LEASE).read_bytes(), ""), index)
     except FileNotFoundError:
         if not pointer.token:
             return []
         message = "missing, and versions were published under it"
-        return [Finding("lease", LEASE, message, "the next build, update or compact makes it anew")]
+        return [Finding("lease", LEASE, message, "the next build, update or compact creates it")]
     except IndexFormatError:
         return [Finding("lease", LEASE, "damaged: it is not what was written", mend)]
     except OSError as error:
         return [Finding("lease", LEASE, f"cannot be read: {error.strerror or error}", mend)]
-    # A writer that begins takes the lease before it marks CURRENT: no lower, then.
+    # A writer takes the lease before it changes CURRENT, so the lease's numbers are never lower.
     if record.token < pointer.token or record.version < int(pointer.version[1:]):
-        message = f"it is of before {pointer.version} was published"
+        message = f"it is older than {pointer.version}, which is published"
         return [Finding("lease", LEASE, message, mend)]
     return []
 
 
 def check_earlier(index: Place, manifest: Manifest) -> list[Finding]:
-    """The manifests of earlier versions that are damaged; those that are gone were pruned."""
+    """Return findings for damaged manifests of earlier versions; missing ones were pruned."""
     findings = []
     for entry in manifest.history:
         file = manifest_file(entry.version)

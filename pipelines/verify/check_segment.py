@@ -1,8 +1,8 @@
-"""One segment against its entry in the manifest: its files, and that their rows agree.
+"""Check one segment against its entry in the manifest, and that the rows of its files agree.
 
-Row r of citations.arrow is document r of the BM25 over citations; row p of passages.arrow
-is document p of the BM25 over passages and vector p of the HNSW (cluster/index/layout.py).
-So a citation is findable in all of them when each holds all its rows.
+Row r of citations.arrow is document r of the BM25 over citations; row p of passages.arrow is
+document p of the BM25 over passages and vector p of the HNSW (cluster/index/layout.py). A citation
+can be found in all of them if each holds all its rows.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ ORIGIN = ("version", "source", "position")
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Parallel arrays, an item a citation: its PMID, how many passages it has, and which
-    record it is. `files` numbers the source files; -1 stands for one that has no number.
+    """Parallel arrays with one item per citation: its PMID, number of passages and record.
+
+    `files` are the numbers of the source files, or -1 for a file without a number.
     """
 
     pmids: Ints
@@ -57,12 +58,12 @@ class Rows:
     positions: Ints
 
     def take(self, chosen: Ints) -> Rows:
-        """The rows at the indices, or under the mask, `chosen`."""
+        """Return the rows at the indices `chosen`, which may be a mask."""
         return Rows(*(getattr(self, f.name)[chosen] for f in fields(self)))
 
 
 def join_rows(parts: list[Rows]) -> Rows:
-    """The items of all parts, in their order."""
+    """Return the items of all parts, in order."""
     nothing = Rows(*[np.empty(0, np.int64)] * len(fields(Rows)))
     columns = [[getattr(part, f.name) for part in (nothing, *parts)] for f in fields(Rows)]
     return Rows(*map(np.concatenate, columns))
@@ -70,7 +71,7 @@ def join_rows(parts: list[Rows]) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class CheckedSegment:
-    """`rows` is None where the citations cannot be read; `supersedes` are PMIDs."""
+    """Result of a check; `rows` is None if the citations cannot be read, `supersedes` are PMIDs."""
 
     findings: list[Finding]
     rows: Rows | None
@@ -78,10 +79,10 @@ class CheckedSegment:
 
 
 class SegmentChecker:
-    """Checks one segment of `shard`, which lies in `directory`; `quick` reads no artefact
-    to its end.
+    """Checks one segment of `shard`, which is in `directory`.
 
-    With `files`, which numbers the source files, rows tell which records they are.
+    With `quick`, artefacts are not read to their end. `files` maps source files to numbers; if it
+    is given, the rows of the result identify their records.
     """
 
     def __init__(
@@ -130,12 +131,12 @@ class SegmentChecker:
         for name in (n for n in REQUIRED if n not in named):
             self._unsound.add(name)
             self._notes.note("artefact", "the manifest does not name it", file=name)
-        # Readers obey it wherever it is.
+        # Readers use this file even if the manifest does not name it.
         if SUPERSEDES not in named and (self._directory / SUPERSEDES).exists():
             self._notes.note("artefact", "the manifest does not name it", file=SUPERSEDES)
 
     def _check_entry(self) -> None:
-        """That the segment says of itself what the manifest says of it, to the byte."""
+        """Check that segment.json is identical to the segment's entry in the manifest."""
         try:
             found = (self._directory / SEGMENT).read_bytes()
         except FileNotFoundError:
@@ -163,7 +164,7 @@ class SegmentChecker:
         self._notes.note("unreadable", f"cannot be read: {' '.join(str(error).split())}", file=file)
 
     def _read_citations(self) -> Rows | None:
-        """The rows, their passages not counted yet."""
+        """Return the rows, with passages not counted yet."""
         if CITATIONS in self._unsound:
             return None
         columns = ("pmid", *(ORIGIN if self._files is not None else ()))
@@ -187,7 +188,7 @@ class SegmentChecker:
         self._check_count("citations", len(pmids), self._entry.citations, CITATIONS)
         falls = np.flatnonzero(np.diff(pmids) <= 0) + 1
         if len(falls):
-            message = f"{len(falls):,} PMIDs are not above the one before"
+            message = f"{len(falls):,} PMIDs are not greater than the one before"
             self._notes.note("order", message, pmids[falls], file=CITATIONS)
         self._check_shard(pmids, CITATIONS)
 
@@ -204,7 +205,7 @@ class SegmentChecker:
             self._notes.note("count", message, file=file)
 
     def _count_passages(self, citations: int) -> Ints | None:
-        """How many passages each citation row has; None where the rows cannot be trusted."""
+        """Return the number of passages of each citation row, or None if the rows are invalid."""
         if PASSAGES in self._unsound:
             return None
         counts = np.zeros(citations, np.int64)
@@ -223,13 +224,13 @@ class SegmentChecker:
             return None
         self._check_count("passages", total, self._entry.passages, PASSAGES)
         if not usable:
-            message = f"citation_row falls, or passes the last of {citations:,} citations"
+            message = f"citation_row decreases, or is beyond the last of {citations:,} citations"
             self._notes.note("order", message, file=PASSAGES)
             return None
         return counts
 
     def _check_searches(self, rows: Rows) -> None:
-        """That postings and vectors hold each row, and that texts give the terms counted."""
+        """Check that postings and vectors hold each row, and that term counts match the texts."""
         over = self._manifest.bm25_over
         if set(over) != set(self._entry.terms):
             sides = ", ".join(self._entry.terms) or "nothing"
@@ -272,7 +273,7 @@ class SegmentChecker:
             self._unreadable(PASSAGES, error)
 
     def _check_postings(self, side: str, rows: Rows) -> bool:
-        """Whether one BM25 side is sound: a document for each row, and none beside."""
+        """Return True if one BM25 index has exactly one document for each row."""
         name = bm25_directory(side)
         if any(unsound.startswith(f"{name}/") for unsound in self._unsound):
             return False

@@ -1,4 +1,4 @@
-"""One shard: its segments, and which of their citations are live."""
+"""Check one shard: its segments, and which of their citations are live."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipelines.verify.note_findings import Finding, Notes
 
 @dataclass(frozen=True, slots=True)
 class CheckedShard:
-    """`live` are the citations that no newer segment replaces or removes, by ascending PMID."""
+    """Result of a check; `live` are the citations not superseded or deleted, by ascending PMID."""
 
     findings: list[Finding]
     live: Rows
@@ -31,9 +31,9 @@ def check_shard(
     quick: bool,
     files: Mapping[str, int] | None = None,
 ) -> CheckedShard:
-    """Check every segment of `shard`; what cannot be read is noted and holds nothing live.
+    """Check every segment of `shard`; an unreadable segment is noted and has no live citations.
 
-    Of a store one segment after the other is copied anew and its copy removed.
+    From an object store, one segment at a time is copied freshly, and its copy is then removed.
     """
 
     def check(entry: SegmentEntry) -> CheckedSegment:

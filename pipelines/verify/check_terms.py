@@ -1,4 +1,4 @@
-"""That a version's counts of terms are the sums of what its segments say."""
+"""Check that a version's term counts are the sums of those of its segments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipelines.verify.note_findings import RESTORE, Finding, Notes
 
 
 def check_version_terms(index: Place, manifest: Manifest, *, quick: bool) -> list[Finding]:
-    """Findings of the files of counts; their sums are looked at unless `quick`."""
+    """Return findings for the files of term counts; `quick` does not check the sums."""
     files: dict[PurePath, Artefact] = {terms_file(e.version): e.counts for e in manifest.terms}
     checked = (check_file(index, file, entry, quick=quick) for file, entry in files.items())
     findings = [finding for found in checked for finding in found]
@@ -43,11 +43,11 @@ def _check_sums(
         try:
             added = [read(file) for file in segments]
         except IndexFormatError:
-            # It is a finding of its segment.
+            # The check of the segment reports this.
             return []
         told = [read(file) for file in files]
         wrong = sum(batch.num_rows for batch in merged_batches([*told, *map(negated, added)]))
     if wrong:
-        message = f"{wrong:,} terms have not the sums of what the segments count"
+        message = f"{wrong:,} terms do not have the sums of the segments' counts"
         notes.note("terms", message)
     return notes.findings

@@ -1,4 +1,4 @@
-"""A segment's texts: every span lies inside its text, and the terms are as many as counted."""
+"""Check that a segment's spans lie inside their texts and that its term counts are right."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Span = dict[str, int]
 
 
 class _Texts:
-    """Goes over the citations of a segment, each with its spans, and counts."""
+    """Counts the terms of a segment's citations and passages, and collects faulty spans."""
 
     def __init__(self, over: tuple[str, ...], bags: Mapping[str, Bags]) -> None:
         self.terms = dict.fromkeys(over, 0)
@@ -60,7 +60,7 @@ class _Texts:
 
 
 def _citations(directory: Path, counts: Ints) -> Iterator[tuple[int, str, str, list[Span]]]:
-    """(PMID, title, abstract, spans) of each row; `counts` tells how many spans are a row's."""
+    """Yield (PMID, title, abstract, spans) of each row; `counts` are the spans per row."""
     with pa.memory_map(str(directory / PASSAGES)) as file:
         passages = ipc.open_file(file).read_all().select(["section", "begin", "end"])
         row = begin = 0
@@ -75,7 +75,7 @@ def _citations(directory: Path, counts: Ints) -> Iterator[tuple[int, str, str, l
 
 
 def _open_bags(directory: Path, over: Sequence[str], counts: Ints) -> dict[str, Bags]:
-    """Those that hold a row for each unit; who counts the postings tells of the others."""
+    """Open the bags that have one row per unit; the check of the postings reports the others."""
     units = {"citations": len(counts), "passages": int(counts.sum())}
     found = {}
     for name in over:
@@ -89,8 +89,8 @@ def check_texts(
 ) -> bool:
     """Note spans outside their texts, texts without a passage, and wrong counts of terms.
 
-    `counts` is how many passages each citation row has. Holds one record batch at a time.
-    Gives whether the texts could be read.
+    `counts` are the numbers of passages of the citation rows. Memory holds one record batch at a
+    time. Return whether the texts could be read.
     """
     known = manifest.analyser == ANALYSER
     over = manifest.bm25_over if known else ()
@@ -105,7 +105,7 @@ def check_texts(
         message = f"{len(texts.outside):,} passages lie outside their text"
         notes.note("span", message, texts.outside, file=PASSAGES)
     if texts.bare:
-        message = f"{len(texts.bare):,} citations have a text and no passage"
+        message = f"{len(texts.bare):,} citations have a text but no passage"
         notes.note("span", message, texts.bare, file=PASSAGES)
     for side, wrong in texts.wrong.items():
         if wrong:
@@ -115,7 +115,7 @@ def check_texts(
         expected = entry.terms.get(side, 0)
         if found != expected:
             notes.note("terms", f"{found:,} terms of {side} where the manifest says {expected:,}")
-    # What it removes elsewhere is taken off the counts, and only older segments can tell that.
+    # Counts of a segment that replaces citations include subtractions, which need older segments.
     whole = set(manifest.bm25_over) == set(entry.terms) and not entry.dead.citations
     if known and whole:
         _check_counts(directory, texts.counter, notes)

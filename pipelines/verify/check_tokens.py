@@ -1,4 +1,4 @@
-"""That a segment holds the codes of each passage's tokens, and no others."""
+"""Check that a segment holds exactly the codes of its passages' tokens."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from pipelines.verify.read_columns import read_integers
 def check_tokens(
     directory: Path, tokens: TokensEntry | None, pmids: Ints, passages: Ints, notes: Notes
 ) -> None:
-    """Note what is wrong with the tokens of a segment.
+    """Note what is wrong with the token codes of a segment.
 
-    `pmids` and `passages`, how many each has, are of its citations. Raises one of UNREADABLE.
+    `pmids` and `passages` are the PMIDs and numbers of passages of its citations. Raises one of
+    UNREADABLE.
     """
     ends = read_integers(directory / PASSAGES, "token_end")
     counts = np.diff(ends, prepend=0)
     if (counts < 0).any():
-        notes.note("order", "token_end falls", file=PASSAGES)
+        notes.note("order", "token_end decreases", file=PASSAGES)
         return
     a_token = tokens.components * tokens.bits // 8 if tokens else 0
     size, expected = (directory / TOKENS).stat().st_size, int(counts.sum()) * a_token

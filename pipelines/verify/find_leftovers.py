@@ -1,4 +1,4 @@
-"""What lies in an index directory and belongs to no version: told, never removed."""
+"""Find files in an index directory that belong to no version; they are reported, not removed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _TOP = (CURRENT, LEASE, "versions", "segments")
 
 
 def find_leftovers(index: Place) -> list[Finding]:
-    """Staging, half-written files, and segments that no version at `index` names.
+    """Return findings for staging, partial files and segments that no version at `index` names.
 
-    Where a manifest of another version cannot be read, the segments that it names are not
-    known: that is then all that is told.
+    If the manifest of another version cannot be read, its segments are not known; this is then the
+    only finding.
     """
     files = list_files(index)
     named: dict[str, set[str]] = {}
@@ -45,7 +45,7 @@ def _from_above(place: str) -> tuple[int, str]:
 
 
 def _needed(manifest: Manifest) -> dict[str, set[str]]:
-    """What `manifest` names; of a segment, the files that may lie in it."""
+    """Return the paths that `manifest` names, and for segments the files that they may have."""
     needed: dict[str, set[str]] = {name: set() for name in named_by(manifest)}
     for number, shard in enumerate(manifest.shards):
         for entry in shard.segments:
@@ -55,7 +55,7 @@ def _needed(manifest: Manifest) -> dict[str, set[str]]:
 
 
 def _unnamed(file: str, named: dict[str, set[str]]) -> str | None:
-    """The place that `file` is or lies in, if no version names it: a segment, say, or staging."""
+    """Return the unnamed path that is or contains `file`, such as a segment or staging, if any."""
     parts = PurePath(file).parts
     if parts[0] not in _TOP:
         return parts[0]

@@ -1,4 +1,4 @@
-"""What a verification finds: what is wrong, where, and the mend."""
+"""Findings of a verification: what is wrong, where, and how to repair it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ EXAMPLES = 20
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`kind` is a short fixed word for counting; `place` is relative to the index directory,
-    or the name of a source file. `pmids` are at most EXAMPLES examples, ascending.
+    """One problem, and `mend`, how to repair it.
+
+    `kind` is a short fixed word for counting. `place` is a path relative to the index directory, or
+    the name of a source file. `pmids` are at most EXAMPLES examples, ascending.
     """
 
     kind: str
@@ -34,7 +36,7 @@ class Finding:
 
 @dataclass
 class Notes:
-    """Findings about one place, which share a mend."""
+    """Findings about one place with the same repair."""
 
     place: str
     mend: str
@@ -47,5 +49,5 @@ class Notes:
 
 
 def first_pmids(pmids: Iterable[int]) -> tuple[int, ...]:
-    """The EXAMPLES smallest of `pmids`, each once."""
+    """Return the EXAMPLES smallest of the distinct `pmids`."""
     return tuple(sorted({int(p) for p in pmids})[:EXAMPLES])

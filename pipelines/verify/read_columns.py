@@ -1,4 +1,4 @@
-"""Columns of an Arrow file, one record batch in memory at a time."""
+"""Read columns of an Arrow file, with one record batch in memory at a time."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pyarrow import ipc
 
 from pipelines.verify.note_findings import Ints
 
-# What a damaged or foreign Arrow file raises; ArrowInvalid is a ValueError.
+# Exceptions for a damaged or foreign Arrow file; ArrowInvalid is a ValueError.
 UNREADABLE = (OSError, ValueError, pa.ArrowException)
 
 
 def read_batches(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The batches of `path`, with `columns` alone, each validated to its last offset.
+    """Yield the batches of `path` with only `columns`, each fully validated.
 
-    Read rather than mapped, so that the memory of one is free before the next. Raises one
-    of UNREADABLE for a file that is damaged or lacks a column.
+    Batches are read, not mapped, so that the memory of one is freed before the next. Raises one of
+    UNREADABLE if the file is damaged or lacks a column.
     """
     with pa.OSFile(str(path)) as file:
         names = ipc.open_file(file).schema.names
@@ -32,15 +32,15 @@ def read_batches(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]
 
 
 def integers(batch: pa.RecordBatch, column: str) -> Ints:
-    """A column of whole numbers. Raises ValueError where one is null."""
+    """Return a column of integers. Raises ValueError if any is null."""
     values = batch.column(column)
     if values.null_count:
         raise ValueError(f"{values.null_count} nulls in column {column}")
-    # A view would keep the whole batch, with its texts.
+    # Copied, because a view would keep the whole batch with its texts in memory.
     return np.array(values.to_numpy(zero_copy_only=False), np.int64)
 
 
 def read_integers(path: Path, column: str) -> Ints:
-    """The whole of one column. Raises one of UNREADABLE."""
+    """Return a whole column of integers. Raises one of UNREADABLE."""
     parts = [integers(batch, column) for batch in read_batches(path, [column])]
     return np.concatenate([np.empty(0, np.int64), *parts])

@@ -1,4 +1,4 @@
-"""What a source file holds, by PMID, and whether the file is the one that was indexed."""
+"""Read the records of a source file, and check that it is the file that was indexed."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from cluster.storage.whole_files import md5_of, sha256_of
 from pipelines.verify.note_findings import Finding, Ints, Notes
 
 _MD5_BYTES = 4096
-# Why something is Rejected that is not a record.
+# Reasons of a Rejected that stands for something other than a record.
 _NO_RECORDS = (NO_RECORD, "unknown-element")
 _MD5 = re.compile(r"\b[0-9a-fA-F]{32}\b")
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRecords:
-    """The citations and deletions of a file, in its order: parallel arrays.
+    """The citations and deletions of a file, in file order, as parallel arrays.
 
-    `kept` is false for a deletion, whose version is the one that goes; 0: any. `whole` is false
-    where the file cannot be read to its end; the arrays are then empty.
+    `kept` is false for a deletion; its version is the one deleted, or 0 for any. `whole` is false
+    if the file cannot be read to its end; the arrays are then empty.
     """
 
     name: str
@@ -45,8 +45,7 @@ class SourceRecords:
 def read_source_records(path: File, entry: SourceEntry | None) -> SourceRecords:
     """Read `path` to its end, and compare it with its .md5 and with the manifest's `entry`.
 
-    The records are also counted by their tags, so that a record which the parser passes over
-    does not go unnoticed.
+    The records are also counted by their tags, to detect records that the parser skips.
     """
     notes = Notes(path.name, "download it again, and build the index again if it has changed")
     rows: list[tuple[int, int, int, bool]] = []

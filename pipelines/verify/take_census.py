@@ -1,4 +1,4 @@
-"""The census: what the source files hold against what the index holds, PMID by PMID."""
+"""The census: compare the source files with the index, PMID by PMID."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pipelines.verify.check_segment import Rows
 from pipelines.verify.note_findings import Finding, Ints, first_pmids
 from pipelines.verify.read_source_records import SourceRecords
 
-# As many files are named where PMIDs come from; the rest are only counted.
+# How many source files a finding names; the rest are only counted.
 NAMED_FILES = 3
 
 
 class Census:
-    """What should be live: for each PMID the record that decides (order_records.py).
+    """Expected live records: for each PMID, the deciding record (order_records.py).
 
-    `names` are the source files in the order in which they apply, those that were not read
-    included; `read` are those that were, in the same order. Holds some 50 bytes a record.
+    `names` are all source files in the order in which they apply, including those that were not
+    read; `read` are those that were, in the same order. Needs about 50 bytes per record.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class Census:
     ) -> None:
         self._names = names
         numbers = {name: number for number, name in enumerate(names)}
-        # The last stands for a file that has no number: what came from it is no source's.
+        # The last item is for records whose file has no number, which are in no source.
         self._was_read = np.ones(len(names) + 1, bool)
         self._was_read[:-1] = np.isin(names, [r.name for r in read])
         files = _joined([np.full(len(r.pmids), numbers[r.name]) for r in read])
@@ -45,7 +45,7 @@ class Census:
         self._positions, self._versions = events.positions[newest], events.versions[newest]
         self._kept = kept[newest]
         self._seen = np.zeros(len(newest), bool)
-        # What a file that was not read may have deleted cannot be told to be missing.
+        # A PMID that an unread file may have deleted cannot be reported as missing.
         names_read = {r.name for r in read}
         deleting = [s.name for s in manifest.sources if s.deletions and s.name not in names_read]
         self._certain_after = max((numbers[name] for name in deleting), default=-1)
@@ -53,13 +53,13 @@ class Census:
         self._stale: list[tuple[Ints, Ints]] = []
 
     def compare(self, live: Rows) -> None:
-        """Take the live citations of one shard into account."""
+        """Compare the live citations of one shard."""
         places = np.searchsorted(self._pmids, live.pmids)
         known = np.append(self._pmids, -1)[places] == live.pmids
         self._seen[places[known]] = True
 
         def newest(values: npt.NDArray) -> npt.NDArray:
-            """Of each live PMID's newest record; -1 or false where no source holds one."""
+            """Return the value of each live PMID's newest record, or -1 or False if it has none."""
             absent = np.zeros(1, bool) if values.dtype == bool else np.full(1, -1, values.dtype)
             chosen: npt.NDArray = np.append(values, absent)[np.where(known, places, len(values))]
             return chosen
@@ -70,8 +70,8 @@ class Census:
             & (newest(self._positions) == live.positions)
             & (newest(self._versions) == live.versions)
         )
-        # A record of a file that was not read stands unless a later file speaks of its PMID, and
-        # of no lower version.
+        # A record from an unread file is accepted unless a later file has its PMID with the same or
+        # a higher version, or deletes it.
         versions = newest(self._versions)
         spoken = np.where(
             kept,
@@ -84,7 +84,7 @@ class Census:
         self._stale.append((live.pmids[stale], files[stale]))
 
     def findings(self) -> list[Finding]:
-        """What is missing, extra and stale, once every shard was compared."""
+        """Return the missing, extra and stale PMIDs, after every shard was compared."""
         missing = self._kept & ~self._seen & (self._files > self._certain_after)
         kinds = (
             ("missing", self._pmids[missing], self._files[missing], "are not in the index"),
@@ -104,7 +104,7 @@ class Census:
         ]
 
     def _origins(self, files: Ints) -> str:
-        """The files that most of the records come from, with how many."""
+        """Describe the files that most of the records come from, with their numbers of records."""
         numbers, counts = np.unique(files, return_counts=True)
         most = np.argsort(-counts, kind="stable")
         named = [

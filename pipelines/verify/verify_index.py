@@ -1,4 +1,4 @@
-"""Proves a published version: its files, its rows, its counts, and with sources its census."""
+"""Verify a published version: its files, rows and counts, and with sources its census."""
 
 from __future__ import annotations
 
@@ -36,14 +36,15 @@ from pipelines.verify.take_census import Census
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Report = Callable[[str, int, int], None]
-"""Told of each step: what is done ("sources", "shards"), how many of them, of how many."""
+"""Progress callback: the unit ("sources" or "shards"), the number done and the total."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """`version` is None where no manifest can be read. Leftovers are no fault.
+    """Result of a verification; `version` is None if the manifest cannot be read.
 
-    `citations` and `passages` are those found live; `sources` counts the files read.
+    `citations` and `passages` count the live ones found, `sources` the source files read.
+    `leftovers` are not faults.
     """
 
     version: str | None
@@ -63,14 +64,13 @@ def verify_index(
     jobs: int = 1,
     report: Report = lambda *_: None,
 ) -> Verification:
-    """Check the version published at `index`, and take the census of `sources` if given.
+    """Check the version published at `index`, and compare it with `sources` if given.
 
-    `quick` leaves the bytes of artefacts unread but for PMIDs and row numbers. `jobs`
-    processes work at once, each on one shard or source. Of an object store every file is
-    copied anew, `quick` or not, whatever copies there are; each process keeps one segment on
-    disk at a time.
-    Gaps in the numbers of the source files are findings, unless `allow_gap`.
-    Raises InputError where there is no directory at `index`, or a store cannot be read.
+    With `quick`, only PMIDs and row numbers of artefacts are read. `jobs` processes run at once,
+    each on one shard or source. From an object store, every file is copied freshly, even with
+    `quick` and if there is a cached copy; each process keeps one segment on disk at a time. Gaps in
+    the numbers of the source files are findings unless `allow_gap`. Raises InputError if there is
+    no directory at `index`, or if a store cannot be read.
     """
     if not index.is_dir():
         raise InputError(f"{index}: no such directory; name the index with --set index.path=DIR")
@@ -128,7 +128,7 @@ def _check_vocabulary(index: Place, manifest: Manifest, *, quick: bool) -> list[
 
 
 def _check_shared(index: Place, manifest: Manifest, *, quick: bool) -> list[Finding]:
-    """What all segments share: what codes their vectors and tokens."""
+    """Check the files that all segments share: the quantiser and the token codec."""
     shared = {quantiser_file(manifest.quantiser.sha256): manifest.quantiser}
     if manifest.tokens:
         shared[codec_file(manifest.tokens.codec.sha256)] = manifest.tokens.codec
@@ -137,7 +137,7 @@ def _check_shared(index: Place, manifest: Manifest, *, quick: bool) -> list[Find
 
 
 def _check_sources(manifest: Manifest) -> list[Finding]:
-    """The manifest's own sums: of each source, and of all sources against what is live."""
+    """Check the sums in the manifest: of each source, and of all sources against live citations."""
     notes = Notes(str(manifest_file(manifest.version)), "build the index again")
     if manifest.analyser != ANALYSER:
         message = f"its BM25 terms were made by {manifest.analyser}, this CiteRay uses {ANALYSER}"
@@ -161,8 +161,8 @@ def _check_sources(manifest: Manifest) -> list[Finding]:
 
 
 def _check_numbers(manifest: Manifest) -> list[Finding]:
-    """The gaps in the numbers of the files that the version was made from."""
-    mend = "update the index with it, or accept the gap by --allow-gap"
+    """Return findings for gaps in the numbers of the version's source files."""
+    mend = "update the index with it, or accept the gap with --allow-gap"
     gaps = find_gaps(source.name for source in manifest.sources)
     return [Finding("gap", gap.first, str(gap), mend) for gap in gaps]
 
@@ -179,7 +179,7 @@ def _check_totals(manifest: Manifest, citations: int, passages: int) -> list[Fin
 
 
 def _check_source_list(sources: Sequence[File], manifest: Manifest) -> list[Finding]:
-    """Files given that were not indexed, and files indexed that were not given."""
+    """Return findings for given files not in the index, and indexed files not given."""
     findings = []
     indexed, given = {s.name for s in manifest.sources}, {path.name for path in sources}
     for name in sorted(indexed - given, key=natural_key):
@@ -195,7 +195,7 @@ def _check_source_list(sources: Sequence[File], manifest: Manifest) -> list[Find
 def _read_sources(
     sources: Sequence[File], manifest: Manifest, jobs: int, report: Report
 ) -> tuple[list[str], list[SourceRecords]]:
-    """Return all files' names in the order in which they apply, and what those given hold."""
+    """Return all files' names in the order in which they apply, and the given files' records."""
     entries = {source.name: source for source in manifest.sources}
     given = {path.name: path for path in sources}
     names = apply_order([*entries, *given])
@@ -228,16 +228,16 @@ def _check_shards(
 
 
 def _each(function: Callable[[Item], Result], items: Sequence[Item], jobs: int) -> Iterator[Result]:
-    """The results in order, from as many processes as `jobs`."""
+    """Yield the results in order, computed by `jobs` processes."""
     if min(jobs, len(items)) < 2:
         yield from map(function, items)
         return
-    # Forked, FAISS' and tantivy's threads would hang.
+    # Spawned, because the threads of FAISS and tantivy would hang in a forked process.
     workers = ProcessPoolExecutor(min(jobs, len(items)), get_context("spawn"))
     with workers as pool:
         yield from pool.map(function, items)
 
 
 def usable_cpus() -> int:
-    """How many CPUs this process may run on."""
+    """Return the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0))

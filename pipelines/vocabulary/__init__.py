@@ -1,1 +1,1 @@
-"""The vocabulary: concepts, their names, and what the citations call them."""
+"""Builds the vocabulary: concepts, their names, and how often citations use each name."""

@@ -1,7 +1,7 @@
 """Turn term counts and MeSH headings into the concepts of the vocabulary.
 
-No step runs Python for each term: keys are ranked once, and from then on concepts, keys
-and counts are numpy columns of integers; strings are only compared and copied by Arrow.
+No step runs Python code per term: keys are ranked once, and from then on concepts, keys and counts
+are numpy columns of integers. Strings are compared and copied only by Arrow.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def write_vocabulary(
 ) -> None:
     """Write the vocabulary of a corpus to `path`; equal counts give equal bytes.
 
-    `given` are the names that a release of concepts has; `min_citations` and `min_share` as
-    in `assemble_concepts`.
+    `given` are the names of a release of concepts. See `assemble_concepts` for `min_citations` and
+    `min_share`.
     """
     concepts, keys = assemble_concepts(
         counts, given, min_citations=min_citations, min_share=min_share
@@ -52,14 +52,14 @@ def assemble_concepts(
     min_citations: int = 2,
     min_share: float = 0.3,
 ) -> tuple[Any, Any]:
-    """The concepts of a corpus and the keys of their names, as `write_concepts` takes them.
+    """Return the concepts of a corpus and the keys of their names, for `write_concepts`.
 
-    A heading's and a substance's names are its own; a keyword or a long form that is one
-    of them adds to that concept, or else makes one of its own. A pair of short and long
-    form counts if at least `min_citations` citations define it and they are at least
-    `min_share` of all that define this short form. A keyword that is only such a short
-    form makes no concept. The order depends on nothing but the arguments. Memory: a few
-    times that of the counts and of what is `given`.
+    Headings and substances are concepts. A keyword or a long form that is one of their names is
+    added to that concept; otherwise it becomes a concept of its own. A pair of short and long form
+    is used if at least `min_citations` citations define it and these are at least `min_share` of
+    all citations that define this short form. A keyword that is only such a short form makes no
+    concept. The order depends only on the arguments. Memory: a few times that of `counts` and
+    `given`.
     """
     definitions = counts.of_kind("abbreviation")
     terms = Terms.of(
@@ -71,7 +71,7 @@ def assemble_concepts(
     owner = owners_of_keys(terms)
     is_own = keys_of_their_own(terms, owner)
     own_keys = np.flatnonzero(is_own)
-    # Concepts of their own come first, in the order of their keys, then the rest by id.
+    # Concepts that own a key come first, in the order of their keys, then the others by id.
     owned_by = np.where(owner == NOBODY, NOBODY, owner + len(own_keys))
     concept = np.where(is_own, np.cumsum(is_own) - 1, owned_by)
     heading = terms.heading_id + len(own_keys)
@@ -85,9 +85,10 @@ def assemble_concepts(
 
 
 def _uses_by_source(terms: Terms, concept: Rows, heading: Rows) -> tuple[list[Uses], Uses]:
-    """What each source adds to the concepts, and the turned headings, which are no source.
+    """Return the uses that each source adds to the concepts, and those of inverted headings.
 
-    `concept` is each key's, `heading` that of each heading or substance.
+    The latter do not count as a source. `concept` holds the concept of each key, `heading` that of
+    each heading or substance.
     """
     keyword = concept[terms.keyword_key]
     kept = np.flatnonzero(keyword != NOBODY)
@@ -126,7 +127,7 @@ def _largest_source(sources: list[Uses], concepts: int) -> Rows:
 
 
 def _columns(terms: Terms, own_keys: Rows, names: Names, citations: Rows) -> Any:
-    """The concepts as `write_concepts` takes them."""
+    """Return the concepts in the format of `write_concepts`."""
     is_keyword = marked(terms.keyword_key, len(terms.keys))[own_keys]
     of_id = pc.index_in(pc.utf8_slice_codeunits(terms.ids, 0, 4), _PREFIXES)
     kind = np.concatenate([np.where(is_keyword, 0, 1), of_id.to_numpy() + 2])

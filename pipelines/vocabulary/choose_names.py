@@ -1,4 +1,4 @@
-"""Of all forms that name a concept: one for each key, the most used first."""
+"""Choose the names of each concept: one form for each key, the most used first."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from pipelines.vocabulary.sorted_runs import Rows, run_lengths, run_starts
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """Rows that say: in `citations` citations `form`, whose key is `key`, names `concept`.
+    """Uses of names: in `citations` citations, `form`, with the key `key`, names `concept`.
 
-    Concepts and keys are places in lists of them; the keys' list is in byte order.
-    `is_given` marks a form that stands for its key however rarely it is used.
+    Concepts and keys are indices into lists; the list of keys is in byte order. `is_given` marks a
+    form that is chosen for its key even if it is rarely used.
     """
 
     concept: Rows
@@ -30,7 +30,7 @@ class Uses:
 
 
 def joined(parts: Sequence[Uses]) -> Uses:
-    """The rows of all parts."""
+    """Return the rows of all parts."""
     return Uses(
         np.concatenate([part.concept for part in parts]),
         np.concatenate([part.key for part in parts]),
@@ -42,7 +42,7 @@ def joined(parts: Sequence[Uses]) -> Uses:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """A row for each key of each concept, by concept; in a concept its own key comes first."""
+    """One row for each key of each concept, sorted by concept; the concept's own key is first."""
 
     concept: Rows
     key: Rows
@@ -51,10 +51,10 @@ class Names:
 
 
 def choose_names(uses: Uses, own_key: Rows) -> Names:
-    """Each key's most used form, of equals the first in byte order, with the uses of all.
+    """Return the most used form of each key, with the total uses of all its forms.
 
-    `own_key` is each concept's own key, -1 where the most used one is; then by uses, then
-    in byte order.
+    Ties between forms are broken by byte order. `own_key` holds the key that comes first in each
+    concept, or -1 for the most used key. The other keys follow by uses, then in byte order.
     """
     forms = _summed(uses)
     firsts = run_starts([forms.concept, forms.key])
@@ -66,7 +66,7 @@ def choose_names(uses: Uses, own_key: Rows) -> Names:
 
 
 def _summed(uses: Uses) -> Uses:
-    """One row a form, sorted by concept, key, form."""
+    """Return one row per form, sorted by concept, key and form."""
     table = pa.table({"concept": uses.concept, "key": uses.key, "form": uses.form})
     by = [(name, "ascending") for name in table.column_names]
     order = pc.sort_indices(table, sort_keys=by).to_numpy()
@@ -82,7 +82,7 @@ def _summed(uses: Uses) -> Uses:
 
 
 def _best_forms(forms: Uses, firsts: Rows) -> Rows:
-    """The row of the form that stands for each key; `firsts` are the keys' first rows."""
+    """Return the row of the chosen form of each key; `firsts` are the first rows of the keys."""
     weight = np.where(forms.is_given, np.iinfo(np.int64).max, forms.citations)
     sizes = run_lengths(firsts, len(weight))
     is_best = weight == np.repeat(np.maximum.reduceat(weight, firsts), sizes)

@@ -1,4 +1,4 @@
-"""Which long forms a short form stands for often enough to be one of its meanings."""
+"""Find the long forms that a short form stands for often enough to be one of its meanings."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from pipelines.vocabulary.sorted_runs import run_lengths, run_starts
 
 
 def dominant_pairs(definitions: Any, min_citations: int, min_share: float) -> Any:
-    """Columns key (of the long form), short, short_key (its normal form), citations.
+    """Return the columns key (of the long form), short, short_key (normalised short) and citations.
 
-    `definitions` are the abbreviations of term counts. A pair is kept if at least
-    `min_citations` citations define it, however the long form is written, and they are at
-    least `min_share` of all that define this short form. Time in Python: the distinct
-    short forms that are kept.
+    `definitions` are the abbreviations of term counts. A pair is kept if at least `min_citations`
+    citations define it, in any spelling of the long form, and these are at least `min_share` of all
+    citations that define this short form. Python code runs only for distinct kept short forms.
     """
     shorts = definitions["short"].combine_chunks().dictionary_encode()
     starts = run_starts([definitions["key"]])

@@ -1,8 +1,8 @@
-"""The names that a release gives its concepts, and those that lexicons add to them.
+"""Read the names that a release gives its concepts, and those that lexicons add to them.
 
-A lexicon's group belongs to the concept that bears one of its names as its own: identifiers of
-lexicons are not used, since most are wrong (of the two packages that laptop.yaml names, 49% and
-3% of MeSH's are right).
+A group of names in a lexicon belongs to the concept whose preferred name is in the group. The
+identifiers in lexicons are not used, because most are wrong: in the two packages that laptop.yaml
+names, 49% and 3% of the MeSH identifiers are right.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from cluster.text.vocabulary import normalise
 from pipelines.vocabulary.name_headings import GivenName, natural_order
 from pipelines.vocabulary.read_concepts import read_concepts
 
-# Lexicons write all names small, where short ones stand for too many things.
+# Lexicons write all names in lower case, which makes shorter names too ambiguous.
 SHORTEST = 4
 
 
 class NameFiles(NamedTuple):
-    """A release of concepts and lexicons, by their paths on this machine."""
+    """Local paths of a release of concepts and of lexicons."""
 
     release: Path | None
     lexicons: tuple[Path, ...] = ()
@@ -31,7 +31,7 @@ NO_NAMES = NameFiles(None)
 
 
 def given_names(files: NameFiles, umls_types: Collection[str] = ()) -> Iterator[GivenName]:
-    """The release's names (`read_concepts`), then the lexicons' for the same concepts."""
+    """Yield the names of the release (`read_concepts`), then those of lexicons for its concepts."""
     if files.release is not None:
         groups = [group for path in files.lexicons for group in read_lexicon(path)]
         yield from with_lexicons(read_concepts(files.release, umls_types), groups)
@@ -40,10 +40,10 @@ def given_names(files: NameFiles, umls_types: Collection[str] = ()) -> Iterator[
 def with_lexicons(
     given: Iterable[GivenName], groups: Iterable[Collection[str]]
 ) -> Iterator[GivenName]:
-    """`given`, then the names of each group that holds the own name of exactly one concept.
+    """Yield `given`, then the names of each group that has the preferred name of just one concept.
 
-    Memory is that of the groups. A name of the release stays its concept's whatever a lexicon
-    says: `name_headings.SOURCES` ranks own names first.
+    Memory is that of the groups. Lexicons do not override the names of a release:
+    `name_headings.SOURCES` ranks preferred names first.
     """
     names = [tuple(name for name in group if len(name) >= SHORTEST) for group in groups]
     group_of: dict[str, set[int]] = {}

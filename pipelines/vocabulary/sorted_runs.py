@@ -1,4 +1,4 @@
-"""Equal rows stand side by side in a sorted table: where each run of them begins."""
+"""Runs of equal rows in sorted tables, and ranks of strings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Rows = NDArray[np.int64]
 
 
 def run_starts(columns: Sequence[Any]) -> Rows:
-    """The first row of each run of rows that are equal in all `columns` (Arrow or numpy)."""
+    """Return the first row of each run of rows equal in all `columns` (Arrow or numpy)."""
     rows = len(columns[0])
     starts = np.zeros(rows, np.bool_)
     starts[:1] = True
@@ -28,14 +28,14 @@ def run_starts(columns: Sequence[Any]) -> Rows:
 
 
 def run_lengths(starts: Rows, rows: int) -> Rows:
-    """How many of `rows` rows each run has."""
+    """Return the length of each run in a table of `rows` rows."""
     return np.diff(starts, append=rows)
 
 
 def ranked(columns: Sequence[Any]) -> tuple[Any, list[Rows]]:
-    """The distinct strings of all Arrow `columns` in byte order, and each row's place there.
+    """Return the distinct strings of all Arrow `columns` in byte order, and each row's rank.
 
-    Columns that are sorted already cost little: a merge, not a sort.
+    Columns that are already sorted are merged, not sorted.
     """
     chunks = [chunk for column in columns for chunk in column.chunks]
     strings = pa.chunked_array(chunks, pa.large_string()).combine_chunks()
@@ -47,7 +47,7 @@ def ranked(columns: Sequence[Any]) -> tuple[Any, list[Rows]]:
 
 
 def marked(places: Rows, size: int) -> NDArray[np.bool_]:
-    """Which of `size` places are among `places`."""
+    """Return a mask of length `size` that is true at `places`."""
     marks = np.zeros(size, np.bool_)
     marks[places] = True
     return marks

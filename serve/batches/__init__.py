@@ -1,1 +1,1 @@
-"""Batches of questions over HTTP: kept on disk, worked on one after the other."""
+"""Batches of questions: jobs on disk for the HTTP API, and run files for commands."""

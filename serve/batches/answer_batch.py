@@ -1,4 +1,4 @@
-"""Answers a batch of questions, several at once, into a run file that can be continued."""
+"""Answer a batch of questions concurrently, and write a run file that can be resumed."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ SEARCH = TypeAdapter(SearchResult)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question's entry for the run, and what its replies had to do without.
+    """Entry of a question for the run file, with the losses of its replies.
 
-    `verdict` is "" where no answer was asked for.
+    `verdict` is "" if no answer was requested.
     """
 
     entry: Entry
@@ -38,15 +38,16 @@ class Asked:
     verdict: str = ""
 
     def with_loss(self, loss: str) -> Asked:
-        """The same with one more loss."""
+        """Return a copy with one more loss."""
         return replace(self, degraded=(*self.degraded, loss))
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a run's format makes of a batch. `inputs` names what entries depend on besides.
+    """Questions of a batch, with the functions that ask them and write the run file.
 
-    An interrupted run is continued only with the same inputs.
+    `inputs` identifies everything else that the entries depend on: an interrupted run is resumed
+    only with the same inputs.
     """
 
     questions: Sequence[Question]
@@ -58,7 +59,7 @@ class Batch:
 def request_of(
     question: Question, system: str, documents: int = MAX_DOCUMENTS
 ) -> dict[str, object]:
-    """What an endpoint is asked for a run: so many documents, and snippets."""
+    """Return the request body of a question, for `documents` documents and for snippets."""
     given = [asdict(passage) for passage in question.given]
     return {
         "id": question.id,
@@ -75,19 +76,22 @@ def request_of(
 def answer_request_of(
     question: Question, system: str, documents: int = MAX_DOCUMENTS
 ) -> dict[str, object]:
-    """The same for an answer; run files force a choice, so that the best guess must come along."""
+    """Return the request body for an answer with a best guess, which run files require."""
     return request_of(question, system, documents) | {"guess": True}
 
 
 def joined(entry: Entry, *replies: Reply) -> Asked:
-    """The entry with what its replies lost, each loss once, and the version of the first."""
+    """Combine an entry with the distinct losses of its replies.
+
+    The index version is that of the first reply.
+    """
     losses = dict.fromkeys(loss for reply in replies for loss in reply["degraded"])
     verdict = next((str(reply["verdict"]) for reply in replies if "verdict" in reply), "")
     return Asked(entry, tuple(losses), str(replies[0]["index_version"]), verdict)
 
 
 def digest_of(questions: Sequence[Question]) -> str:
-    """Of what the questions bring; a run from other evidence is another run."""
+    """Return a SHA-256 of the given evidence; a run with other evidence cannot be resumed."""
     return sha256(repr([(q.id, q.given) for q in questions]).encode()).hexdigest()
 
 
@@ -99,9 +103,10 @@ def bioasq_batch(
     given: bool = False,
     documents: int = MAX_DOCUMENTS,
 ) -> Batch:
-    """Each question asked once, for an answer or for documents and snippets alone.
+    """Return a batch in BioASQ's format, with answers or only documents and snippets.
 
-    Where evidence is `given`, a question that brings none is searched for, as is said.
+    If evidence is `given`, questions without evidence are answered from a search, and their
+    entries are marked with the loss `NONE_GIVEN`.
     """
 
     def ask(client: Client, question: Question) -> Asked:
@@ -130,17 +135,16 @@ def answer_batch(
     concurrent: int,
     log: Console,
 ) -> dict[str, dict[str, int]]:
-    """Write the run of `system` to `output`; `degraded` counts each loss by its words.
+    """Write the run of `system` to `output`, and return its counts.
 
-    `verdicts` counts the answers by verdict, where answers are asked for.
-    An answer from another index version than the first is counted there too.
-    Questions that an interrupted run of the same system and index version has answered
-    are not asked again. The first question that fails ends the batch with its error;
-    what was answered before it is kept. Raises InputError for a batch of no questions.
+    `degraded` counts each loss, and each answer from another index version than the first.
+    `verdicts` counts the answers by verdict if `answers` is set. Resumes an interrupted run of the
+    same system, index version and inputs. The first question that fails ends the batch with its
+    error; earlier answers are kept. Raises InputError if the batch has no questions.
     """
     questions = batch.questions
     if not questions:
-        raise InputError(f"{output}: not written, as there is no question to answer")
+        raise InputError(f"{output}: not written because there is no question to answer")
     probe = client.search({"question": questions[0].body, "system": system, "k": 1})
     tally = Tally(str(probe["index_version"]))
     with RunWriter(output, system, tally.version, answers=answers, inputs=batch.inputs) as run:
@@ -167,7 +171,7 @@ async def _ask_all(
     concurrent: int,
 ) -> None:
     loop = asyncio.get_running_loop()
-    # The loop's own threads are few on few cores, and these wait for the network.
+    # The event loop's default pool is small on few cores, but these threads only wait for replies.
     with ThreadPoolExecutor(concurrent) as pool:
 
         async def work(question: Question) -> None:
@@ -177,7 +181,7 @@ async def _ask_all(
 
 
 class _ProgressLines:
-    """A line every LINE_EVERY_S, and one at the end."""
+    """Print a progress line every LINE_EVERY_S seconds and at the end."""
 
     def __init__(self, log: Console) -> None:
         self._log = log

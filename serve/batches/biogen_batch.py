@@ -1,4 +1,4 @@
-"""TREC BioGen's two tasks as batches: grounding given sentences, and answering questions."""
+"""Batches for the two tasks of TREC BioGen: ground given sentences, and answer questions."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from serve.support.attribute_sentences import SupportScorer
 from serve.support.ground_sentences import Grounds, ground_sentence
 from serve.support.weigh_evidence import Thresholds
 
-# Finds the words of a contrary form; every CiteRay has this preset.
+# Preset that searches for the words of contrary sentences; every installation has it.
 WORDS_SYSTEM = "bm25"
 
 
 def biogen_a_batch(
     topics: Sequence[GroundingTopic], system: str, scorer: SupportScorer, thresholds: Thresholds
 ) -> Batch:
-    """Task A: the PMIDs for and against each given sentence, found by the client asked."""
+    """Return the batch of task A: supporting and contradicting PMIDs of each given sentence."""
     by_id = {topic.question.id: topic for topic in topics}
 
     def ask(client: Client, question: Question) -> Asked:
@@ -49,9 +49,9 @@ def biogen_a_batch(
 
 
 def biogen_b_batch(topics: Path, system: str) -> Batch:
-    """Task B: an answer of at most 250 words, every sentence with its PMIDs.
+    """Return the batch of task B: answers of at most 250 words, with PMIDs for each sentence.
 
-    Raises InputError as `read_topics_b` does.
+    Raises the InputError of `read_topics_b`.
     """
 
     def ask(client: Client, question: Question) -> Asked:

@@ -1,8 +1,8 @@
-"""Batch jobs on disk: what was asked, how far it is, and what is answered.
+"""Store batch jobs on disk: their questions, progress and results.
 
-FOLDER/KEY/job.json, questions.json (what was asked), state.json, run.json.partial, run.json, where
-KEY is the job's id, or OWNER.ID where it came with an API key. What a killed process has said of a
-job, its next one reads there. The folder is for this process' user alone.
+The files of a job are FOLDER/KEY/job.json, questions.json, state.json, run.json.partial and
+run.json, where KEY is the job's id, or OWNER.ID if it was sent with an API key. A new process
+continues from these files after a crash. Only the user of this process can read the folder.
 """
 
 from __future__ import annotations
@@ -28,22 +28,23 @@ log = logging.getLogger("citeray")
 
 JOB, PROGRESS = TypeAdapter(Job), TypeAdapter(Progress)
 QUESTIONS = TypeAdapter(tuple[Question, ...])
-# What a job needs no more once it has ended.
+# Files that are removed when a job has ended.
 NEEDED = ("questions.json", "run.json.partial")
-# How often the state of a job at work goes to disk; its entries are kept there one by one.
+# Interval between writes of a running job's state; its entries are written one by one.
 STATE_EVERY_S = 1.0
 FULL_RETRY_S = 60
-# What is asked and answered is nobody else's on the machine.
+# Other users of the machine must not read questions and answers.
 PRIVATE = 0o700
 TAKEN_RETRY_S = 5
 
 
 class JobStore:
-    """The jobs of `folder`, of which ended ones are kept `keep_days`. Threads may share it.
+    """Jobs in `folder`; ended jobs are kept for `keep_days`. Thread-safe.
 
-    `most_waiting` jobs may wait, of one owner at most `most_per_key`. `job_key` is a job's `key`.
-    One store works on a folder at a time: raises BatchError while another one does, and
-    StorageError where nothing can be written. A job that cannot be read is logged and left out.
+    At most `most_waiting` jobs may wait, and at most `most_per_key` of one owner. `job_key` is the
+    `key` of a job. Only one store may use a folder at a time: raises BatchError while another
+    process uses it, and StorageError if the folder is not writable. A job that cannot be read is
+    logged and left out.
     """
 
     def __init__(
@@ -63,8 +64,8 @@ class JobStore:
             self._taken.acquire()
         except Timeout:
             raise BatchError(
-                f"another process works on the batches in {folder}; end it, or give this one a"
-                " folder of its own in serve.batches.folder",
+                f"another process works on the batches in {folder}; stop it, or set"
+                " serve.batches.folder to another folder",
                 503,
                 TAKEN_RETRY_S,
             ) from None
@@ -75,7 +76,7 @@ class JobStore:
         self._load()
 
     def close(self) -> None:
-        """Let another store work on the folder."""
+        """Release the folder, so that another store can use it."""
         self._taken.release()
 
     def _load(self) -> None:
@@ -85,51 +86,51 @@ class JobStore:
                 progress = PROGRESS.validate_json((path.parent / "state.json").read_bytes())
                 self._take_place(job, path.parent)
             except (OSError, ValueError, BatchError) as error:
-                log.error("batches: %s is left out, as it cannot be read: %s", path.parent, error)
+                log.error("batches: %s cannot be read and is left out: %s", path.parent, error)
                 continue
             self._jobs[job.key], self._progress[job.key] = job, progress
         order = sorted(self._jobs.values(), key=lambda job: (job.created, job.id))
         self._jobs = {job.key: job for job in order}
 
     def _take_place(self, job: Job, found: Path) -> None:
-        """Have a job's folder by its key and closed to others, as older ones may not be.
+        """Name a job's folder after its key and make it private, which older versions did not.
 
-        Raises ValueError for a folder that is another job's.
+        Raises ValueError if the folder is a copy of another job's folder.
         """
         place = self.place(job.key)
         if found.name not in (job.id, job.key) or (found != place and place.exists()):
             raise ValueError(f"it is a copy of {job.id}")
-        # Written only where something is to be mended: a full disk must not hide a job.
+        # Write only if a change is needed: a full disk must not hide a job.
         if found.stat().st_mode & 0o777 != PRIVATE:
             found.chmod(PRIVATE)
         if found != place:
             found.rename(place)
 
     def place(self, job_key: str) -> Path:
-        """The job's folder; raises BatchError for a key that is none."""
+        """Return the job's folder. Raises BatchError if the key is invalid."""
         owner, _, job_id = job_key.rpartition(".")
         return self._folder / key_of(job_id, owner)
 
     def add(self, job: Job, questions: Sequence[Question]) -> Job:
-        """Keep a new job, or give its owner's that has its id and asks the same.
+        """Store a new job, or return the owner's job with the same id and the same questions.
 
-        Raises BatchError where the id is that of another job of the owner, or too many wait.
+        Raises BatchError if the owner has another job with this id, or if too many jobs wait.
         """
         place = self.place(job.key)
         with self._lock:
             if known := self._jobs.get(job.key):
                 if known.digest != job.digest:
-                    raise BatchError(f"id {job.id} is another batch's; give this one another", 409)
+                    raise BatchError(f"id {job.id} is used by another batch; choose another", 409)
                 return known
             self.remove_expired()
             self._require_room(job.owner)
-            # Left by a process that was killed while it forgot another job.
+            # A process that was killed while it removed an earlier job may have left these files.
             self._remove(job.key, "run.json", *NEEDED)
             job = replace(job, created=time.time())
             self._make_private(place)
             write_atomically(place / "questions.json", QUESTIONS.dump_json(tuple(questions)))
             self._write(job.key, Progress())
-            # Last: a job is there once this is.
+            # Write this last: a job exists once job.json exists.
             write_atomically(place / "job.json", JOB.dump_json(job))
             self._jobs[job.key], self._progress[job.key] = job, Progress()
             return job
@@ -140,31 +141,31 @@ class JobStore:
             place.chmod(PRIVATE)
 
     def _require_room(self, owner: str) -> None:
-        """Raise BatchError where no more jobs of the owner may wait."""
+        """Raise BatchError if no more jobs of the owner may wait."""
         waiting = [
             self._jobs[key].owner for key, p in self._progress.items() if p.state not in ENDED
         ]
         if len(waiting) >= self._most_waiting:
-            said = f"{len(waiting)} batches wait already; send this one later"
+            said = f"{len(waiting)} batches wait already; try again later"
         elif owner and waiting.count(owner) >= self._most_per_key:
-            said = f"{self._most_per_key} batches of {owner} wait already; send this one later"
+            said = f"{self._most_per_key} batches of {owner} wait already; try again later"
         else:
             return
         raise BatchError(said, 429, FULL_RETRY_S)
 
     def all(self) -> list[tuple[Job, Progress]]:
-        """In the order in which they came."""
+        """Return all jobs with their progress, in the order of arrival."""
         with self._lock:
             return [(job, self._progress[job_id]) for job_id, job in self._jobs.items()]
 
     def next(self, owners: Container[str] = ()) -> Job | None:
-        """The first that has not ended, of those whose owner is none of `owners`."""
+        """Return the first job that has not ended and whose owner is not in `owners`, or None."""
         with self._lock:
             unended = (job for job, progress in self.all() if progress.state not in ENDED)
             return next((job for job in unended if job.owner not in owners), None)
 
     def job(self, job_key: str) -> Job:
-        """Raises BatchError where there is none."""
+        """Return the job. Raises BatchError if it does not exist."""
         self.place(job_key)
         with self._lock:
             job = self._jobs.get(job_key)
@@ -174,29 +175,32 @@ class JobStore:
             return job
 
     def questions(self, job_key: str) -> tuple[Question, ...]:
-        """Of a job that has not ended. Raises ValueError where they are damaged or gone."""
+        """Return the questions of a job that has not ended.
+
+        Raises ValueError if their file is damaged or missing.
+        """
         path = self.place(job_key) / "questions.json"
         try:
             return QUESTIONS.validate_json(path.read_bytes())
         except FileNotFoundError:
-            raise ValueError(f"{path}: gone; somebody removed it") from None
+            raise ValueError(f"{path}: the file is missing") from None
 
     def progress(self, job_key: str) -> Progress:
-        """How far the job is; raises BatchError where there is none."""
+        """Return the progress of the job. Raises BatchError if the job does not exist."""
         with self._lock:
             self.job(job_key)
             return self._progress[job_key]
 
     def goes_on(self, job_key: str) -> bool:
-        """Whether it has neither ended nor been forgotten."""
+        """Return True if the job exists and has not ended."""
         with self._lock:
             progress = self._progress.get(job_key)
             return progress is not None and progress.state not in ENDED
 
     def advance(self, job_key: str, progress: Progress, *, on_disk: bool = False) -> bool:
-        """Keep how far a job is, unless it has ended; whether it had not.
+        """Update the progress of a job. Return False if the job has ended or been removed.
 
-        `on_disk` waits for the disk, as a job's end does.
+        Progress is written to disk at intervals, but always if `on_disk` is set or if the job ends.
         """
         with self._lock:
             if not self.goes_on(job_key):
@@ -222,7 +226,7 @@ class JobStore:
         self._written[job_key] = time.monotonic()
 
     def cancel(self, job_key: str) -> Progress:
-        """Cancelled, unless it has ended already."""
+        """Cancel the job unless it has ended, and return its progress."""
         with self._lock:
             progress = self.progress(job_key)
             ended = replace(progress, state="cancelled", eta_s=None, ended=time.time())
@@ -230,7 +234,7 @@ class JobStore:
             return self._progress[job_key]
 
     def cancel_or_forget(self, job_key: str) -> Progress:
-        """Cancelled; one that has ended already is forgotten, and its run with it."""
+        """Cancel the job, or remove it with its results if it has ended. Return its progress."""
         with self._lock:
             ended = not self.goes_on(job_key)
             progress = self.cancel(job_key)
@@ -239,11 +243,11 @@ class JobStore:
             return progress
 
     def run_file(self, job_key: str) -> Path:
-        """Path of the job's run file, which may not exist yet."""
+        """Return the path of the job's run file, which may not exist yet."""
         return self.place(job_key) / "run.json"
 
     def run(self, job_key: str) -> bytes:
-        """The finished run; raises BatchError where there is none yet."""
+        """Return the content of the finished run file. Raises BatchError if it is not finished."""
         state = self.progress(job_key).state
         if state != "done":
             raise BatchError(
@@ -252,19 +256,19 @@ class JobStore:
         return self.run_file(job_key).read_bytes()
 
     def results(self, job_key: str, after: int, count: int) -> list[Entry]:
-        """Up to `count` entries of the run behind the first `after`; none once it is cancelled."""
+        """Return up to `count` entries after the first `after`; none if the job was cancelled."""
         self.job(job_key)
         return read_so_far(self.run_file(job_key), after, count)
 
     def remove_expired(self) -> None:
-        """Forget the jobs that ended longer ago than they are kept."""
+        """Remove the jobs that ended more than `keep_days` ago."""
         with self._lock:
             for job_key, progress in list(self._progress.items()):
                 if progress.state in ENDED and time.time() - progress.ended > self._keep_s:
                     self._forget(job_key)
 
     def _forget(self, job_key: str) -> None:
-        # First: a job is there as long as this is.
+        # Remove this first: a job exists as long as job.json exists.
         self._remove(job_key, "job.json")
         if self.place(job_key).is_dir():
             shutil.rmtree(self.place(job_key))

@@ -1,4 +1,4 @@
-"""What a batch job is, and how far it is."""
+"""Batch jobs and their progress."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ MAX_FAILED_SHOWN = 100
 
 
 class BatchError(RefusedError):
-    """A request about a batch that cannot be met."""
+    """Request about a batch that cannot be fulfilled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What was asked for, but for the questions; `digest` is of all but `id` and `created`.
+    """Batch job without its questions.
 
-    `owner` is the name of the key that it came with, "" where the server asks for none.
-    `created` is seconds since 1970, 0 until a store has it.
+    `digest` is a SHA-256 of the owner, the options and the questions. `owner` is the name of the
+    API key, "" if the server requires none. `created` is in seconds since 1970, 0 until the job is
+    stored.
     """
 
     id: str
@@ -41,17 +42,16 @@ class Job:
 
     @property
     def key(self) -> str:
-        """The job's name among those of all owners; see `key_of`."""
+        """Return the name of the job that is unique among all owners; see `key_of`."""
         return key_of(self.id, self.owner)
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a job is, its times in seconds since 1970, 0 for not yet.
+    """Progress of a job. Times are in seconds since 1970, 0 for not yet.
 
-    `failed` has the questions that got no answer, with the reason; `degraded` counts the answers
-    that bear each loss, and `verdicts` the answers by verdict; `index_version` is that of the
-    first answer.
+    `failed` maps the ids of failed questions to the reasons. `degraded` counts the answers with
+    each loss, `verdicts` the answers by verdict. `index_version` is that of the first answer.
     """
 
     state: State = "waiting"
@@ -67,9 +67,10 @@ class Progress:
 
 
 def key_of(job_id: str, owner: str) -> str:
-    """The name of an owner's job in a store: two owners may each have a job of the same id.
+    """Return the unique name of a job in a store; jobs of different owners may share an id.
 
-    Raises BatchError for what is no id, in which alone no dot can be.
+    The owner and the id are separated by a dot, which an id cannot contain. Raises BatchError if
+    the id is invalid.
     """
     if not JOB_ID.fullmatch(job_id):
         raise BatchError(
@@ -83,19 +84,19 @@ def key_of(job_id: str, owner: str) -> str:
 def new_job(
     questions: Sequence[Question], system: str, answers: bool, job_id: str = "", owner: str = ""
 ) -> Job:
-    """A job under an id of its own, where none is given."""
+    """Return a job of the questions, with a random id if none is given."""
     asked = (owner, system, answers, [(q.id, q.body, q.type) for q in questions])
     digest = sha256(repr(asked).encode()).hexdigest()
     return Job(job_id or uuid.uuid4().hex, system, answers, len(questions), digest, owner)
 
 
 def when(seconds: float) -> str | None:
-    """ISO 8601 in UTC, None for 0."""
+    """Format a time in seconds since 1970 as ISO 8601 in UTC; None for 0."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds") if seconds else None
 
 
 def summarised(job: Job, progress: Progress) -> dict[str, Any]:
-    """The job as a list tells it: its figures."""
+    """Return the job and its progress for a list of jobs, with the number of failures only."""
     return {
         "id": job.id,
         "system": job.system,
@@ -116,6 +117,6 @@ def summarised(job: Job, progress: Progress) -> dict[str, Any]:
 
 
 def described(job: Job, progress: Progress) -> dict[str, Any]:
-    """The job as a reply tells it: its figures, and the first questions that failed."""
+    """Return the job and its progress with the first MAX_FAILED_SHOWN failed questions."""
     failed = list(progress.failed.items())[:MAX_FAILED_SHOWN]
     return {**summarised(job, progress), "failed": dict(failed)}

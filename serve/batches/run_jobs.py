@@ -1,6 +1,6 @@
-"""Works on the jobs of a store: of each owner one at a time, in the order in which they came.
+"""Run the jobs of a store, one job per owner at a time, in the order of their arrival.
 
-A job that a killed process left goes on where it stopped.
+A job that was interrupted by a crash is resumed.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ log = logging.getLogger("citeray")
 
 POLL_S = 1.0
 LONGEST_WAIT_S = 30.0
-# How long a question waits for a graph that is short of a stage, before it has failed.
+# How long a question is retried while a stage of the graph is missing, before it fails.
 PATIENCE_S = 1800.0
-# What keeps a job from being kept, and may be over in a moment.
+# Errors of storing a job that may be transient.
 PASSING = (OSError, MemoryError, CiteRayError)
 
 Ask = Callable[[Question, str, bool], Awaitable[SearchResult]]
 
 
 class JobRunner:
-    """`ask(question, system, answers)` gives an Answer, or a SearchResult without `answers`.
+    """Runner of the jobs in a store.
 
-    `concurrent` questions are asked at once. Owners share these alike, so that nobody's batch waits
-    for the whole of another's.
+    `ask(question, system, answers)` returns an Answer, or a SearchResult if `answers` is False. At
+    most `concurrent` questions run at once. Owners share them equally, so that no batch waits until
+    another owner's batch has ended.
     """
 
     def __init__(
@@ -49,23 +50,23 @@ class JobRunner:
         self._store = store
         self._ask = ask
         self._concurrent = concurrent
-        # First come, first served: the questions of all jobs at work come in turn.
+        # First come, first served: the questions of all running jobs take turns.
         self._free = asyncio.Semaphore(concurrent)
         self._first_wait_s = first_wait_s
         self._patience_s = patience_s
 
     async def run_forever(self) -> None:
-        """What cannot be kept, as on a full disk, is tried again; it ends no job."""
+        """Run jobs until cancelled. Storage errors, such as a full disk, are retried."""
         while True:
             try:
                 await self.run_waiting()
                 await asyncio.to_thread(self._store.remove_expired)
             except PASSING:
-                log.exception("batches: they cannot be kept; trying again")
+                log.exception("batches: results cannot be stored; trying again")
             await asyncio.sleep(POLL_S)
 
     async def run_waiting(self) -> None:
-        """Work on all jobs that have not ended."""
+        """Run all jobs that have not ended, and return when none is left."""
         at_work: dict[str, asyncio.Task[None]] = {}
         try:
             while True:
@@ -89,13 +90,13 @@ class JobRunner:
         except PASSING:
             raise
         except Exception:
-            # Tried again, it would keep all others from their turn.
+            # Do not retry: the job would fail again and block the others.
             log.exception("batch %s failed", job.id)
             broken = replace(self._store.progress(job.key), error=INTERNAL, ended=time.time())
             self._store.advance(job.key, replace(broken, state="failed", eta_s=None))
 
     async def _answer(self, question: Question, job: Job) -> SearchResult:
-        """Asked again while the graph is short of a stage, as batches can wait."""
+        """Ask a question; retry with back-off while a stage of the graph is missing."""
         wait = self._first_wait_s
         ends = time.monotonic() + self._patience_s
         while True:
@@ -105,7 +106,7 @@ class JobRunner:
             except StageLostError as error:
                 if time.monotonic() + wait > ends or not self._store.goes_on(job.key):
                     raise
-                log.warning("batch %s waits %.1f s: %s", job.id, wait, error)
+                log.warning("batch %s: trying again in %.1f s: %s", job.id, wait, error)
                 await asyncio.sleep(wait)
                 if not self._store.goes_on(job.key):
                     raise

@@ -1,4 +1,4 @@
-"""The jobs of one graph: a store, and the runner that works on it."""
+"""Serve the batch jobs of a graph: open their store and run them."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from serve.formats.bioasq import Entry
 
 log = logging.getLogger("citeray")
 
-NOT_YET = ("the batches are being read; try again in a moment", 503, 5)
+NOT_YET = ("the batches are being loaded; try again in a moment", 503, 5)
 BROKEN = ("the batches cannot be read; the server's log tells more", 503, 60)
 
 
 async def at_once() -> None:
-    """For an `ask` that needs nothing to be ready."""
+    """Return at once: no-op for callers whose `ask` is always ready."""
 
 
 class ServedBatches:
-    """See `serve.http.batches_api.Batches`. One process of a graph has it.
+    """Implementation of `serve.http.batches_api.Batches`, in one process of a graph.
 
-    Jobs are taken from the start, and worked on once `ready` returns. Each call raises
-    BatchError; one with status 503 until the folder can be had.
+    Jobs are accepted from the start and run once `ready` returns. Every method may raise
+    BatchError, with status 503 until the folder is open.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class ServedBatches:
         self._running: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Work on the jobs from now on, on this event loop; what was left unfinished first."""
+        """Start running jobs on the current event loop, beginning with unfinished ones."""
         if self._running is None:
             self._running = asyncio.create_task(self._work())
 
     async def end(self) -> None:
-        """Stop where it is, and let another process have the folder."""
+        """Stop running jobs and release the folder."""
         if self._running is not None:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
@@ -64,7 +64,7 @@ class ServedBatches:
         await JobRunner(store, self._ask, self._settings.concurrent).run_forever()
 
     async def _open(self) -> JobStore:
-        """Tried until it can be had: the process before this one may be about to end."""
+        """Open the store, with retries: the previous process may still be shutting down."""
         kept = self._settings
         while True:
             try:
@@ -86,7 +86,7 @@ class ServedBatches:
         return self._opened
 
     async def add(self, job: Job, questions: Sequence[Question]) -> dict[str, Any]:
-        """See `Batches.add`; status 507 where the folder cannot be written."""
+        """See `Batches.add`. Raises BatchError with status 507 if the folder is not writable."""
         try:
             kept = await asyncio.to_thread(self._store.add, job, questions)
         except StorageError as error:

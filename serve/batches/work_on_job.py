@@ -1,7 +1,7 @@
-"""Works on one job, a few of its questions at once, until it ends or is cancelled.
+"""Run one job, with several questions at once, until it ends or is cancelled.
 
-An answered question is never asked again: its entry is on disk before the next one begins
-(`RunWriter`), and so it is there for the process that goes on after a crash.
+An answered question is not asked again after a crash: `RunWriter` writes its entry to disk before
+the next question starts.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from serve.formats.bioasq import RunWriter, to_entry
 
 log = logging.getLogger("citeray")
 
-# A job's answers may come from several versions of the index; `degraded` counts the later ones.
+# A job may use several index versions; `degraded` counts the answers from later ones.
 ANY_VERSION = "as served"
 INTERNAL = "internal error; the server's log tells more"
 MAX_REASON_CHARACTERS = 300
-# How soon a job that was cancelled lets go of the questions at work.
+# Interval for checking whether a running job was cancelled.
 LOOK_S = 0.2
 
 Answering = Callable[[Question, Job], Awaitable[SearchResult]]
 
 
 class JobAtWork:
-    """One job with its counts so far; those of an earlier process are taken up."""
+    """Running job with its counts, which continue those of an earlier process."""
 
     def __init__(self, store: JobStore, job: Job, answer: Answering) -> None:
         known = store.progress(job.key)
@@ -47,11 +47,14 @@ class JobAtWork:
         self._done = 0
 
     async def run(self, concurrent: int) -> None:
-        """Raises one of `run_jobs.PASSING` where nothing can be kept; it may be run again then."""
+        """Run the job until it ends.
+
+        Raises one of `run_jobs.PASSING` if results cannot be stored; the job can then be run again.
+        """
         job = self._job
         path = self._store.run_file(job.key)
         if path.exists():
-            # The process before this one died between its last two words.
+            # The previous process died after it finished the run and before it recorded the state.
             self._done = job.total - len(self._failed)
             self._advance("done")
             return
@@ -76,13 +79,13 @@ class JobAtWork:
                 self._finish([q for q in questions if q.id in run.done], run)
 
     def _count_again(self, run: RunWriter) -> None:
-        """Count what is kept: the state on disk may be of a moment before it or after it."""
+        """Count the stored entries again: the state on disk may not match them."""
         self._tally = Tally()
         for note in filter(None, run.notes):
             self._tally.count(*note)
 
     async def _until_ended(self, work: Coroutine[Any, Any, None]) -> None:
-        """Await `work`, which is cancelled with its questions once a caller cancels the job."""
+        """Await `work`, and cancel it with its running questions if the job is cancelled."""
         working = asyncio.ensure_future(work)
         try:
             while not working.done() and self._store.goes_on(self._job.key):
@@ -95,10 +98,10 @@ class JobAtWork:
 
     async def _ask(self, question: Question, run: RunWriter) -> None:
         try:
-            # A run file forces a choice.
+            # A run file needs an answer even if the evidence is not sufficient.
             result = await self._answer(replace(question, guess=True), self._job)
             entry = to_entry(result)
-            # What a model says may be no text that a file can hold.
+            # The text of a model may contain characters that UTF-8 cannot encode.
             json.dumps(entry, ensure_ascii=False).encode()
         except CiteRayError as error:
             self._failed[question.id] = str(error)[:MAX_REASON_CHARACTERS]
@@ -107,7 +110,7 @@ class JobAtWork:
             log.exception("batch %s: question %s failed", self._job.id, question.id)
             self._failed[question.id] = INTERNAL
             return
-        # Cancelled while it was asked: nothing is kept any more.
+        # Discard the answer if the job was cancelled meanwhile.
         if self._store.goes_on(self._job.key):
             verdict = result.verdict if isinstance(result, Answer) else ""
             counted = (result.degraded, result.index_version, verdict)
@@ -119,7 +122,7 @@ class JobAtWork:
         if not answered:
             self._advance("failed", error="no question could be answered; `failed` says why")
             return
-        # Whoever finds the run knows of those that failed from here alone.
+        # The run file does not list failed questions, so store them first.
         self._advance("running", on_disk=True)
         run.finish(answered)
         self._advance("done")

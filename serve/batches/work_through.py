@@ -1,6 +1,6 @@
-"""The engine of every batch: several questions at once, and what their answers had to do without.
+"""Run the questions of a batch concurrently, and count the losses of their answers.
 
-`citeray answer` and `/v1/batches` both run on it. What becomes of a question that fails is theirs.
+Used by `citeray answer` and `/v1/batches`, which handle failed questions themselves.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ async def work_through(
     concurrent: int,
     goes_on: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Await `work` of each question, at most `concurrent` at once, in their order.
+    """Await `work` for each question in order, at most `concurrent` at once.
 
-    No question is begun once `goes_on` is false. What one of them raises cancels the others
-    before it is raised here.
+    Starts no further question once `goes_on` returns False. If one question raises an error, the
+    others are cancelled before the error is raised.
     """
     waiting = deque(questions)
 
@@ -40,9 +40,10 @@ async def work_through(
 
 
 class Tally:
-    """What a batch's answers had to do without, their verdicts, and the index they are from.
+    """Counts of the losses and verdicts of a batch's answers.
 
-    `version` is that of the first answer; an answer from another one counts as a loss.
+    `version` is the index version of the first answer; an answer from another version counts as a
+    loss.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Tally:
         self.verdicts = Counter(verdicts or {})
 
     def count(self, degraded: Sequence[str], version: str, verdict: str = "") -> None:
-        """One more answer; `verdict` is "" where documents alone were asked for."""
+        """Count one more answer; `verdict` is "" if only documents were requested."""
         self.losses.update(degraded)
         if verdict:
             self.verdicts[verdict] += 1
@@ -65,7 +66,7 @@ class Tally:
             self.losses[f"index: moved on from {self.version} to {version}"] += 1
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """Both counts, the most frequent first."""
+        """Return both counts, the most frequent first."""
         return {
             "degraded": dict(self.losses.most_common()),
             "verdicts": dict(self.verdicts.most_common()),
@@ -73,7 +74,7 @@ class Tally:
 
 
 class Eta:
-    """How many of `total` are done, and the seconds until all are, at the pace since now."""
+    """Estimate of the remaining time for `total` questions, from the average pace so far."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -81,7 +82,7 @@ class Eta:
         self._begun = time.monotonic()
 
     def after_one(self) -> float:
-        """One more is done."""
+        """Count one more finished question, and return the remaining seconds."""
         self.done += 1
         left = self.total - self.done
         return round((time.monotonic() - self._begun) / self.done * left, 1)

@@ -1,1 +1,1 @@
-"""Who asks: the running endpoint or the graph in this process, and what is printed."""
+"""Clients of a running endpoint or of the graph in this process, and terminal output."""

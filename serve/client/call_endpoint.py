@@ -1,7 +1,7 @@
-"""Calls to a running endpoint: its key, one deadline over all tries, and errors in its words.
+"""HTTP calls to a running endpoint, with an API key, retries and one deadline over all attempts.
 
-A call that was lost on its way, or that met a busy endpoint, is made again: every call is a read,
-or says the same when it is said twice. Only an answer that is stored may then be stored twice.
+Calls are retried after a lost connection and while the endpoint is busy. This is safe, as they are
+reads or idempotent; only an answer with `store` may be stored twice.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ from cluster.http_clients import open_client
 
 T = TypeVar("T")
 API_KEY_ENV = "CITERAY_API_KEY"
-# Between two tries, where the endpoint asks for no longer one.
+# Back-off between attempts, unless `Retry-After` asks for longer.
 PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0, 8.0)
 BUSY = frozenset({429, 503})
-# Where the words are not ours a gateway was lost while it was at work, and another has come.
+# Retried if the body is not a problem of this API: a gateway was lost and will be replaced.
 LOST = frozenset({500, 502, 504})
 BAD_INPUT = frozenset({400, 404, 409, 413, 422})
 SHOWN = 200
 
 
 class EndpointError(CiteRayError):
-    """The endpoint failed, refuses, or is out of reach; `status` is HTTP's, None without a reply.
+    """The endpoint failed, refused the request, or is unreachable.
 
-    `retry_after_s` is when it may be asked again; None: asking again brings the same.
+    `status` is the HTTP status, or None without a response. `retry_after_s` is the time in seconds
+    after which to retry, or None if a retry would fail too.
     """
 
     def __init__(
@@ -49,15 +50,15 @@ class EndpointError(CiteRayError):
 
 
 class BadRequestError(EndpointError, InputError):
-    """The endpoint cannot make sense of the request, or holds nothing of that name."""
+    """The request is invalid, or the endpoint does not have the requested resource."""
 
 
 class Endpoint:
-    """The endpoint at `url`; safe from several threads at once.
+    """Thread-safe HTTP client of the endpoint at `url`.
 
-    A call may take `timeout_s` seconds, all its tries together. The key is read from the
-    environment variable `api_key_env`, if it is set. Raises InputError for what is no http(s)
-    URL and for a key that no header can hold.
+    A call may take `timeout_s` seconds over all attempts. The key is read from the environment
+    variable `api_key_env`, if it is set. Raises InputError if `url` is not an http(s) URL, or if
+    the key is not valid in a header.
     """
 
     def __init__(
@@ -75,13 +76,13 @@ class Endpoint:
         self._headers = {"Content-Type": "application/json", **_key_header(api_key_env)}
 
     def close(self) -> None:
-        """Close its connections, a client passed as `http` included."""
+        """Close all connections, including those of a client passed as `http`."""
         self._http.close()
 
     def read(self, method: str, path: str, body: Any = None) -> bytes:
-        """The whole reply; `body` is JSON, records in it as their fields.
+        """Return the whole response body; `body` is sent as JSON and may contain dataclasses.
 
-        Raises EndpointError, and BadRequestError where the request is at fault.
+        Raise EndpointError, or BadRequestError if the request is at fault.
         """
 
         def attempt(deadline: float) -> bytes:
@@ -92,7 +93,7 @@ class Endpoint:
 
     @contextmanager
     def lines(self, method: str, path: str, body: Any = None) -> Iterator[Iterator[str]]:
-        """The lines of the reply as they come. Once it has begun nothing is tried again."""
+        """Yield the lines of the response as they arrive; no retry after the response begins."""
         with ExitStack() as stack:
 
             def attempt(deadline: float) -> tuple[float, httpx.Response]:
@@ -119,7 +120,7 @@ class Endpoint:
     def _opened(
         self, method: str, path: str, body: Any, deadline: float
     ) -> Iterator[httpx.Response]:
-        """A reply that is a success, its body unread."""
+        """Yield a successful response with its body unread."""
         left = max(deadline - time.monotonic(), 0.001)
         content = None if body is None else json.dumps(body, default=asdict)
         with (
@@ -176,22 +177,22 @@ def _checked(url: str) -> str:
         parts = httpx.URL(url)
         valid = parts.scheme in ("http", "https") and parts.host
     except httpx.InvalidURL:
-        # Its message may quote a part of a password.
+        # The message of InvalidURL may quote part of a password.
         valid = False
     if not valid:
-        raise InputError(f"{url!r} is not a URL of an endpoint; give one as http://host:8000")
+        raise InputError(f"{url!r} is not a URL of an endpoint; give one such as http://host:8000")
     return url
 
 
 def _key_header(variable: str) -> dict[str, str]:
     key = os.environ.get(variable, "").strip()
     if not (key.isascii() and key.isprintable()):
-        raise InputError(f"{variable} holds characters that no API key has; set it anew")
+        raise InputError(f"{variable} contains characters that no API key can have; set it again")
     return {"Authorization": f"Bearer {key}"} if key else {}
 
 
 def _split(chunks: Iterable[bytes]) -> Iterator[str]:
-    """At line feeds alone: an abstract may hold what else Unicode counts as an end of line."""
+    """Split at line feeds only: abstracts may contain other Unicode line separators."""
     rest = b""
     for chunk in chunks:
         *whole, rest = (rest + chunk).split(b"\n")

@@ -1,6 +1,6 @@
-"""One face for the running endpoint and for the graph in this process.
+"""Common client interface for a running endpoint and for the graph in this process.
 
-Requests and replies are the JSON of `/v1/search` and `/v1/answer`.
+Requests and responses are the JSON of `/v1/search` and `/v1/answer`.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R", bound=SearchRequest)
 Reply = dict[str, Any]
-# Longer than an endpoint waits for the word of a lost stage.
+# Longer than /readyz takes while a stage is lost.
 PROBE_TIMEOUT = httpx.Timeout(8.0, connect=2.0)
 ANSWER = TypeAdapter(Answer)
 
 
 class Client(Protocol):
-    """Both calls are safe from several threads at once."""
+    """Client for searches and answers; both methods block and are thread-safe."""
 
     def search(self, request: Mapping[str, Any]) -> Reply:
-        """Reply of `/v1/search` to `request`; blocks; raises InputError for an invalid request."""
+        """Return the response of `/v1/search`; raise InputError for an invalid request."""
         ...
 
     def answer(self, request: Mapping[str, Any]) -> Reply:
-        """Reply of `/v1/answer` to `request`; blocks; raises InputError for an invalid request."""
+        """Return the response of `/v1/answer`; raise InputError for an invalid request."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -53,7 +53,7 @@ class Client(Protocol):
 
 
 def as_answer(reply: Mapping[str, Any]) -> Answer:
-    """The reply of `answer` as a record; raises CiteRayError where another version replied."""
+    """Return the response as a record; raise CiteRayError if it is from another version."""
     try:
         return ANSWER.validate_python(reply)
     except ValidationError as error:
@@ -66,7 +66,10 @@ def as_answer(reply: Mapping[str, Any]) -> Answer:
 
 
 class HttpClient:
-    """Calls a running endpoint. A 4xx is an InputError, anything else a CiteRayError."""
+    """Client of a running endpoint.
+
+    Raises InputError if the request is at fault, and CiteRayError for any other failure.
+    """
 
     def __init__(self, url: str, timeout_s: float) -> None:
         self._endpoint = Endpoint(url, timeout_s)
@@ -80,14 +83,14 @@ class HttpClient:
         return self._post("/v1/answer", request)
 
     def batch_run(self, job_id: str) -> bytes:
-        """The run file of a finished batch; raises as the others do."""
+        """Return the run file of a finished batch; raise the same errors as the other calls."""
         return self._endpoint.read("GET", f"/v1/batches/{quote(job_id, safe='')}/run")
 
     def _post(self, path: str, request: Mapping[str, Any]) -> Reply:
         try:
             reply: Reply = json.loads(self._endpoint.read("POST", path, dict(request)))
         except ValueError as error:
-            raise CiteRayError(f"{path}: the reply is no JSON; is this CiteRay?") from error
+            raise CiteRayError(f"{path}: the reply is not JSON; is this CiteRay?") from error
         return reply
 
     def __enter__(self) -> Self:
@@ -98,7 +101,7 @@ class HttpClient:
 
 
 class OwnLoop:
-    """An event loop in a thread of this process."""
+    """Event loop in a background thread."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -106,11 +109,11 @@ class OwnLoop:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await `work` on the loop and give its result; safe from any thread."""
+        """Run the coroutine on the loop and return its result; thread-safe."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def close(self) -> None:
-        """End the loop, its asynchronous generators, and the thread."""
+        """Close the loop's asynchronous generators, the loop and the thread."""
         self.run(self._loop.shutdown_asyncgens())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -118,9 +121,9 @@ class OwnLoop:
 
 
 class LocalClient:
-    """Runs the path on an event loop in a thread of this process.
+    """Client of the graph in this process, on an event loop in a background thread.
 
-    `models` are those of the settings that are behind a URL, where none are given.
+    `models` defaults to the models that the settings name by URL.
     """
 
     def __init__(self, settings: Settings, models: ModelRoles | None = None) -> None:
@@ -157,16 +160,16 @@ def _checked(form: type[R], request: Mapping[str, Any]) -> R:
 
 
 def endpoint_url(settings: Settings) -> str:
-    """URL of the endpoint from this machine: 127.0.0.1 where it listens on all addresses."""
+    """Return the local URL of the endpoint; 127.0.0.1 if it listens on all addresses."""
     host = settings.serve.host
     reachable = "127.0.0.1" if host in ("0.0.0.0", "::") else host
     return f"http://{f'[{reachable}]' if ':' in reachable else reachable}:{settings.serve.port}"
 
 
 def running_client(settings: Settings) -> HttpClient | None:
-    """A client of the endpoint at serve.host:serve.port if it answers questions, else None.
+    """Return a client of the endpoint at serve.host:serve.port, or None if it cannot answer.
 
-    It does so with a stage that is lost, too, and says so in its answers.
+    An endpoint with a lost stage is accepted; its answers name the loss.
     """
     url = endpoint_url(settings)
     try:
@@ -182,7 +185,7 @@ def running_client(settings: Settings) -> HttpClient | None:
 
 
 class ServedClient(HttpClient):
-    """Starts the whole Serve graph for the length of a `with` block, and stops it after."""
+    """Client that runs the Ray Serve graph for the duration of a `with` block."""
 
     def __init__(self, settings: Settings, log: Console) -> None:
         super().__init__(endpoint_url(settings), settings.serve.request_deadline_s + 10)
@@ -202,7 +205,7 @@ class ServedClient(HttpClient):
 
 
 def local_client(settings: Settings, log: Console, *, model: bool) -> Client:
-    """The graph in this process; through Ray Serve where a `model` that it starts is wanted."""
+    """Return a client of a local graph; on Ray Serve if `model` needs one that it serves."""
     from serve.llm.model_roles import serves_models
 
     if model and serves_models(settings):

@@ -1,4 +1,4 @@
-"""Answers and searches as a person reads them on a terminal."""
+"""Print answers and search results on a terminal."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ def _timings(reply: Reply) -> str:
 
 
 def _print_steps(console: Console, reply: Reply) -> None:
-    """The names recognised in the question, and how many citations each step passed on."""
+    """Print the names recognised in the question, and the number of citations after each step."""
     if reply["entities"]:
         named = "; ".join(dict.fromkeys(entity["text"] for entity in reply["entities"]))
         console.print(f"recognised: {named}", style="dim", soft_wrap=True)
-    # An answer that was stored before this field has none.
+    # Older stored answers lack this field.
     if candidates := reply.get("candidates"):
         steps = ", ".join(f"{step} {count}" for step, count in candidates.items())
         console.print(f"citations by step: {steps}", style="dim", soft_wrap=True)
 
 
 def _print_understood(console: Console, reply: Reply) -> None:
-    """What was made of the question, where that is not what was typed."""
+    """Print how the question was interpreted, if that differs from its text."""
     for line in understood_words(reply.get("understood"), reply.get("did_you_mean")):
         console.print(line, style="yellow", soft_wrap=True)
 
@@ -67,9 +67,9 @@ def _footer(console: Console, reply: Reply) -> None:
 
 
 def print_answer(console: Console, reply: Reply) -> None:
-    """The exact answer, each sentence with its PMIDs, and the evidence behind them.
+    """Print the exact answer, each sentence with its PMIDs, and the evidence.
 
-    A verdict other than answered comes first.
+    A verdict other than answered is printed first.
     """
     answer = as_answer(reply)
     if verdict := verdict_words(answer):
@@ -119,7 +119,7 @@ def _sentence(prefix: str, sentence: Sentence) -> Text:
 
 
 def _print_evidence(console: Console, answer: Answer) -> None:
-    """The passages that the answer cites, and those that contradict it."""
+    """Print the passages that the answer cites, and those that contradict it."""
     cited = {pmid for sentence in answer.ideal for pmid in sentence.pmids}
     against = {pmid for sentence in answer.ideal for pmid in sentence.contradicted}
     for item in answer.evidence:
@@ -134,7 +134,7 @@ def _print_evidence(console: Console, answer: Answer) -> None:
 
 
 def print_search(console: Console, reply: Reply) -> None:
-    """Ranked citations, then the best passage of each."""
+    """Print ranked citations, each with its best passage."""
     _print_understood(console, reply)
     if reply.get("filtered_out"):
         console.print(reply["filtered_out"], style="bold yellow", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""CiteRay from Python: a running endpoint's search, answers and citations as typed records."""
+"""Python client of a running endpoint, with typed records as results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What takes the answer's place in a stream."""
+    """Error event, which replaces the answer in a stream."""
 
     status: int
     detail: str
@@ -39,7 +39,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class StyledReference:
-    """`html` uses `i` and `b` alone; `retracted` is a notice, "" for none."""
+    """Styled reference. `html` uses only `i` and `b`; `retracted` is a notice, or ""."""
 
     number: int
     pmid: int
@@ -50,7 +50,7 @@ class StyledReference:
 
 @dataclass(frozen=True, slots=True)
 class StyledReferences:
-    """References in the order asked for, numbered from 1."""
+    """References in the requested order, numbered from 1."""
 
     style: str
     references: tuple[StyledReference, ...]
@@ -62,7 +62,7 @@ DocumentForm = Literal["markdown", "docx", "pdf"]
 
 
 class FilterOptions(TypedDict, total=False):
-    """Which citations may be found; see `cluster.index.filters.filters.Filters`."""
+    """Filters on citations; see `cluster.index.filters.filters.Filters`."""
 
     year_from: int
     year_to: int
@@ -80,14 +80,14 @@ class FilterOptions(TypedDict, total=False):
 
 
 class TurnOptions(TypedDict, total=False):
-    """A question that was asked before, which must be given, and its answer."""
+    """Earlier question of the conversation (`question` is required) and its answer."""
 
     question: str
     answer: str
 
 
 class SearchOptions(TypedDict, total=False):
-    """What is left out is as the endpoint has it; /docs tells its limits."""
+    """Options of a search; defaults and limits are those of the endpoint (see its /docs)."""
 
     system: str
     type: QuestionType
@@ -102,12 +102,13 @@ class SearchOptions(TypedDict, total=False):
 
 
 class AnswerOptions(SearchOptions, total=False):
-    """With `evidence` the answer rests on these passages alone.
+    """Options of an answer, in addition to those of a search.
 
-    With `guess` an answer that the evidence does not support well enough has its best guess.
-    `check` is what becomes of a model's sentences that no evidence supports. With `store` the
-    endpoint keeps the answer under its `answer_id`. `max_wrong` is the share of stated answers that
-    may be wrong.
+    With `evidence` the answer uses only these passages. With `guess` an answer without enough
+    evidence contains the best guess. `check` determines whether model sentences without supporting
+    evidence are dropped or marked. With `store` the endpoint keeps the answer under its
+    `answer_id`. `max_wrong` is the share of stated answers
+    that may be wrong.
     """
 
     evidence: Sequence[Passage]
@@ -118,14 +119,14 @@ class AnswerOptions(SearchOptions, total=False):
 
 
 class WatchOptions(SearchOptions, total=False):
-    """`webhook` is told of what changes, if the endpoint's operator allows its host."""
+    """Options of a saved question. Changes are posted to `webhook` if its host is allowed."""
 
     check: Check
     webhook: str
 
 
 class FeedbackOptions(TypedDict, total=False):
-    """The corrected text and exact answer, the PMIDs that support them, and a note."""
+    """Corrected text and exact answer, the PMIDs that support them, and a note."""
 
     ideal: str
     exact: ExactAnswer
@@ -134,11 +135,11 @@ class FeedbackOptions(TypedDict, total=False):
 
 
 class CiteRay:
-    """A client of the endpoint at `url`, for a `with` block.
+    """Client of the endpoint at `url`, for use in a `with` block.
 
-    A call may take `timeout_s` seconds, in which it is made again after a lost connection and
-    where the endpoint is busy. Raises EndpointError with the endpoint's own sentence and HTTP
-    status; BadRequestError, which is an InputError too, where the request is at fault.
+    A call may take `timeout_s` seconds, including retries after a lost connection or while the
+    endpoint is busy. Methods raise EndpointError with the endpoint's message and HTTP status, or
+    its subclass BadRequestError, which is also an InputError, if the request is at fault.
     """
 
     def __init__(
@@ -151,17 +152,16 @@ class CiteRay:
         self._endpoint = Endpoint(url, timeout_s, api_key_env)
 
     def search(self, question: str, **options: Unpack[SearchOptions]) -> SearchResult:
-        """Ranked citations and the passages that speak to the question."""
+        """Return ranked citations and the passages relevant to the question."""
         asked = {"question": question, **options}
         return self._read(SearchResult, "POST", "/v1/search", asked)
 
     def answer(self, question: str, **options: Unpack[AnswerOptions]) -> Answer:
-        """An answer whose every sentence names the PMIDs that support it.
+        """Return an answer in which every sentence names the PMIDs that support it.
 
-        By a `check` other than "drop", which presets of papers have, one may be `unsupported`.
-
-        Its `verdict` tells where the evidence does not answer the question (it then has no
-        sentences, and `citations` are the nearest ones), and where sources disagree.
+        With a `check` other than "drop", as in the presets of papers, a sentence may be
+        `unsupported`. The `verdict` says whether the sources disagree, or the evidence does not
+        answer the question: then there are no sentences, and `citations` are the nearest ones.
         """
         asked = {"question": question, **options}
         return self._read(Answer, "POST", "/v1/answer", asked)
@@ -169,9 +169,9 @@ class CiteRay:
     def answer_events(
         self, question: str, **options: Unpack[AnswerOptions]
     ) -> Generator[Event, None, None]:
-        """What is told while the answer is made, and last Finished with it.
+        """Yield progress events, and last Finished with the answer.
 
-        Who stops iterating ends the work on the endpoint too.
+        Closing the generator cancels the work on the endpoint.
         """
         asked = {"question": question, **options, "stream": True}
         with self._endpoint.lines("POST", "/v1/answer", asked) as lines:
@@ -184,30 +184,33 @@ class CiteRay:
         raise EndpointError("/v1/answer: the stream broke off before the answer")
 
     def citation(self, pmid: int) -> WeighedCitation:
-        """The whole record of one PMID; BadRequestError, status 404, where there is none."""
+        """Return the record of one PMID; raise BadRequestError, status 404, if not found."""
         return self._read(WeighedCitation, "GET", f"/v1/citations/{pmid}")
 
     def stored_answer(self, answer_id: str) -> KeptAnswer:
-        """A stored answer with all it came of; BadRequestError, status 404, where there is none."""
+        """Return a stored answer with its request, preset and models.
+
+        Raise BadRequestError, status 404, if it does not exist.
+        """
         return self._read(KeptAnswer, "GET", f"/v1/answers/{answer_id}")
 
     def stored_answers(self, limit: int = 50, before: str = "") -> AnswerList:
-        """The answers that were stored with this key, newest first; `before` is a list's `next`."""
+        """List the answers stored with this key, newest first; `before` is a list's `next`."""
         place = f"/v1/answers?limit={limit}&before={before}"
         return self._read(AnswerList, "GET", place)
 
     def delete_answer(self, answer_id: str) -> None:
-        """Remove a stored answer and its feedback for good."""
+        """Delete a stored answer and its feedback."""
         self._endpoint.read("DELETE", f"/v1/answers/{answer_id}")
 
     def replay(self, answer_id: str) -> Replay:
-        """Ask again what a stored answer was asked, and compare both."""
+        """Ask the question of a stored answer again, and compare both answers."""
         return self._read(Replay, "POST", f"/v1/answers/{answer_id}/replay")
 
     def give_feedback(
         self, answer_id: str, rating: Rating, **options: Unpack[FeedbackOptions]
     ) -> GivenFeedback:
-        """Say whether a stored answer is right, and what it should have been."""
+        """Rate a stored answer, optionally with a correction."""
         said = {"rating": rating, **options}
         return self._read(GivenFeedback, "POST", f"/v1/answers/{answer_id}/feedback", said)
 
@@ -219,9 +222,9 @@ class CiteRay:
         rating: Rating | None = None,
         state: ReviewState | None = None,
     ) -> FeedbackList:
-        """What this key said and what was said of its answers, newest first; for a reviewer, all.
+        """List feedback given with this key or on its answers, newest first; reviewers see all.
 
-        `rating` and `state` keep only such feedback.
+        `rating` and `state` are filters.
         """
         chosen = {"rating": rating, "state": state}
         asked = {name: value for name, value in chosen.items() if value is not None}
@@ -229,49 +232,52 @@ class CiteRay:
         return self._read(FeedbackList, "GET", f"/v1/feedback?{query}")
 
     def review(self, feedback_id: str, state: Decision | Literal["open"]) -> GivenFeedback:
-        """Accept or reject feedback, or open it again; status 403 for a key that may not."""
+        """Accept, reject or reopen feedback; status 403 if the key is not a reviewer's."""
         place = f"/v1/feedback/{feedback_id}/review"
         return self._read(GivenFeedback, "POST", place, {"state": state})
 
     def watch(self, question: str, **options: Unpack[WatchOptions]) -> WatchSummary:
-        """Save a question, which is asked again after each version of the index."""
+        """Save a question. It is asked again after each new index version."""
         asked = {"question": question, **options}
         return self._read(WatchSummary, "POST", "/v1/watches", asked)
 
     def watches(self) -> Sequence[WatchSummary]:
-        """The questions that were saved with this key, newest first."""
+        """List the questions saved with this key, newest first."""
         return self._read(WatchList, "GET", "/v1/watches").watches
 
     def watched(self, watch_id: str) -> OneWatch:
-        """A saved question with its newest answer and the history of what changed."""
+        """Return a saved question with its newest answer and the history of changes."""
         return self._read(OneWatch, "GET", f"/v1/watches/{watch_id}")
 
     def unwatch(self, watch_id: str) -> None:
-        """Remove a saved question and its history for good."""
+        """Delete a saved question and its history."""
         self._endpoint.read("DELETE", f"/v1/watches/{watch_id}")
 
     def related(self, pmid: int, *, k: int = 10, system: str | None = None) -> SearchResult:
-        """The `k` citations most like one, without it; BadRequestError, status 404, as above."""
+        """Return the `k` citations most similar to one, excluding it.
+
+        Raise BadRequestError, status 404, if it is not in the index.
+        """
         query = urlencode({"k": k, **({"system": system} if system else {})})
         return self._read(SearchResult, "GET", f"/v1/citations/{pmid}/related?{query}")
 
     def references(self, pmids: Iterable[int], format: ReferenceFormat = "ris") -> str:
-        """A file of citations for reference managers, in the order of `pmids`: 1,000 at most.
+        """Return citations as a file for reference managers, in the order of `pmids` (max. 1,000).
 
-        BadRequestError, status 404, names the PMIDs that the index lacks.
+        Raise BadRequestError, status 404, with the PMIDs that are not in the index.
         """
         return self._references(pmids, format=format).decode()
 
     def styled_references(
         self, pmids: Iterable[int], style: ReferenceStyle = "vancouver"
     ) -> tuple[StyledReference, ...]:
-        """The references as a style prints them, 200 at most; raises as `references`."""
+        """Return formatted references, at most 200; raise the same errors as `references`."""
         return _record(StyledReferences, self._references(pmids, style=style)).references
 
     def document(
         self, answer: Answer, form: DocumentForm = "docx", style: ReferenceStyle = "vancouver"
     ) -> bytes:
-        """The file of an answer with its reference list, to be written as it is."""
+        """Return the bytes of a file with an answer and its reference list."""
         place = f"/v1/answers/document?{urlencode({'form': form, 'style': style})}"
         return self._endpoint.read("POST", place, asdict(answer))
 
@@ -304,7 +310,7 @@ def _record(form: type[T], reply: str | bytes) -> T:
 
 
 def read_events(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """(name, data) of each server-sent event."""
+    """Yield (name, data) of each server-sent event."""
     fields: dict[str, list[str]] = {}
     for line in lines:
         if line:
@@ -317,9 +323,9 @@ def read_events(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def as_event(name: str, data: str) -> Event | None:
-    """The typed event; None for one that this client does not know.
+    """Return the typed event, or None if this client does not know it.
 
-    Raises EndpointError for the event that takes the answer's place.
+    Raise EndpointError for an error event.
     """
     match name:
         case "stage":

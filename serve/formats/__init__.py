@@ -1,1 +1,1 @@
-"""File forms of the evaluation campaigns: questions in, runs out."""
+"""File formats of the evaluation campaigns BioASQ and TREC BioGen: read questions, write runs."""

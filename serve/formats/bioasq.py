@@ -1,7 +1,7 @@
-"""BioASQ's own JSON: questions in, a run out (bioasq.org, Task b guidelines).
+"""Read questions and write runs in BioASQ's JSON format (bioasq.org, Task b guidelines).
 
-A run holds, for each question, at most ten documents, ten snippets, the exact answer in
-the form of its type, and an ideal answer of at most 200 words without citations.
+For each question a run contains at most ten documents, ten snippets, the exact answer in the form
+of the question's type, and an ideal answer of at most 200 words without citations.
 """
 
 from __future__ import annotations
@@ -41,22 +41,21 @@ Entry = dict[str, Any]
 
 
 def document_url(pmid: int) -> str:
-    """The address of a PubMed article as BioASQ's gold files write it."""
+    """Return the URL of a PubMed article as in BioASQ's gold files."""
     return f"http://www.ncbi.nlm.nih.gov/pubmed/{pmid}"
 
 
 def read_questions(path: Path) -> list[Question]:
-    """The questions of a BioASQ file, in its order; fields beside id, type and body are ignored.
+    """Return the questions of a BioASQ file in order; only id, type and body are read.
 
-    Raises InputError naming the file, the question and the field for: a file that cannot
-    be read or is not BioASQ's JSON, a missing field, a wrong type, an empty or too long
-    body, and an id that came before.
+    Raise InputError with the file, question and field for a file that cannot be read or is not
+    BioASQ's JSON, a missing field, a wrong type, an empty or too long body, and a duplicate id.
     """
     return as_questions(read_rows(path), str(path))
 
 
 def as_questions(entries: Sequence[Any], place: str) -> list[Question]:
-    """See `read_questions`; `place` is where the entries stand."""
+    """See `read_questions`; `place` is the source of the entries, for error messages."""
     questions: list[Question] = []
     seen: dict[str, int] = {}
     for index, entry in enumerate(entries):
@@ -64,7 +63,7 @@ def as_questions(entries: Sequence[Any], place: str) -> list[Question]:
         if question.id in seen:
             raise InputError(
                 f"{place}: question {index}: id {question.id!r} is also that of question"
-                f" {seen[question.id]}; give each its own"
+                f" {seen[question.id]}; give each question its own id"
             )
         seen[question.id] = index
         questions.append(question)
@@ -99,7 +98,7 @@ def _read_field(entry: Mapping[str, Any], field: str, place: str) -> str:
 
 
 def whole_text(text: str, field: str, place: str) -> str:
-    """`text` itself, which can be written as UTF-8, or an InputError."""
+    """Return `text`; raise InputError if it cannot be encoded as UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -115,12 +114,12 @@ def to_entry(
     snippets: Sequence[Passage] | None = None,
     documents: int = MAX_DOCUMENTS,
 ) -> Entry:
-    """One question of a run. `snippets` are by default the result's own.
+    """Return the entry of one question in a run. `snippets` default to the result's own.
 
-    BioASQ takes no more `documents` than by default. A SearchResult gives no answers. BioASQ
-    forces a choice: the best guess stands where the evidence is not enough, as the fields
-    `verdict` and `confidence` tell, which are not BioASQ's. Nor is `shown`: the passages that the
-    language model was shown, in its order, where one was asked.
+    BioASQ accepts at most MAX_DOCUMENTS `documents`. A SearchResult has no answers. BioASQ forces
+    a choice, so without enough evidence the entry has the best guess. The additional fields
+    `verdict` and `confidence`, which are not BioASQ's, mark such answers. The additional field
+    `shown` lists the passages given to the language model, in order, if one was used.
     """
     question = result.question
     passages = result.snippets if snippets is None else snippets
@@ -142,7 +141,7 @@ def to_entry(
 
 
 def as_snippet(passage: Passage) -> Entry:
-    """A passage in the form of BioASQ's snippets."""
+    """Return a passage in the form of a BioASQ snippet."""
     return {
         "document": document_url(passage.pmid),
         "beginSection": passage.section,
@@ -154,7 +153,7 @@ def as_snippet(passage: Passage) -> Entry:
 
 
 def _ideal(sentences: Iterable[Sentence]) -> str:
-    """Whole sentences up to the word limit; the first alone may be cut to fit."""
+    """Join whole sentences up to the word limit; only the first may be cut to fit."""
     words: list[str] = []
     for sentence in sentences:
         more = sentence.text.split()
@@ -169,21 +168,22 @@ def _exact(kind: str, exact: ExactAnswer) -> ExactAnswer:
         return exact if exact in ("yes", "no") else "no"
     names = exact if isinstance(exact, list) else []
     limit = MAX_FACTOIDS if kind == "factoid" else MAX_LIST
-    # BioASQ takes no synonyms since its fifth year: only the first name of an item counts.
+    # Since its fifth year BioASQ accepts no synonyms: keep the first name of each item.
     fitting = [[name for name in group if len(name) <= MAX_ENTITY_CHARS][:1] for group in names]
     return [group for group in fitting if group][:limit]
 
 
 def write_run(path: Path, entries: Iterable[Entry]) -> None:
-    """Writes the run whole or not at all."""
+    """Write the run atomically."""
     text = json.dumps({"questions": list(entries)}, ensure_ascii=False, indent=1)
     write_atomically(path, f"{text}\n".encode())
 
 
 def read_so_far(path: Path, after: int, count: int) -> list[Entry]:
-    """Up to `count` entries of a run behind the first `after`, finished or still being written.
+    """Return up to `count` entries of a run, finished or still being written, from `after`.
 
-    A finished run has them in the order of its questions, one at work in that of its answers.
+    They are in the order of the questions in a finished run, and of completion in an unfinished
+    one.
     """
     if path.is_file():
         entries: list[Entry] = json.loads(path.read_bytes())["questions"]
@@ -192,18 +192,17 @@ def read_so_far(path: Path, after: int, count: int) -> list[Entry]:
     if not partial.is_file():
         return []
     with partial.open(encoding="utf-8") as lines:
-        # The last line may be half written.
+        # The last line may be incomplete.
         whole = (line for line in lines if line.endswith("\n"))
         return [json.loads(line)["entry"] for line in islice(whole, after, after + count)]
 
 
 class RunWriter:
-    """A run that survives interruption: each entry is kept in `PATH.partial` as it comes.
+    """Resumable writer of a run: each entry is appended to `PATH.partial` as it arrives.
 
-    Entries of an earlier, interrupted run by the same system over the same index version,
-    with `answers` or without as now and from the same `inputs` (a digest, or ""), are in
-    `done` and need no second answer; others are dropped. `finish` writes the run and removes
-    the partial file, leaving an exception keeps it for the next time.
+    Entries of an interrupted run are kept, and listed in `done`, if it had the same system, index
+    version, `answers` and `inputs` (a digest, or ""); others are dropped. `finish` writes the run
+    and removes the partial file; after an exception the partial file remains for the next run.
     """
 
     def __init__(
@@ -231,18 +230,18 @@ class RunWriter:
 
     @property
     def done(self) -> KeysView[str]:
-        """The ids of the questions that have an entry, also of later ones."""
+        """Return a live view of the ids of the questions that have an entry."""
         return self._kept.keys()
 
     @property
     def notes(self) -> list[Any]:
-        """What was noted with each entry that is `done`, in the order of the answers."""
+        """Return the note of each entry in `done`, in the order of completion."""
         return [note for _, note in self._kept.values()]
 
     def add(self, entry: Entry, note: Any = None) -> None:
-        """Keeps the entry of `to_entry` on disk before it returns; a later one of an id wins.
+        """Write an entry of `to_entry` to the partial file; it replaces one of the same id.
 
-        `note` is JSON that is kept with it until the run is finished, and is not in the run.
+        `note` is JSON stored with the entry in the partial file, but not in the run.
         """
         self._kept[entry["id"]] = entry, note
         self._file.write(self._line(entry, note))
@@ -257,9 +256,9 @@ class RunWriter:
         questions: Sequence[Question],
         write: Callable[[Path, Iterable[Entry]], None] = write_run,
     ) -> None:
-        """Writes the run with the entries of `questions`, in their order, and cleans up.
+        """Write the run with the entries of `questions`, in order, and delete the partial file.
 
-        Raises InputError when one of them has no entry yet.
+        Raise InputError if a question has no entry.
         """
         missing = [q.id for q in questions if q.id not in self._kept]
         if missing:
@@ -285,11 +284,11 @@ class RunWriter:
                 if key == self._key and isinstance(entry["id"], str):
                     found[entry["id"]] = entry, record.get("note")
             except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-                continue  # the line that was being written when the run was interrupted
+                continue  # the line was incomplete when the run was interrupted
         return found
 
     def _rewrite_partial(self) -> TextIO:
-        """The partial file with only the lines still valid, open at its end."""
+        """Rewrite the partial file with only the valid lines, and return it open for appending."""
         aside = self._partial.with_name(self._partial.name + ".tmp")
         file = aside.open("w", encoding="utf-8")
         file.writelines(self._line(*kept) for kept in self._kept.values())

@@ -1,7 +1,7 @@
-"""TREC BioGen's files (2025): topics in, runs out, one JSON object a line.
+"""Read topics and write runs of TREC BioGen (2025), with one JSON object per line in a run.
 
-Fields are those of the track's description and its starter kit: task A grounds the given
-sentences of an answer, task B answers a question in at most 250 words.
+The fields are those of the track's description and starter kit. Task A grounds the given sentences
+of an answer; task B answers a question in at most 250 words.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Entry = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class GivenSentence:
-    """A sentence of task A, and the PMIDs that it came with."""
+    """Sentence of task A, with the PMIDs that the topic gives for it."""
 
     text: str
     existing: tuple[int, ...]
@@ -40,17 +40,16 @@ class GivenSentence:
 
 @dataclass(frozen=True, slots=True)
 class GroundingTopic:
-    """A question of task A with the answer whose sentences are to be grounded."""
+    """Question of task A with the sentences of the answer to ground."""
 
     question: Question
     sentences: tuple[GivenSentence, ...]
 
 
 def read_topics_a(path: Path) -> list[GroundingTopic]:
-    """Task A's topics: `meta_data` (or `metadata`) with qa_id and question, and `answer`.
+    """Return task A's topics from `meta_data` (or `metadata`: qa_id, question) and `answer`.
 
-    Raises InputError naming the file, the record and the field for what has not that form,
-    and for an id that came before.
+    Raise InputError with the file, record and field for an invalid value or a duplicate id.
     """
     return [
         GroundingTopic(_question(row, "qa_id", place), _sentences(row, place))
@@ -59,12 +58,15 @@ def read_topics_a(path: Path) -> list[GroundingTopic]:
 
 
 def read_topics_b(path: Path) -> list[Question]:
-    """Task B's topics: `id` (or `topic_id`) and `question`. Raises as `read_topics_a`."""
+    """Return task B's topics from `id` (or `topic_id`) and `question`.
+
+    Raise the same errors as `read_topics_a`.
+    """
     return [_question(row, "topic_id", place) for place, row in _rows(path, "topic_id")]
 
 
 def to_entry_a(topic: GroundingTopic, grounds: Sequence[Grounds], run: str) -> Entry:
-    """One record of a task A run, by question id under `id` too, which `write_lines` drops."""
+    """Return one record of a task A run; `write_lines` drops its additional field `id`."""
     question = topic.question
     answer = [
         {
@@ -80,10 +82,10 @@ def to_entry_a(topic: GroundingTopic, grounds: Sequence[Grounds], run: str) -> E
 
 
 def to_entry_b(question: Question, answer: Answer, run: str) -> Entry:
-    """One record of a task B run: whole sentences up to the word limit, each with its PMIDs.
+    """Return one record of a task B run: whole sentences up to the word limit, with PMIDs.
 
-    The verdict and the confidence stand in `metadata`, where the track's validation program
-    lets further fields pass.
+    The verdict and the confidence are in `metadata`, where the track's validation program accepts
+    additional fields.
     """
     responses: list[Entry] = []
     words = 0
@@ -100,14 +102,14 @@ def to_entry_b(question: Question, answer: Answer, run: str) -> Entry:
 
 
 def write_lines(path: Path, entries: Iterable[Entry]) -> None:
-    """Writes the run, a record a line, whole or not at all."""
+    """Write the run atomically, one record per line."""
     rows = [{key: value for key, value in entry.items() if key != "id"} for entry in entries]
     text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
     write_atomically(path, text.encode())
 
 
 def _rows(path: Path, id_field: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
-    """(place, record) of a JSON list or of JSON lines, ids checked to differ."""
+    """Yield (place, record) from a JSON list or JSON lines; raise InputError for a duplicate id."""
     text = read_given(path)
     if text.lstrip().startswith("["):
         values = list(enumerate(parse_json(text, str(path)), start=1))
@@ -125,7 +127,7 @@ def _rows(path: Path, id_field: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
             raise InputError(f"{place}: must be an object, not {row!r:.40}")
         id_ = _question(row, id_field, place).id
         if id_ in seen:
-            raise InputError(f"{place}: {id_field} {id_!r} came before; give each its own")
+            raise InputError(f"{place}: {id_field} {id_!r} came before; give each record its own")
         seen.add(id_)
         yield place, row
 

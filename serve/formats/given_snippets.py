@@ -1,6 +1,6 @@
-"""The snippets that a BioASQ file gives with its questions: phase B's, and Synergy's feedback.
+"""Read the snippets in a BioASQ file: those of phase B, or of Synergy feedback.
 
-A snippet marked as not golden, which feedback files have, is none of a question's evidence.
+Snippets marked as not golden, as feedback files have them, are ignored.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from serve.http.request_forms import MAX_GIVEN, GivenPassage, Offset, Pmid, expl
 
 
 def _pmid_of(address: Any) -> Any:
-    """The number that an address ends in, `http://www.ncbi.nlm.nih.gov/pubmed/PMID`."""
+    """Return the PMID at the end of a URL, `http://www.ncbi.nlm.nih.gov/pubmed/PMID`."""
     if not isinstance(address, str):
         return address
     last = address.rstrip("/").rpartition("/")[2]
@@ -29,12 +29,12 @@ def _pmid_of(address: Any) -> Any:
 
 
 def _section_name(section: Any) -> Any:
-    """Those of older files, such as `sections.0`, are the abstract's."""
+    """Map section names of older files, such as `sections.0`, to the abstract."""
     return ABSTRACT if isinstance(section, str) and section != TITLE else section
 
 
 class _Snippet(GivenPassage):
-    """A given passage under BioASQ's names."""
+    """Given passage with BioASQ's field names."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -49,11 +49,11 @@ _SNIPPETS = TypeAdapter(list[_Snippet])
 
 
 def give_snippets(questions: Sequence[Question], paths: Iterable[Path]) -> list[Question]:
-    """The questions, each with the golden snippets that the files have under its id.
+    """Return the questions, each with the golden snippets that the files have for its id.
 
-    A question that has none stays without. Raises InputError naming the file, the question
-    and the snippet's field for what has not BioASQ's form, for more than `MAX_GIVEN` snippets
-    of one question, and where no question has any.
+    Questions without snippets are returned without. Raise InputError with the file, question and
+    field for an invalid snippet, for more than `MAX_GIVEN` snippets of one question, and if no
+    question has any.
     """
     paths = list(paths)
     given: dict[str, dict[Passage, None]] = {question.id: {} for question in questions}

@@ -1,1 +1,1 @@
-"""The stages as a Ray Serve graph and in this process."""
+"""Stages of the pipeline, as a Ray Serve graph or in one process."""

@@ -1,4 +1,4 @@
-"""The stages as Ray Serve deployments, called by handle; needs no Ray until it is called."""
+"""Calls to stages that run as Ray Serve deployments. This module does not import Ray."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ log = logging.getLogger("citeray")
 
 
 class Handle(Protocol):
-    """A `ray.serve.handle.DeploymentHandle`: its methods are the deployment's."""
+    """A `ray.serve.handle.DeploymentHandle`, which has the methods of its deployment."""
 
     def options(self, **options: Any) -> Handle:
-        """A handle to the same deployment with other call options."""
+        """Return a handle to the same deployment with other call options."""
         ...
 
     def __getattr__(self, method: str) -> Any: ...
 
 
 async def call(handle: Handle, method: str, *arguments: Any) -> Any:
-    """Call a deployment; cancelling this coroutine cancels the request downstream too."""
+    """Call a deployment; cancelling this coroutine also cancels the request."""
     response = getattr(handle, method).remote(*arguments)
     try:
         return await response
@@ -39,15 +39,15 @@ async def call(handle: Handle, method: str, *arguments: Any) -> Any:
 
 
 def direct(handle: Handle) -> Handle:
-    """The handle with its calls sent to a replica itself, not through Ray's objects.
+    """Return the handle with calls sent directly to a replica, not through Ray's object store.
 
-    Serve's replicas listen for both, behind the same token. It takes 4 ms less a call.
+    Serve's replicas accept both, with the same token. A direct call takes 4 ms less.
     """
     return handle.options(_by_reference=False)
 
 
 async def until_ready(handle: Handle) -> None:
-    """Returns once a deployment says that it is ready, however long that takes."""
+    """Wait without a timeout until a deployment reports that it is ready."""
     while True:
         with suppress(Exception):
             await call(handle, "ready")
@@ -56,7 +56,7 @@ async def until_ready(handle: Handle) -> None:
 
 
 async def stream(handle: Handle, method: str, *arguments: Any) -> AsyncGenerator[Any, None]:
-    """What a deployment's generator yields; who stops listening cancels it downstream too."""
+    """Yield the parts of a streaming call; closing this generator cancels the call."""
     response = getattr(handle.options(stream=True), method).remote(*arguments)
     try:
         async for part in response:
@@ -66,7 +66,7 @@ async def stream(handle: Handle, method: str, *arguments: Any) -> AsyncGenerator
 
 
 class HandleBackend:
-    """The deployments as a `Backend`; `handles` has each by the name that readiness shows."""
+    """The deployments as a `Backend`; `handles` maps the names shown by `/readyz` to handles."""
 
     def __init__(self, stages: Mapping[str, Handle], shards: Sequence[Handle]) -> None:
         small = {name: direct(stages[name]) for name in ("expander", "encoder")}
@@ -74,23 +74,23 @@ class HandleBackend:
         self.handles: dict[str, Handle] = {**stages, **small, **numbered}
 
     async def call(self, stage: str, method: str, *arguments: Any) -> Any:
-        """Call the deployment; raises what it raises, and cancelling it cancels the request."""
+        """See `Backend.call`."""
         return await call(self.handles[stage], method, *arguments)
 
     def stream(self, stage: str, method: str, *arguments: Any) -> AsyncGenerator[Any, None]:
-        """Stream from the deployment, part by part."""
+        """See `Backend.stream`."""
         return stream(self.handles[stage], method, *arguments)
 
     def followers(self) -> dict[str, Handle]:
-        """The deployments that read the index and follow its versions."""
+        """Return the deployments that read the index and follow its versions."""
         others = ("encoder", "reranker", "pubmed")
         return {name: handle for name, handle in self.handles.items() if name not in others}
 
 
 class HandleBatches:
-    """The graph's batches, wherever they are worked on.
+    """Client of the deployment that processes batches.
 
-    Each call raises BatchError, or StageLostError while their process is down.
+    Each call raises BatchError, or StageLostError while that deployment is down.
     """
 
     def __init__(self, handle: Handle) -> None:
@@ -104,7 +104,8 @@ class HandleBatches:
         except BatchError:
             raise
         except Exception as error:
-            # Ray keeps there what the deployment's own code raised: a fault, not a loss.
+            # Ray sets `cause` to the exception raised by the deployment's code. That is a bug in
+            # the deployment, not a lost process.
             if hasattr(error, "cause"):
                 raise
             log.warning("batches: %s got no reply: %r", method, error)
@@ -147,7 +148,7 @@ class HandleBatches:
 
 
 class HandleTurns:
-    """The graph's lease as `Turns`, for a thread of a replica: its calls block."""
+    """The graph's lease as `Turns`, with blocking calls for a replica's thread."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
@@ -158,5 +159,5 @@ class HandleTurns:
         return taken
 
     def give_back(self, holder: str) -> None:
-        """See `Turns.give_back`; raises as `take`."""
+        """See `Turns.give_back`; blocks up to TURN_DEADLINE_S, then raises."""
         self._handle.give_back.remote(holder).result(timeout_s=TURN_DEADLINE_S)

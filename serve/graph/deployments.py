@@ -1,6 +1,6 @@
-"""The deployments whose work Ray Serve batches, streams or goes on with by itself.
+"""Deployments that need Ray Serve for batching, streaming or background work.
 
-What needs none of that lies in `index_stages` and `versions.take_turns` beside this module.
+The other deployments are in `index_stages` and `versions.take_turns`.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ T = TypeVar("T")
 
 
 async def in_thread(pool: Executor, work: Callable[..., T], *arguments: Any) -> T:
-    """What `work` gives in a thread of `pool`; what still waits for one can be cancelled."""
+    """Run `work` in a thread of `pool`; it can be cancelled only before a thread picks it up."""
     return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
 
 
 class Encoder:
-    """Encodes the questions that arrive together in one batch."""
+    """Encodes questions; those that arrive together form one batch."""
 
     def __init__(self, settings: Settings, manifest: Manifest) -> None:
         self._encoder = load_encoder(settings, manifest)
         self._late = load_late_interaction(settings, self._encoder)
-        # Torch keeps a team of threads, and memory, for each thread that ever called it.
+        # Torch keeps a thread pool, and its memory, for each thread that ever called it.
         self._queries, self._passages = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
         self._batched.set_max_batch_size(settings.serve.encoder.batch)
 
@@ -63,32 +63,32 @@ class Encoder:
         return await in_thread(self._queries, self._encoder.encode_queries, texts)
 
     async def encode(self, text: str) -> QuestionVectors:
-        """The vectors of a question; batched with those that arrive together."""
+        """Return the vectors of a question; questions that arrive together are batched."""
         vectors: QuestionVectors = await self._batched(text)
         return vectors
 
     async def encode_passages(self, texts: Sequence[str]) -> Vectors:
-        """Vectors of shape (n, d) of passages."""
+        """Return the vectors (n, d) of passages."""
         return await in_thread(self._passages, self._encoder.encode, texts)
 
     async def score(self, question: str, texts: Sequence[str]) -> np.ndarray:
-        """Late-interaction scores (n,) of passages whose token vectors no shard keeps."""
+        """Return late-interaction scores (n,) of passages without stored token vectors."""
         return await in_thread(self._passages, self._late.score, question, texts)
 
     async def snippets(
         self, question: str, evidence: Sequence[Evidence], sentences: int
     ) -> list[Passage]:
-        """Snippets of up to `sentences` sentences each; see `choose_snippets`."""
+        """Return snippets of up to `sentences` sentences each; see `choose_snippets`."""
         choose = partial(choose_snippets, window=sentences)
         return await in_thread(self._passages, choose, question, evidence, self._encoder.encode)
 
     def ready(self) -> str:
-        """Answers once the model is loaded."""
+        """Return "ready" once the model is loaded."""
         return "ready"
 
 
 class Reranker:
-    """Scores the candidates of questions that arrive together in one batch."""
+    """Reranks candidates; requests that arrive together form one batch."""
 
     def __init__(self, settings: Settings) -> None:
         self._reranker = load_reranker(settings)
@@ -105,17 +105,17 @@ class Reranker:
         ]
 
     async def score(self, question: str, texts: Sequence[str]) -> np.ndarray:
-        """Scores of shape (n,), higher is better; batched with those that arrive together."""
+        """Return scores (n,), higher is better; requests that arrive together are batched."""
         scores: np.ndarray = await self._batched((question, list(texts)))
         return scores
 
     def ready(self) -> str:
-        """Answers once the model is loaded."""
+        """Return "ready" once the model is loaded."""
         return "ready"
 
 
 class Writer(WriterStage):
-    """The writer as a replica, which follows the index's vocabulary by itself."""
+    """The writer as a replica that follows the index's vocabulary by itself."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Writer(WriterStage):
         deadline_s = settings.serve.encoder.deadline_s
 
         def encode(texts: Sequence[str]) -> Vectors:
-            # The writer compares sentences in threads, where a blocking call is right.
+            # The writer compares sentences in worker threads, so this call may block.
             response = encoder.encode_passages.remote(list(texts))
             vectors: Vectors = response.result(timeout_s=deadline_s)
             return vectors
@@ -141,11 +141,11 @@ class Writer(WriterStage):
         super().__init__(load_writer(settings, encode, recognise, models.writer), models)
 
     def version(self) -> StageVersion:
-        """The version of the vocabulary in use, and why a newer one is not."""
+        """Return the vocabulary version in use, and why a newer one is refused."""
         return self._follower.state()
 
     async def ready(self) -> str:
-        """Ready once each model has said one token; remote ones are not waited for."""
+        """Return "ready" once each model served here has generated a token."""
         greeting: Message = {"role": "user", "content": "Hello"}
         for model in self._models.every():
             if isinstance(model, HandleChatModel):
@@ -154,9 +154,9 @@ class Writer(WriterStage):
 
 
 class Batches(ServedBatches):
-    """Works on batches beside the gateway, so that who waits for an answer never waits for them."""
+    """Processes batches outside the gateway, so that they do not delay interactive questions."""
 
-    # Serve awaits it, on the loop that requests run on.
+    # Serve awaits `__init__` on the event loop that handles requests.
     async def __init__(  # type: ignore[misc]
         self,
         settings: Settings,
@@ -174,7 +174,7 @@ class Batches(ServedBatches):
             return await (answerer.answer(asked) if answers else answerer.search(asked))
 
         async def ready() -> None:
-            # A stage that still loads would cost each answer what `degraded` says.
+            # Answers are degraded while a stage is still loading.
             await asyncio.gather(*map(until_ready, backend.handles.values()))
 
         super().__init__(settings.serve.batches, ask, ready)

@@ -1,6 +1,6 @@
-"""The graph's gateway: composes the stages, serves them over HTTP, says what they serve.
+"""Gateway of the graph: composes the stages, serves them over HTTP and reports readiness.
 
-A handle is a `ray.serve.handle.DeploymentHandle`; nothing here needs to import Ray.
+A handle is a `ray.serve.handle.DeploymentHandle`; this module does not import Ray.
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ from serve.request import Request
 from serve.saved.keep import open_saved
 from serve.saved.watches.keep_checking import PoliteAsk, WatchKeeper
 
-# What a stage may take to say which version it serves. One that takes longer is lost: a probe waits
-# so long for the word of a dead one, and a busy one must not be taken for dead.
+# Seconds within which a stage must report its version; a slower stage counts as lost. A readiness
+# probe waits this long for a dead stage, but a busy stage must not be mistaken for a dead one.
 VERSION_S = 5.0
 LOG = logging.getLogger("citeray")
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What a gateway asks of the cluster: `meters` makes what counts requests, `pages` tells
-    where each node shows its figures.
+    """Cluster services of a gateway.
+
+    `meters` creates the request metrics; `pages` returns the URL of each node's metrics page.
     """
 
     meters: Callable[[], Meters]
@@ -56,8 +57,8 @@ class Cluster:
 class Gateway:
     """Composes the stages and serves them over HTTP.
 
-    Answers once every stage has answered; a stage lost later degrades answers, and `/readyz`
-    says so.
+    The gateway is ready once every stage is ready. If a stage is lost later, answers are degraded
+    and `/readyz` reports it.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class Gateway:
         cluster: Cluster,
     ) -> None:
         self._batches = HandleBatches(batches)
-        # Serve keeps the files of this one, and writes what is logged as JSON.
+        # Serve's logger writes its records to files, as JSON.
         LOG.parent = logging.getLogger("ray.serve")
         LOG.setLevel(logging.INFO)
         self._settings = settings
@@ -113,7 +114,7 @@ class Gateway:
         return api
 
     def _keeper(self) -> WatchKeeper | None:
-        """What asks saved questions again; a graph that stays at one version has nothing to ask."""
+        """Return the task that repeats saved questions; None for a graph pinned to one version."""
         if self._saved is None or self._settings.serve.as_of:
             return None
         serve = self._settings.serve
@@ -121,7 +122,7 @@ class Gateway:
         return WatchKeeper(self._saved, ask, self._served_version, serve.request_deadline_s)
 
     async def _served_version(self) -> str:
-        """The version that the shards serve; "" while the graph is not ready."""
+        """Return the version that the shards serve, or "" while the graph is not ready."""
         state = await self.readiness()
         return state.index_version if state.ready else ""
 
@@ -154,7 +155,7 @@ class Gateway:
         return await self._answerer.citation(pmid)
 
     def loading(self) -> list[str]:
-        """See `Service.loading`; a stage that was ready once stays out of the list."""
+        """See `Service.loading`; stages that have been ready once are not listed again."""
         return [name for name in self._backend.handles if name not in self._loaded]
 
     async def _version(self, name: str, handle: Handle) -> StageVersion | None:
@@ -165,15 +166,15 @@ class Gateway:
         return None
 
     async def metrics(self) -> bytes:
-        """Metrics of all nodes in Prometheus' text format."""
+        """Return the metrics of all nodes in Prometheus text format."""
         return await fetch_metrics(await asyncio.to_thread(self._cluster.pages))
 
     async def drain(self, deadline_s: float) -> bool:
-        """Take no more questions and wait for those at work; whether all ended in time."""
+        """Refuse new questions and wait for running ones; return True if all ended in time."""
         return await self._admission.drain(deadline_s)
 
     async def readiness(self) -> Readiness:
-        """See `Service.readiness`; a stage that does not answer in time has no version in it."""
+        """See `Service.readiness`; stages that do not answer in time have no version listed."""
         followers = self._backend.followers()
         asked = await asyncio.gather(*(self._version(n, h) for n, h in followers.items()))
         versions = {n: v for n, v in zip(followers, asked, strict=True) if v is not None}
@@ -190,11 +191,11 @@ def describe_readiness(
     versions: Mapping[str, StageVersion],
     lost: Sequence[str] = (),
 ) -> Readiness:
-    """`stages` says which are loaded, `versions` what those that answer and read the index serve.
+    """Return the readiness of the graph.
 
-    `lost` are loaded and do not answer: what they hold is missing in answers, so that the graph
-    is not ready, though it goes on answering. Without any shard's word the version is the one
-    `deployed`.
+    `stages` says which stages are loaded. `versions` has the version of each stage that reads the
+    index and answers. `lost` names stages that are loaded but do not answer: the graph still
+    answers without them, but is not ready. If no shard answers, the version is that of `deployed`.
     """
     shards = [name for name in stages if name.startswith("shard-")]
     serving = [versions[name] for name in shards if name in versions]

@@ -1,6 +1,6 @@
 """The stages that read the index, as replicas that follow its versions by themselves.
 
-A handle is a `ray.serve.handle.DeploymentHandle`; nothing here needs to import Ray.
+A handle is a `ray.serve.handle.DeploymentHandle`; this module does not import Ray.
 """
 
 from __future__ import annotations
@@ -23,80 +23,80 @@ from serve.question.words.index_words import Suggestion
 
 
 class Expander:
-    """Finds the entities of questions and tells of their terms; follows the index."""
+    """Finds the entities and term statistics of questions; follows the index versions."""
 
     def __init__(self, settings: Settings, manifest: Manifest, turns: Handle) -> None:
         self._follower = follow_expander(settings, manifest)
         self._follower.follow(settings.serve.follow_s, HandleTurns(turns))
 
     def understand(self, text: str, over: str, named: bool) -> Understood:
-        """See `serve.question.understand_question.Expander`; of the current version."""
+        """See `serve.question.understand_question.Expander`; uses the current version."""
         return self._follower.current.value.understand(text, over, named)
 
     def entities(self, text: str) -> list[Entity]:
-        """See `Recogniser.entities`; by the current version's vocabulary."""
+        """See `Recogniser.entities`; uses the current version."""
         return self._follower.current.value.entities(text)
 
     def headings(self, names: Sequence[str]) -> dict[str, str]:
-        """See `IndexWords.headings`; of the current version."""
+        """See `IndexWords.headings`; uses the current version."""
         return self._follower.current.value.headings(names)
 
     def did_you_mean(self, body: str) -> str | None:
-        """See `IndexWords.did_you_mean`; of the current version."""
+        """See `IndexWords.did_you_mean`; uses the current version."""
         return self._follower.current.value.did_you_mean(body)
 
     def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
-        """See `IndexWords.suggest`; of the current version."""
+        """See `IndexWords.suggest`; uses the current version."""
         return self._follower.current.value.suggest(prefix, limit)
 
     def statistics(self, terms: Sequence[str], over: str) -> Statistics:
-        """See `CollectionTerms.statistics`, of the current version."""
+        """See `CollectionTerms.statistics`; uses the current version."""
         return self._follower.current.value.statistics(terms, over)
 
     def version(self) -> StageVersion:
-        """The version of the vocabulary in use, and why a newer one is not."""
+        """Return the vocabulary version in use, and why a newer one is refused."""
         return self._follower.state()
 
     def ready(self) -> str:
-        """Answers once the recogniser is loaded."""
+        """Return "ready" once the recogniser is loaded."""
         return "ready"
 
 
 class Shard:
-    """One shard of the index; its methods run in threads, and the libraries free the GIL."""
+    """One shard of the index; its methods run in threads, and its libraries release the GIL."""
 
     def __init__(self, settings: Settings, manifest: Manifest, turns: Handle, number: int) -> None:
         self._follower = follow_shard(settings, manifest, number)
         self._follower.follow(settings.serve.follow_s, HandleTurns(turns))
 
     def find(self, query: ShardQuery) -> FromVersion[Found]:
-        """See `ShardReader.find`; tells which version was searched."""
+        """See `ShardReader.find`; the reply names the version that was searched."""
         return self._follower.current.value.find(query)
 
     def fetch(
         self, pmids: Sequence[int], vector: Vectors | None, tokens: Halves | None
     ) -> FromVersion[list[Fetched]]:
-        """See `ShardReader.fetch`; tells which version was read."""
+        """See `ShardReader.fetch`; the reply names the version that was read."""
         return self._follower.current.value.fetch(pmids, vector, tokens)
 
     def citation(self, pmid: int) -> Citation | None:
-        """See `ShardReader.citation`, of the current version."""
+        """See `ShardReader.citation`; uses the current version."""
         return self._follower.current.value.citation(pmid)
 
     def identify(
         self, pmids: Sequence[int], dois: Sequence[str], pmcids: Sequence[str] = ()
     ) -> dict[str, int]:
-        """See `cluster.index.read_segment.identify`, of the current version."""
+        """See `cluster.index.read_segment.identify`; uses the current version."""
         return self._follower.current.value.identify(pmids, dois, pmcids)
 
     def inspect_filters(self, asked: FilterInquiry) -> FilterFacts:
-        """See `cluster.index.filters.inspect_filters`, of the current version."""
+        """See `cluster.index.filters.inspect_filters`; uses the current version."""
         return self._follower.current.value.inspect_filters(asked)
 
     def version(self) -> StageVersion:
-        """The version that is served, and why a newer one is not."""
+        """Return the version that is served, and why a newer one is refused."""
         return self._follower.state()
 
     def ready(self) -> str:
-        """Answers once the shard is open and its checksums are verified."""
+        """Return "ready" once the shard is open and its checksums are verified."""
         return "ready"

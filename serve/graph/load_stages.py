@@ -1,7 +1,8 @@
-"""Loads each stage of the question's path from the settings and the index version.
+"""Load each stage of the pipeline from the settings and the index version.
 
-The same loaders serve a local graph and the Ray Serve deployments. What imports torch is
-imported where it is used: it takes seconds and 400 MB, and shards do without.
+The local graph and the Ray Serve deployments share these loaders. Modules that import torch are
+imported inside the functions that need them: torch takes seconds and 400 MB to import, and shards
+do not need it.
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ if TYPE_CHECKING:
 
 
 def open_manifest(settings: Settings) -> Manifest:
-    """The published manifest, or that of `serve.as_of`; refused where this code cannot use it."""
+    """Return the published manifest, or that of `serve.as_of`.
+
+    Raises an error if this version of the code cannot read the index.
+    """
     index, as_of = settings.index.place, settings.serve.as_of
     manifest = read_as_of(index, as_of) if as_of else read_manifest(index)
     check_analyser(manifest)
@@ -56,10 +60,11 @@ def open_manifest(settings: Settings) -> Manifest:
 
 
 def load_encoder(settings: Settings, manifest: Manifest) -> QueryEncoder:
-    """The encoder, which must be the one that made the index's vectors.
+    """Load the encoder, which must be the one that computed the index's vectors.
 
-    Another number type will do where it makes nearly the same vectors (`check_dtype`). It runs
-    without torch where an encoder before it was kept.
+    A different dtype is accepted if it gives nearly the same vectors (`check_dtype`). If a
+    converted encoder is cached, it is used instead and runs without torch. Raises IndexFormatError
+    if the encoder of the settings has other weights.
     """
     from cluster.models.kept.kept_encoder import find_encoder
 
@@ -86,14 +91,14 @@ def load_encoder(settings: Settings, manifest: Manifest) -> QueryEncoder:
 def load_recogniser(
     settings: Settings, manifest: Manifest, before: Recogniser | None = None
 ) -> Recogniser:
-    """The question's entity recogniser over the version's vocabulary; `before` as below."""
+    """Load the entity recogniser for the version's vocabulary; `before`: see `make_recogniser`."""
     return make_recogniser(settings, load_vocabulary(settings, manifest), before)
 
 
 def load_expander(
     settings: Settings, manifest: Manifest, before: Expander | None = None
 ) -> Expander:
-    """The recogniser with the counts of the version's terms; `before` as below."""
+    """Load the recogniser and the version's term counts; reuse the recogniser of `before`."""
     known = before.recogniser if before else None
     vocabulary = load_vocabulary(settings, manifest)
     recogniser = make_recogniser(settings, vocabulary, known)
@@ -103,9 +108,9 @@ def load_expander(
 def make_recogniser(
     settings: Settings, vocabulary: Vocabulary, before: Recogniser | None = None
 ) -> Recogniser:
-    """Finds the names of `vocabulary`, or those of a transformer, linked to it.
+    """Return a recogniser of vocabulary names, or a transformer linked to `vocabulary`.
 
-    The transformer is that of `before`, a recogniser over another vocabulary, if there is one.
+    The transformer of `before`, a recogniser for another vocabulary, is reused if given.
     """
     chosen = settings.recogniser
     if chosen.kind == "vocabulary":
@@ -119,7 +124,10 @@ def make_recogniser(
 
 
 def load_vocabulary(settings: Settings, manifest: Manifest) -> Vocabulary:
-    """The version's vocabulary, its checksum verified; raises IndexFormatError if it is damaged."""
+    """Open the version's vocabulary after verifying its checksum.
+
+    Raises IndexFormatError if the file is damaged.
+    """
     file = str(vocabulary_file(manifest.version))
     folder = verified(settings.index.place, {file: manifest.vocabulary})
     vocabulary = Vocabulary.open(folder / file)
@@ -130,9 +138,9 @@ def load_vocabulary(settings: Settings, manifest: Manifest) -> Vocabulary:
 def load_shard(
     settings: Settings, manifest: Manifest, number: int, before: ShardReader | None = None
 ) -> ShardReader:
-    """The reader of one shard, every checksum of what `before` has not open verified.
+    """Open one shard, and verify the checksums of the files that `before` does not have open.
 
-    Copies that the published version does not need are dropped once all it needs is mapped.
+    Local copies that the published version does not need are deleted once the shard is mapped.
     """
     reader = ShardReader(
         settings.index.place,
@@ -148,7 +156,7 @@ def load_shard(
 
 
 def load_late_interaction(settings: Settings, encoder: QueryEncoder) -> Reranker:
-    """Late interaction by `encoder`, for passages whose token vectors the index does not keep."""
+    """Return a late-interaction reranker for passages without stored token vectors."""
     from serve.search.rerank_passages import LateInteractionReranker
 
     chosen = settings.reranker
@@ -156,9 +164,9 @@ def load_late_interaction(settings: Settings, encoder: QueryEncoder) -> Reranker
 
 
 def load_reranker(settings: Settings) -> Reranker:
-    """The reranker that is a stage: a cross-encoder, or late interaction by its own adapter.
+    """Load the reranker stage: a cross-encoder, or late interaction with its own adapter.
 
-    The adapter is put on the encoder's model and leaves the index as it is.
+    The adapter is applied to the encoder's model and does not affect the index.
     """
     from cluster.models.encoder import Encoder
     from serve.search.rerank_passages import CrossEncoderReranker
@@ -178,10 +186,10 @@ def load_reranker(settings: Settings) -> Reranker:
 def load_writer(
     settings: Settings, encode: Encode, recognise: Recognise, model: ChatModel | None
 ) -> AnswerWriter:
-    """The writer over `model`; None answers from the evidence alone.
+    """Load the answer writer; if `model` is None, answers are extracted from the evidence.
 
-    `encode` gives the vectors (n, d) by which sentences are compared, `recognise` the
-    entities of a text.
+    `encode` returns the vectors (n, d) with which sentences are compared. `recognise` returns
+    the entities of a text.
     """
     llm, support = settings.llm, settings.support
     scorer = load_nli(settings) if support.kind == "nli" else None
@@ -202,7 +210,7 @@ def load_writer(
 
 
 def load_reader(settings: Settings) -> TextReader:
-    """Load the reader of the settings on the encoder's device; without torch as the encoder."""
+    """Load the reader on the encoder's device; like the encoder, without torch if it is cached."""
     if settings.reader.kind == "zero-shot":
         return ZeroShotReader(load_reranker(settings), load_nli(settings))
     from cluster.models.kept.kept_reader import find_reader
@@ -230,7 +238,7 @@ def load_reader(settings: Settings) -> TextReader:
 
 
 def load_nli(settings: Settings) -> SupportScorer:
-    """The settings' natural language inference model."""
+    """Load the natural language inference model of the settings."""
     from serve.support.check_entailment import NliSupport
 
     device, dtype = classifier_runs(settings)
@@ -238,9 +246,9 @@ def load_nli(settings: Settings) -> SupportScorer:
 
 
 def classifier_runs(settings: Settings) -> tuple[str, str]:
-    """The device and the number type of a classifier: the encoder's on a GPU.
+    """Return the device and dtype of classifiers: the encoder's on a GPU, float32 on a CPU.
 
-    On a CPU they are float32, in which the thresholds of what classifiers say were chosen.
+    The thresholds for classifier scores were chosen in float32.
     """
     from cluster.models.hardware import choose_device
 
@@ -249,7 +257,7 @@ def classifier_runs(settings: Settings) -> tuple[str, str]:
 
 
 def load_scorer(settings: Settings) -> SupportScorer:
-    """What tells support, for a process that serves no graph; loads the encoder if it must."""
+    """Load the support scorer for a process without a graph; loads the encoder if needed."""
     if settings.support.kind == "nli":
         return load_nli(settings)
     from cluster.models.encoder import Encoder
@@ -259,16 +267,17 @@ def load_scorer(settings: Settings) -> SupportScorer:
 
 
 def llm_folder(settings: Settings) -> Path:
-    """The folder of the language model in the form that vLLM loads."""
+    """Return the language model's folder in the layout that vLLM loads."""
     return as_transformers_folder(
         ModelStore().resolve(settings.llm.model, settings.llm.sha256 or None)
     )
 
 
 def llm_dtype(settings: Settings) -> str:
-    """float32 on a CPU that would have to emulate bfloat16, which takes twice as long.
+    """Return the dtype of the language model.
 
-    On GPUs the choice is vLLM's: the process that asks here need not see one.
+    On GPUs vLLM chooses ("auto"), because this process may not see a GPU. A CPU without bfloat16
+    support gets float32: emulating bfloat16 takes twice as long.
     """
     if settings.serve.llm.gpus:
         return "auto"

@@ -1,4 +1,4 @@
-"""The question's path in this process: no Ray, no HTTP. For searches, batches and tests."""
+"""Run the pipeline in this process, without Ray or HTTP, for searches, batches and tests."""
 
 from __future__ import annotations
 
@@ -37,52 +37,52 @@ if TYPE_CHECKING:
 
 
 class LocalBackend:
-    """Objects of this process as a `Backend`; what is not a coroutine runs in a thread."""
+    """Local objects as a `Backend`; methods that are not coroutines run in a thread."""
 
     def __init__(self, **stages: Any) -> None:
         self.stages = stages
 
     async def call(self, stage: str, method: str, *arguments: Any) -> Any:
-        """Await a coroutine method; run any other in a thread, which cancelling does not stop."""
+        """Await a coroutine method; run any other in a thread, which cannot be cancelled."""
         work = getattr(self.stages[stage], method)
         if inspect.iscoroutinefunction(work):
             return await work(*arguments)
         return await asyncio.to_thread(work, *arguments)
 
     def stream(self, stage: str, method: str, *arguments: Any) -> AsyncGenerator[Any, None]:
-        """The stage's async generator itself."""
+        """Return the stage's async generator."""
         parts: AsyncGenerator[Any, None] = getattr(self.stages[stage], method)(*arguments)
         return parts
 
 
 class EncoderStage:
-    """What `serve.graph.deployments.Encoder` does, for one question at a time."""
+    """Local counterpart of `serve.graph.deployments.Encoder`, without batching."""
 
     def __init__(self, encoder: QueryEncoder, late: Reranker) -> None:
         self._encoder = encoder
         self._late = late
 
     def encode(self, text: str) -> QuestionVectors:
-        """The vectors of a question."""
+        """Return the vectors of a question."""
         return self._encoder.encode_queries([text])[0]
 
     def encode_passages(self, texts: Sequence[str]) -> Vectors:
-        """Vectors of shape (n, d) of passages."""
+        """Return the vectors (n, d) of passages."""
         return self._encoder.encode(texts)
 
     def score(self, question: str, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Late-interaction scores (n,) of passages whose token vectors no shard keeps."""
+        """Return late-interaction scores (n,) of passages without stored token vectors."""
         return self._late.score(question, texts)
 
     def snippets(
         self, question: str, evidence: Sequence[Evidence], sentences: int
     ) -> list[Passage]:
-        """Snippets of up to `sentences` sentences each; see `choose_snippets`."""
+        """Return snippets of up to `sentences` sentences each; see `choose_snippets`."""
         return choose_snippets(question, evidence, self._encoder.encode, window=sentences)
 
 
 def local_stages(settings: Settings, models: ModelRoles = NO_MODELS) -> Stages:
-    """Every stage loaded here; without `models` answers are from the evidence alone."""
+    """Load every stage in this process; without `models`, answers are extracted from evidence."""
     manifest = open_manifest(settings)
     expander = load_expander(settings, manifest)
     encoder = load_encoder(settings, manifest)
@@ -104,6 +104,6 @@ def local_stages(settings: Settings, models: ModelRoles = NO_MODELS) -> Stages:
 
 
 def local_answerer(settings: Settings, models: ModelRoles = NO_MODELS) -> QuestionAnswerer:
-    """The whole path in this process over the index of `settings`."""
+    """Load the whole pipeline in this process for the index of `settings`."""
     stages = local_stages(settings, models)
     return QuestionAnswerer(stages, settings.serve, settings.llm.evidence_characters)

@@ -1,4 +1,4 @@
-"""The graph's figures as Ray's metrics, and every node's metrics as one page for Prometheus."""
+"""Metrics of the graph through Ray, and the addresses of all nodes' metrics pages."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from ray.serve import metrics
 
 from serve.http.door.note_requests import Meters
 
-# Seconds; a search is a tenth of one, a language model's answer may be a minute.
+# Histogram buckets in seconds: a search takes about 0.1 s, a language model's answer up to 60 s.
 BOUNDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 60.0]
 
 
 class RayMeters(Meters):
-    """See `Meters`. Ray puts `ray_` before each name, and deployment and replica beside it."""
+    """See `Meters`. Ray prefixes each name with `ray_` and adds deployment and replica tags."""
 
     def __init__(self) -> None:
         self._requests = metrics.Counter(
             "citeray_requests", "HTTP requests by route and status.", ("path", "status")
         )
         self._seconds = metrics.Histogram(
-            "citeray_request_seconds", "How long a request took.", BOUNDS, ("path",)
+            "citeray_request_seconds", "Duration of a request.", BOUNDS, ("path",)
         )
         self._questions = metrics.Counter(
             "citeray_questions", "Searches and answers by system.", ("kind", "system")
         )
         self._stages = metrics.Histogram(
-            "citeray_stage_seconds", "How long a stage was at work.", BOUNDS, ("stage", "system")
+            "citeray_stage_seconds", "Duration of a stage.", BOUNDS, ("stage", "system")
         )
         self._losses = metrics.Counter(
-            "citeray_losses", "Stages that a reply did without.", ("stage", "system")
+            "citeray_losses", "Stages lost in a reply.", ("stage", "system")
         )
-        self._running = metrics.Gauge("citeray_running", "Questions at work in a gateway.")
+        self._running = metrics.Gauge("citeray_running", "Questions running in a gateway.")
         self._waiting = metrics.Gauge("citeray_waiting", "Questions waiting for their turn.")
 
     def request(self, route: str, status: int, seconds: float) -> None:
@@ -43,7 +43,7 @@ class RayMeters(Meters):
     def question(
         self, kind: str, system: str, timings_ms: Mapping[str, float], degraded: Sequence[str]
     ) -> None:
-        """See `Meters.question`; a loss counts under the stage before its colon."""
+        """See `Meters.question`; a loss is counted under the stage named before its colon."""
         self._questions.inc(tags={"kind": kind, "system": system})
         for stage, ms in timings_ms.items():
             self._stages.observe(ms / 1000, tags={"stage": stage, "system": system})
@@ -52,13 +52,13 @@ class RayMeters(Meters):
             self._losses.inc(tags={"stage": stage, "system": system})
 
     def load(self, running: int, waiting: int) -> None:
-        """See `Meters.load`; gauges of this replica alone."""
+        """See `Meters.load`; the gauges are those of this replica only."""
         self._running.set(running)
         self._waiting.set(waiting)
 
 
 def metric_pages() -> list[str]:
-    """Where each living node shows its metrics."""
+    """Return the URL of the metrics page of each live node."""
     nodes = [node for node in ray.nodes() if node["Alive"] and node.get("MetricsExportPort")]
     return [
         f"http://{node['NodeManagerAddress']}:{node['MetricsExportPort']}/metrics" for node in nodes

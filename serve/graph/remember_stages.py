@@ -1,4 +1,4 @@
-"""The stages of one question, each asked the same thing only once."""
+"""Cache of stage replies for one question."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REMEMBERED = frozenset({"understand", "entities", "encode", "statistics", "find"
 
 
 def _key(asked: Any) -> Hashable:
-    """Equal for what is equal, arrays by their numbers."""
+    """Return a hashable key that is equal for equal arguments; arrays compare by content."""
     if isinstance(asked, np.ndarray):
         return np.ascontiguousarray(asked).tobytes()
     if is_dataclass(asked):
@@ -29,14 +29,14 @@ def _key(asked: Any) -> Hashable:
 
 
 class Remembering(Around):
-    """Keeps the replies to what is `REMEMBERED`; one that failed is asked for again."""
+    """Caches the replies of the methods in `REMEMBERED`; failed calls are not cached."""
 
     def __init__(self, backend: Backend) -> None:
         super().__init__(backend)
         self._replies: dict[Hashable, asyncio.Future[Any]] = {}
 
     async def call(self, stage: str, method: str, *arguments: Any) -> Any:
-        """Callers that ask the same thing at once share one call to the stage."""
+        """See `Backend.call`; identical concurrent calls share one call to the stage."""
         if method not in REMEMBERED:
             return await super().call(stage, method, *arguments)
         key = (stage, method, _key(arguments))
@@ -44,5 +44,5 @@ class Remembering(Around):
         if known is None or (known.done() and (known.cancelled() or known.exception())):
             asked = super().call(stage, method, *arguments)
             known = self._replies[key] = asyncio.ensure_future(asked)
-        # A caller that is late must not take the reply away from the others.
+        # If one caller times out, the shared call must go on for the others.
         return await asyncio.shield(known)

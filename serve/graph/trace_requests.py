@@ -24,14 +24,14 @@ DEFAULT_ENDPOINT = "http://localhost:4318"
 
 
 def span_processors() -> list[SpanProcessor]:
-    """Return what Ray Serve runs in each of its processes: spans are exported in batches."""
+    """Return the span processors of each Ray Serve process; spans are exported in batches."""
     return [BatchSpanProcessor(OTLPSpanExporter(session=_session()))]
 
 
 def _session() -> Session | None:
-    """Return a session without proxies for a collector on this machine; None: the exporter's own.
+    """Return a session without proxies if the collector is on this machine, otherwise None.
 
-    The exporter's own session may come from a credential provider, which a local one does not need.
+    None selects the exporter's own session, which may come from a credential provider.
     """
     names = (OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT)
     endpoint = next(filter(None, map(os.environ.get, names)), DEFAULT_ENDPOINT)

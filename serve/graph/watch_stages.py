@@ -1,4 +1,4 @@
-"""Deadlines, timings and losses of the stages of one question."""
+"""Run the stages of one question under deadlines, and record timings and failures."""
 
 from __future__ import annotations
 
@@ -17,22 +17,21 @@ from serve.answer_events import StageDone, Tell, tell_nobody
 
 T = TypeVar("T")
 log = logging.getLogger("citeray")
-# Does nothing where no traces are asked for.
+# No-op unless tracing is enabled.
 TRACER = trace.get_tracer("citeray")
 
 
 class StageLostError(CiteRayError):
-    """A stage failed or was late, and the question cannot go on without it."""
+    """A required stage failed or timed out, so the question cannot be answered."""
 
 
 class StageWatch:
-    """Runs stages under their deadlines; what is lost is noted, never silent.
+    """Runs stages under their deadlines and records every stage that is lost.
 
-    `timings_ms` is how long each stage was at work, in milliseconds of the wall clock: what
-    runs at once, as shards do, counts once. `degraded` names each lost stage once, in the
-    order of loss. `model_calls` counts what language models were asked. `tell` is told of each
-    stage as it ends. `spare_s` is how long stages that a reply can do without may be at work,
-    where the question has a budget.
+    `timings_ms` is the wall-clock time of each stage in milliseconds; calls that overlap, such as
+    those to the shards, count once. `degraded` lists each lost stage once, in the order of loss.
+    `model_calls` counts calls to language models. `tell` is called when a stage ends. `spare_s`
+    limits the time of optional stages, for a question with a time budget.
     """
 
     def __init__(
@@ -48,7 +47,7 @@ class StageWatch:
         self.model_calls = 0
 
     def note(self, loss: str) -> None:
-        """Add `loss` to `degraded`, once however often it is noted."""
+        """Add `loss` to `degraded` unless it is already listed."""
         if loss not in self.degraded:
             self.degraded.append(loss)
 
@@ -67,12 +66,10 @@ class StageWatch:
         *,
         spare: bool = False,
     ) -> T | None:
-        """The result of `work`, or None when it failed or outran its deadline.
+        """Return the result of `work`, or None if it failed or exceeded its deadline.
 
-        A `spare` one is what a reply can do without.
-
-        A loss is noted as `stage: late, consequence` or `stage: failed, consequence`; one without
-        a consequence is logged alone.
+        `spare` marks an optional stage. A loss is recorded as `stage: late, consequence` or
+        `stage: failed, consequence`; without a `consequence` it is only logged.
         """
         begun = time.monotonic()
         if not self._running[stage]:
@@ -86,7 +83,7 @@ class StageWatch:
         except TimeoutError:
             self._lose(stage, "late", consequence)
         except CiteRayError as error:
-            # It says in one sentence what a trace would bury.
+            # The message is sufficient, so no traceback is logged.
             log.warning("stage %s failed: %s", stage, error)
             self._lose(stage, "failed", consequence)
         except Exception:

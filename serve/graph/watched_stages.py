@@ -1,4 +1,4 @@
-"""The stages as one question's search asks them: each under its deadline, losses noted."""
+"""Stages for one question: each call has a deadline, and lost stages are recorded."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ OWN_COUNTS = "terms weighed by each shard's own counts"
 
 
 class WatchedStages:
-    """What fails or is late gives None or nothing, and the watch names the `loss`.
+    """Stages that return None or an empty result on failure, and record the loss in the watch.
 
-    `quoted` is how many characters of passages a prompt may hold.
+    `quoted` is the maximum number of characters of passages in a prompt.
     """
 
     def __init__(
@@ -38,28 +38,28 @@ class WatchedStages:
         self.model = self.model_of("writer")
 
     def model_of(self, role: Role, turn: int = 0) -> WatchedModel:
-        """The language model of a part of the work; see `ModelRoles.of`."""
+        """Return the language model of a role; see `ModelRoles.of`."""
         return WatchedModel(self.stages.model(role, turn), self.watch, self._limits)
 
     async def understand(self, text: str, over: str, named: bool) -> Understood | None:
-        """See `Stages.understand`; None where the expander fails or is late."""
+        """See `Stages.understand`; None if the expander fails or times out."""
         work = self.stages.understand(text, over, named)
         deadline = self.settings.expander.deadline_s
         return await self.watch.run("expand", work, deadline, "question not expanded")
 
     async def statistics(self, terms: Sequence[str], over: str) -> Statistics | None:
-        """See `Stages.statistics`; None where the expander fails or is late."""
+        """See `Stages.statistics`; None if the expander fails or times out."""
         work = self.stages.statistics(terms, over)
         deadline = self.settings.expander.deadline_s
         return await self.watch.run("statistics", work, deadline, OWN_COUNTS)
 
     async def entities(self, text: str, loss: str = "question not expanded") -> list[Entity]:
-        """Entities in `text`; none where the expander fails or is late."""
+        """Return the entities in `text`; empty if the expander fails or times out."""
         deadline = self.settings.expander.deadline_s
         return await self.watch.run("expand", self.stages.entities(text), deadline, loss) or []
 
     async def encode(self, text: str, loss: str = "BM25 only") -> QuestionVectors | None:
-        """The vectors of a question and of its tokens; each text is encoded once."""
+        """Return the vectors of a question and of its tokens; each text is encoded once."""
         if text not in self._encoded:
             deadline = self.settings.encoder.deadline_s
             work = self.watch.run("encode", self.stages.encode(text), deadline, loss)
@@ -67,12 +67,12 @@ class WatchedStages:
         return await self._encoded[text]
 
     async def embed(self, texts: Sequence[str], loss: str) -> Vectors | None:
-        """The vectors (n, d) of passages."""
+        """Return the vectors (n, d) of passages; None if the encoder fails or times out."""
         deadline = self.settings.encoder.deadline_s
         return await self.watch.run("embed", self.stages.embed(texts), deadline, loss)
 
     async def rerank(self, question: str, texts: Sequence[str]) -> npt.NDArray[np.float32] | None:
-        """Scores of shape (n,); None where it fails, is late, or the budget runs out."""
+        """Return scores (n,); None if the reranker fails, times out or the budget runs out."""
         work = self.stages.rerank(question, texts)
         deadline = self.settings.reranker.deadline_s
         loss = "first-stage order kept"
@@ -81,13 +81,13 @@ class WatchedStages:
     async def answering(
         self, question: str, passages: Sequence[str]
     ) -> npt.NDArray[np.float32] | None:
-        """Scores of shape (n,), 0 to 1; None in the cases of `rerank`."""
+        """Return the reader's scores (n,), 0 to 1; None in the same cases as `rerank`."""
         work = self.stages.answering(question, passages)
         deadline = self.settings.reranker.deadline_s
         return await self.watch.run("read", work, deadline, "ranked without the reader", spare=True)
 
     async def fetch_online(self, pmids: Sequence[int]) -> list[Citation]:
-        """Records of `pmids` that PubMed has; none where it fails or is late."""
+        """Return the records of `pmids` that PubMed has; empty if it fails or times out."""
         work = self.stages.fetch_online(pmids)
         deadline = self.settings.request_deadline_s
         return await self.watch.run("pubmed", work, deadline, "articles not fetched") or []

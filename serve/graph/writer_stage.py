@@ -1,4 +1,4 @@
-"""The writer as a stage of the question's path: it writes answers, and speaks with the model."""
+"""The writer stage: writes answers and calls the language models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from serve.llm.model_roles import ModelRoles, Role
 
 
 class WriterStage:
-    """The writer, and the one stage that calls the language models, as far as there are any."""
+    """Writes answers. All calls to the configured language models go through this stage."""
 
     def __init__(self, writer: AnswerWriter, models: ModelRoles) -> None:
         self._writer = writer
@@ -35,7 +35,7 @@ class WriterStage:
     async def write_aloud(
         self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
     ) -> AsyncGenerator[str | WrittenAnswer, None]:
-        """The pieces of what the model says, then the answer."""
+        """Yield the pieces of the model's output, then the answer."""
 
         async def work(say: Say) -> str | WrittenAnswer:
             return await self._writer.write(question, evidence, style, say)
@@ -45,7 +45,7 @@ class WriterStage:
                 yield part
 
     async def answering(self, question: str, passages: Sequence[str]) -> NDArray[np.float32]:
-        """How far each passage answers the question, 0 to 1, of shape (n,)."""
+        """Return the reader's score for how well each passage answers, (n,), 0 to 1."""
         return await self._writer.answering(question, passages)
 
     async def chat(
@@ -55,7 +55,7 @@ class WriterStage:
         role: Role = "writer",
         turn: int = 0,
     ) -> str:
-        """See `ChatModel.chat` and `ModelRoles.of`. Raises LLMError where there is no model."""
+        """See `ChatModel.chat` and `ModelRoles.of`. Raises LLMError if there is no model."""
         model = self._models.of(role, turn)
         if model is None:
             raise LLMError(NO_MODEL)

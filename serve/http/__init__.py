@@ -1,1 +1,1 @@
-"""The HTTP side: request forms, the API, its limits, the page."""
+"""HTTP server: API routes, request models, limits and the web page."""

@@ -1,7 +1,7 @@
-"""The HTTP form of the question's path: validation, status codes, readiness.
+"""FastAPI application: routes, exception handlers and middleware.
 
 POST /v1/answer   POST /v1/search   GET /v1/citations/{pmid}
-GET /v1/references and others of references and documents (workbench/references_api.py)
+GET /v1/references and other routes for references and documents (workbench/references_api.py)
 POST /v1/chat/completions   GET /v1/models (OpenAI's form)   POST /mcp (tools for models)
 GET /healthz (this process)   GET /readyz (versions, coverage, stages)   GET /metrics
 """
@@ -65,9 +65,10 @@ ASKED = problems(*KEYED, 422, 503)
 
 
 def methods_at(path: str, routes: Sequence[BaseRoute]) -> str:
-    """The methods of all routes at `path`; Starlette tells those of the first alone.
+    """Return the `Allow` header for `path`: the methods of all routes that match it.
 
-    What no route is at are the page's files, which are read.
+    Starlette itself names only those of the first route. A path without a route is one of the
+    page's files, which allow GET and HEAD.
     """
     here = [r for r in routes if isinstance(r, Route) and r.path_regex.match(path)]
     methods = {method for route in here for method in route.methods or ()} or {"GET"}
@@ -83,11 +84,10 @@ def create_api(
     batches: Batches | None = None,
     saved: Saved | None = None,
 ) -> FastAPI:
-    """The FastAPI application over `service`, which may run in-process or on Ray.
+    """Return the FastAPI application for `service`, which may run in-process or on Ray.
 
-    Without `batches` there are no routes for them, without `saved` none for what users keep.
-
-    Raises InputError for API keys in the environment that cannot be read.
+    Without `batches` the batch routes are left out; without `saved`, those for stored answers,
+    feedback and saved questions. Raise InputError for malformed API keys in the environment.
     """
     http = settings.http
     meters = meters or Meters()
@@ -115,7 +115,7 @@ def create_api(
 
     @api.get("/metrics", response_class=Response, responses=FIGURES)
     async def metrics() -> Response:
-        """The whole graph's figures, and Ray's own, in Prometheus' text format."""
+        """Return the metrics of the graph and of Ray in Prometheus' text format."""
         return Response(await service.metrics(), media_type=CONTENT_TYPE_LATEST)
 
     return api
@@ -127,10 +127,10 @@ def _bare_api(settings: ServeSettings, admission: Admission, meters: Meters) -> 
         title="CiteRay",
         description="Cited answers to biomedical questions from PubMed.",
         responses=problems(*DOOR),
-        # FastAPI's own load their scripts from another host; serve_page has one that does not.
+        # FastAPI's own pages load scripts from another host; serve_page serves a local one.
         docs_url=None,
         redoc_url=None,
-        # A redirect would be to whatever host the caller names.
+        # A redirect would go to the host that the client named.
         redirect_slashes=False,
     )
     api.add_middleware(HeadAsGet)
@@ -149,7 +149,7 @@ def _bare_api(settings: ServeSettings, admission: Admission, meters: Meters) -> 
 
 
 def _add_handlers(api: FastAPI) -> None:
-    """What is wrong as one sentence, with the status that it deserves."""
+    """Register exception handlers that reply with a status and a one-sentence problem."""
 
     @api.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
@@ -191,10 +191,10 @@ def _add_routes(api: FastAPI, service: Service, default_system: str, saved: Save
         "/v1/answer", response_model=Answer, responses={200: {"content": events(NAMES)}, **ASKED}
     )
     async def answer(request: AnswerRequest) -> Any:
-        """An answer whose every sentence names the PMIDs that support it.
+        """Return an answer in which every sentence names the PMIDs that support it.
 
-        `verdict` is `answered`, `mixed` where sources disagree, or `not_enough_evidence`: then
-        nothing is stated, and `citations` are the nearest ones.
+        `verdict` is `answered`, `mixed` (the sources disagree) or `not_enough_evidence` (the
+        answer has no sentences, and `citations` are the nearest ones).
         """
         require_ready(service)
         asked = request.as_request(default_system)
@@ -207,7 +207,7 @@ def _add_routes(api: FastAPI, service: Service, default_system: str, saved: Save
 
     @api.post("/v1/search", responses=ASKED)
     async def search(request: SearchRequest) -> SearchResult:
-        """Ranked citations and the passages that speak to the question."""
+        """Return ranked citations and the passages relevant to the question."""
         require_ready(service)
         return await service.search(request.as_request(default_system))
 
@@ -217,7 +217,7 @@ def _add_routes(api: FastAPI, service: Service, default_system: str, saved: Save
         responses={**ASKED, **problems(404)},
     )
     async def citation(pmid: PathPmid) -> Any:
-        """The whole record of one PMID, its study design, and notices of what became of it."""
+        """Return the record of one PMID with its study design and any retraction notices."""
         require_ready(service)
         found = await service.citation(pmid)
         if found is None:
@@ -226,12 +226,12 @@ def _add_routes(api: FastAPI, service: Service, default_system: str, saved: Save
 
     @api.get("/healthz")
     async def healthz() -> dict[str, str]:
-        """This process is alive."""
+        """Return 200 while this process is alive."""
         return {"status": "alive"}
 
     @api.get("/readyz", response_model=Readiness, responses={503: {"model": Readiness}})
     async def readyz() -> Any:
-        """200 while every stage can serve, 503 before that and while one is lost."""
+        """Return 200 if every stage is ready, and 503 while one is loading or lost."""
         readiness = await service.readiness()
         status = 200 if readiness.ready else 503
         return JSONResponse(readiness.model_dump(), status)

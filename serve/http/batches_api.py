@@ -1,4 +1,4 @@
-"""Batches over HTTP: a BioASQ file in, its run file later.
+"""Batches over HTTP: submit the questions of a BioASQ file, fetch the run file later.
 
 POST /v1/batches   GET /v1/batches   GET /v1/batches/{id}   DELETE /v1/batches/{id}
 GET /v1/batches/{id}/run   GET /v1/batches/{id}/results
@@ -22,11 +22,11 @@ from serve.http.request_forms import SystemName
 
 MAX_QUESTIONS = 10_000
 JobId = Annotated[str, Path(examples=["b1"])]
-After = Annotated[int, Query(ge=0, le=MAX_QUESTIONS, description="How many to leave out first.")]
-Count = Annotated[int, Query(ge=1, le=100, description="How many to give at most.")]
+After = Annotated[int, Query(ge=0, le=MAX_QUESTIONS, description="Number of entries to skip.")]
+Count = Annotated[int, Query(ge=1, le=100, description="Maximum number of entries.")]
 
 
-# Checked by the reader of BioASQ's files, which says what is wrong with which question.
+# Documentation only: `as_questions` validates the questions and names the invalid one.
 QUESTION = {
     "type": "object",
     "required": ["id", "type", "body"],
@@ -39,37 +39,37 @@ QUESTION = {
 
 
 class Batches(Protocol):
-    """The jobs of the graph, each its owner's only; each call raises BatchError."""
+    """Batch jobs of the graph, visible to their owner only. Every method may raise BatchError."""
 
     async def add(self, job: Job, questions: Sequence[Question]) -> dict[str, Any]:
-        """Queue a job and return its status; an equal job of the same id is returned as it is."""
+        """Queue a job and return its status; idempotent for an equal job with the same id."""
         ...
 
     async def list(self, owner: str) -> list[dict[str, Any]]:
-        """Status of the owner's jobs, oldest first, without the questions that failed."""
+        """Return the status of the owner's jobs, oldest first, without the failed questions."""
         ...
 
     async def status(self, job_id: str, owner: str) -> dict[str, Any]:
-        """Status of a job, in the fields of `Batch`."""
+        """Return the status of a job, with the fields of `Batch`."""
         ...
 
     async def cancel(self, job_id: str, owner: str) -> dict[str, Any]:
-        """Cancel a job and return its status; one that has ended is deleted with its run."""
+        """Cancel a job and return its status; delete a finished job and its run."""
         ...
 
     async def run(self, job_id: str, owner: str) -> bytes:
-        """The run file of a finished job."""
+        """Return the run file of a finished job."""
         ...
 
     async def results(
         self, job_id: str, owner: str, after: int, count: int
     ) -> Sequence[dict[str, Any]]:
-        """Up to `count` entries of the run behind the first `after`, so far as it is written."""
+        """Return up to `count` entries written so far, without the first `after`."""
         ...
 
 
 class BatchRequest(BaseModel):
-    """`questions` are rows of a BioASQ file. The same `id` with the same content is one batch."""
+    """Batch of questions in BioASQ's form. The same `id` with the same content is one batch."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -96,10 +96,10 @@ class BatchRequest(BaseModel):
 
 
 class BatchFigures(BaseModel):
-    """How far a batch is. Times are ISO 8601 in UTC, None for not yet.
+    """Progress of a batch. Times are ISO 8601 in UTC, or None if not reached yet.
 
-    `verdicts` counts the answers by verdict. The run forces a choice: it has the best guess
-    where the evidence is not enough, with the field `verdict` beside it.
+    `verdicts` counts the answers by verdict. BioASQ's format forces a choice, so the run has the
+    best guess for a question without enough evidence; its field `verdict` says so.
     """
 
     id: str
@@ -120,21 +120,22 @@ class BatchFigures(BaseModel):
 
 
 class Batch(BatchFigures):
-    """`failed` has the first questions that got no answer, with the reason."""
+    """Batch with its first failed questions, by id, each with the reason."""
 
     failed: dict[str, str]
 
 
 class BatchList(BaseModel):
-    """The batches that came with this key, oldest first."""
+    """Batches submitted with this key, oldest first."""
 
     batches: list[BatchFigures]
 
 
 class BatchResults(BaseModel):
-    """Entries of the run. While the batch is at work they come in the order of its answers.
+    """Entries of the run.
 
-    Once it is done they come in the order of its questions: read them from `after` 0 again.
+    They are in the order of completion while the batch runs, and in the order of its questions
+    once it is done: read them again from `after` 0.
     """
 
     results: list[dict[str, Any]]
@@ -156,7 +157,7 @@ def add_batches(api: FastAPI, batches: Batches, default_system: str) -> None:
 
     @api.post("/v1/batches", status_code=202, responses=ADDED)
     async def add(request: BatchRequest) -> dict[str, Any]:
-        """Take a batch of questions; it is worked on after those that came before."""
+        """Queue a batch of questions behind those submitted earlier."""
         questions = as_questions(request.questions, "questions")
         system = request.system or default_system
         job = new_job(questions, system, request.answers, request.id, asker())
@@ -164,27 +165,27 @@ def add_batches(api: FastAPI, batches: Batches, default_system: str) -> None:
 
     @api.get("/v1/batches", responses=LISTED)
     async def list_all() -> dict[str, Any]:
-        """The batches that came with this key, in their order."""
+        """Return the batches submitted with this key, oldest first."""
         return {"batches": await batches.list(asker())}
 
     @api.get("/v1/batches/{job_id}", responses=TOLD)
     async def status(job_id: JobId) -> dict[str, Any]:
-        """How far a batch is."""
+        """Return the progress of a batch."""
         return await batches.status(job_id, asker())
 
     @api.delete("/v1/batches/{job_id}", responses=TOLD)
     async def cancel(job_id: JobId) -> dict[str, Any]:
-        """Ask no more of its questions; one that has ended is forgotten, and its run with it."""
+        """Cancel a batch; delete a finished one with its run."""
         return await batches.cancel(job_id, asker())
 
     @api.get("/v1/batches/{job_id}/results", responses=ONE)
     async def results(job_id: JobId, after: After = 0, count: Count = 20) -> BatchResults:
-        """The answers so far, each as the run file will have it."""
+        """Return the answers so far, each as in the run file."""
         return BatchResults(results=list(await batches.results(job_id, asker(), after, count)))
 
     @api.get("/v1/batches/{job_id}/run", response_class=Response, responses=RUN)
     async def run(job_id: JobId) -> Response:
-        """The run file, once the batch is done."""
+        """Return the run file of a finished batch."""
         name = f'attachment; filename="run-{job_id}.json"'
         headers = {"Content-Disposition": name}
         return Response(

@@ -1,4 +1,4 @@
-"""The OpenAPI document: FastAPI's own, with the key that a server may ask for and its errors."""
+"""OpenAPI document of the API: FastAPI's own, with API keys and problem responses added."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ PROBLEM_SCHEMA = f"#/components/schemas/{Problem.__name__}"
 
 
 class DocumentedAPI(FastAPI):
-    """A FastAPI whose document tells of keys (`serve.http.door.guard`) and of problems."""
+    """FastAPI whose document describes API keys (`serve.http.door.guard`) and problems."""
 
     def openapi(self) -> dict[str, Any]:
-        """The OpenAPI document with an optional bearer key on every route."""
+        """Return the OpenAPI document with an optional bearer key on every route."""
         if self.openapi_schema:
             return self.openapi_schema
         document = super().openapi()
@@ -25,16 +25,16 @@ class DocumentedAPI(FastAPI):
             SCHEME: {
                 "type": "http",
                 "scheme": "bearer",
-                "description": "Asked for where the server's operator has set keys.",
+                "description": "Required if the server's operator has configured keys.",
             }
         }
-        # None at all, or a key.
+        # The empty entry makes the key optional.
         document["security"] = [{}, {SCHEME: []}]
         return document
 
 
 def _name_problems(document: dict[str, Any]) -> None:
-    """FastAPI tells every model as `application/json`; a Problem is sent as PROBLEM_JSON."""
+    """Change the media type of problems from FastAPI's `application/json` to PROBLEM_JSON."""
     for operations in document["paths"].values():
         for operation in operations.values():
             for response in operation["responses"].values():

@@ -1,12 +1,12 @@
-"""An answer as server-sent events: what is told while it is at work, and the answer last.
+"""An answer as server-sent events: progress events, then the answer.
 
 | event | data |
 | --- | --- |
 | `stage` | `{"stage", "ms"}`: a stage has ended |
-| `evidence` | what `/v1/search` replies |
-| `draft` | `{"text"}`: the model's words as it says them, checked against nothing yet |
-| `answer` | what `/v1/answer` replies without `stream`, with its `verdict`; the last event |
-| `error` | a problem as in a reply that fails (`problem_forms`), in the place of `answer` |
+| `evidence` | the response of `/v1/search` |
+| `draft` | `{"text"}`: the model's output as it is generated, not yet checked |
+| `answer` | the response of `/v1/answer` without `stream`; the last event |
+| `error` | a problem (`problem_forms`), in place of `answer` |
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from serve.graph.watch_stages import StageLostError
 from serve.http.problem_forms import problem_of
 
 log = logging.getLogger("citeray")
-# At DEBUG it repeats every event, with the question in it.
+# At DEBUG it logs every event, including the question.
 logging.getLogger("sse_starlette").setLevel(logging.INFO)
 
-# A quiet connection is cut by proxies between; a comment now and then keeps it.
+# Proxies close idle connections; a comment every PING_S seconds keeps the stream open.
 PING_S = 15
 NAMES = ("stage", "evidence", "draft", "answer", "error")
 
 
 def as_named(event: Event) -> tuple[str, dict[str, Any]]:
-    """(the event's name, its data)."""
+    """Return (event name, data)."""
     match event:
         case StageDone():
             return "stage", asdict(event)
@@ -48,7 +48,7 @@ def as_named(event: Event) -> tuple[str, dict[str, Any]]:
 
 
 def as_failure(error: Exception) -> tuple[int, str]:
-    """(status, what to say) of what an answer ended with."""
+    """Return (HTTP status, message) for an exception; log unexpected ones."""
     if isinstance(error, StageLostError):
         return 503, str(error)
     if isinstance(error, InputError):
@@ -58,7 +58,7 @@ def as_failure(error: Exception) -> tuple[int, str]:
 
 
 def event_stream(events: AsyncGenerator[Event, None]) -> EventSourceResponse:
-    """The response that tells `events`; who hangs up ends what makes them."""
+    """Stream `events` as server-sent events. A client disconnect cancels the work."""
 
     async def wire() -> AsyncIterator[ServerSentEvent]:
         try:

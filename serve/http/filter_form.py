@@ -1,4 +1,4 @@
-"""Which citations a search may find, as a request says it."""
+"""Filters of a search request."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Values = Annotated[list[Annotated[str, Field(max_length=300)]], Field(max_length
 
 
 class FilterForm(BaseModel):
-    """Every field that is given must hold; of a list one value is enough, whatever its case.
+    """Filters on citations. A citation must match every given field.
 
-    `year_from` and `year_to` are inclusive, `until` is the last day of publication such as
-    2024-05-31. `journals` are titles or ISO abbreviations in full, `languages` codes such as eng,
-    `mesh` descriptor UIs such as D006801, `authors` names such as Smith J or John Smith, `design`
-    study designs such as randomised_trial. `all_of` names the lists of which every value must
-    match.
+    For a list it must match at least one value, regardless of case; for the lists named in
+    `all_of`, every value. `year_from` and `year_to` are inclusive; `until` is the last day of
+    publication, such as 2024-05-31. `journals` are full titles or ISO abbreviations, `languages`
+    codes such as eng, `mesh` descriptor UIs such as D006801, `authors` names such as Smith J or
+    John Smith, and `design` study designs such as randomised_trial.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -43,5 +43,5 @@ class FilterForm(BaseModel):
     all_of: Annotated[list[ListName], Field(max_length=10)] = []
 
     def as_filters(self) -> Filters:
-        """Raises InputError, which names the field, for values that make no sense."""
+        """Return the filters; raise InputError with the field's name for an invalid value."""
         return Filters(**self.model_dump())

@@ -1,13 +1,14 @@
-"""Limits on request headers and slow readers, enforced where HTTP is parsed: in Serve's proxy.
+"""Limits on request headers and slow readers, enforced in Ray Serve's HTTP proxy.
 
-Neither uvicorn nor httptools, which the proxy parses with, limits a header's size or the time
-that it takes to arrive, and no ASGI middleware runs before the headers are complete. So Ray's
-proxy callback, the environment variable PROXY_CALLBACK, calls `install` in each proxy before its
-server is built. Every node of a cluster needs that variable; `citeray serve` sets it for a Ray
-that it starts.
+The proxy parses HTTP with uvicorn and httptools. Neither limits the size of headers or the time
+in which they arrive, and ASGI middleware runs only after the headers are complete. Therefore
+Ray's proxy callback, named by the environment variable PROXY_CALLBACK, calls `install` in each
+proxy before its server is built. Every node of a cluster needs this variable; `citeray serve`
+sets it for a Ray cluster that it starts.
 
-What this relies on beyond documented interfaces: PROXY_CALLBACK of Ray; `HTTP_PROTOCOLS`,
-`HttpToolsProtocol` and its `send_400_response`, `cycle` and `ws_protocol_class` of uvicorn.
+This module relies on undocumented interfaces: PROXY_CALLBACK of Ray, and of uvicorn
+`HTTP_PROTOCOLS` and `HttpToolsProtocol` with its `send_400_response`, `cycle` and
+`ws_protocol_class`.
 """
 
 from __future__ import annotations
@@ -27,25 +28,26 @@ from serve.http.problem_forms import PROBLEM_JSON, problem_of
 PROXY_CALLBACK = "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH"
 INSTALL = f"{__name__}:install"
 HEADER_BYTES = 64 << 10
-# An empty field costs the parser some 100 bytes of memory for each 4 that arrive.
+# An empty header field arrives in 4 bytes but takes the parser about 100 bytes of memory.
 HEADER_FIELDS = 256
-# Seconds in which the headers of a request must arrive; the variable overrides the default.
+# Seconds within which the headers must arrive; the environment variable overrides the default.
 HEADER_S = 20.0
 HEADER_S_VARIABLE = "CITERAY_HEADER_S"
-# In so many seconds a caller must read at least so many bytes of a reply that waits for it.
+# A client must read at least READER_BYTES of a pending response within READER_S seconds.
 READER_S = 60.0
 READER_BYTES = 64 << 10
 
-TOO_LARGE = f"the headers are over {HEADER_BYTES:,} bytes; send fewer, or shorter ones"
+TOO_LARGE = f"the headers exceed {HEADER_BYTES:,} bytes; send fewer or shorter headers"
 TOO_MANY = f"the request has over {HEADER_FIELDS} header fields; send fewer"
 NO_UPGRADE = "this server does not upgrade connections; send the request without `Upgrade`"
 
 
 def install() -> list[Middleware]:
-    """Have every HTTP server that this process starts from now on use `LimitedHttpProtocol`.
+    """Make every HTTP server that this process starts later use `LimitedHttpProtocol`.
 
-    Gives the middleware that the proxy adds: what it replies where a gateway was lost.
-    Raises ValueError where CITERAY_HEADER_S is not a positive number of seconds.
+    Return the middleware for the proxy to add, which replies when a gateway is lost. Raise
+    ValueError if CITERAY_HEADER_S is not a positive number of seconds, and RuntimeError if uvicorn
+    no longer chooses its parser through `HTTP_PROTOCOLS`.
     """
     header_s()
     if "auto" not in HTTP_PROTOCOLS:
@@ -59,7 +61,7 @@ def install() -> list[Middleware]:
 
 
 def header_s() -> float:
-    """Seconds in which headers must arrive, from the environment or the default."""
+    """Return the header timeout in seconds, from the environment or the default."""
     given = os.environ.get(HEADER_S_VARIABLE) or str(HEADER_S)
     try:
         seconds = float(given)
@@ -71,7 +73,7 @@ def header_s() -> float:
 
 
 class RefusedHeadersError(Exception):
-    """Stops the parser at headers that are refused."""
+    """Raised in a parser callback to stop at refused headers."""
 
 
 class LimitedHttpProtocol(HttpToolsProtocol):
@@ -79,13 +81,13 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     - `HEADER_BYTES` bounds the target and headers of a request, and any other input that the
       parser only buffers: blank lines, trailers, chunk extensions. One read (at most 256 KiB with
-      uvloop) can come on top before the check.
-    - `header_s()` runs from the connection, or from the first byte of a later request, until the
-      headers are complete. A connection that sends nothing is closed too.
-    - There are no WebSockets here. A request without a body is answered as if it had no `Upgrade`
+      uvloop) can exceed the limit before the check.
+    - `header_s()` limits the time from the connection, or from the first byte of a later request,
+      until the headers are complete. A connection that sends nothing is closed too.
+    - WebSockets are not supported. A request without a body is answered as if it had no `Upgrade`
       (RFC 9110, 7.8). One with a body is refused, because httptools takes the body for data of the
       new protocol, or for the next request.
-    - A caller who reads less than READER_BYTES of its reply in READER_S is cut off.
+    - A client that reads less than READER_BYTES of its response in READER_S is disconnected.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -96,7 +98,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._reader_timer: asyncio.TimerHandle | None = None
         self._awaiting_headers = True
         self._request_begun = False
-        # Bytes fed to the parser since it last completed headers, a message or a piece of a body.
+        # Bytes fed to the parser since it last completed headers, a message or a body chunk.
         self._buffered = 0
         self._header_bytes = 0
         self._header_fields = 0
@@ -114,18 +116,18 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Start the reader's timer: the transport holds as much of the reply as it may."""
+        """Start the reader timer when the transport's write buffer is full."""
         super().pause_writing()
         if self._reader_timer is None:
             self._start_reader_timer()
 
     def resume_writing(self) -> None:
-        """Stop the reader's timer: the caller has read most of what the transport held."""
+        """Stop the reader timer when the client has read most of the write buffer."""
         self._stop_reader_timer()
         super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
-        """Feed the parser; refuse with 431 if it buffers over HEADER_BYTES."""
+        """Feed the parser; reply 431 if it buffers more than HEADER_BYTES."""
         if self._awaiting_headers:
             self._start_timer()
         self._buffered += len(data)
@@ -134,25 +136,25 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._refuse(431, TOO_LARGE)
 
     def on_message_begin(self) -> None:
-        """Start the counts of a new request, and the timer if it is not running."""
+        """Reset the counters for a new request, and start the timer if it is not running."""
         super().on_message_begin()
         self._header_bytes = self._header_fields = 0
         self._request_begun = True
         self._start_timer()
 
     def on_url(self, url: bytes) -> None:
-        """Count the target; over the limit the parser is stopped with 431."""
+        """Count the target; over the limit, stop the parser and reply 431."""
         super().on_url(url)
         self._count(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Count the header; over the limits the parser is stopped with 431."""
+        """Count the header; over a limit, stop the parser and reply 431."""
         self._header_fields += 1
         self._count(len(name) + len(value))
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Stop the timer; refuse an upgrade with a body with 400."""
+        """Stop the timer; reply 400 to an upgrade request with a body."""
         self._stop_timer()
         self._awaiting_headers = self._request_begun = False
         self._buffered = 0
@@ -161,7 +163,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Pass on a piece of the body, which the header limits do not count."""
+        """Pass on a body chunk, which the header limits do not count."""
         self._buffered = 0
         super().on_body(body)
 
@@ -172,7 +174,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Reply to input on which the parser stopped, which may be a limit of ours."""
+        """Reply to input that stopped the parser: over one of these limits, or malformed."""
         self._refuse(*self._refusal or (400, msg))
 
     def _has_body(self) -> bool:
@@ -187,7 +189,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._stop_parser(431, TOO_MANY)
 
     def _stop_parser(self, status: int, message: str) -> None:
-        """Raise in a callback of the parser; `send_400_response` is then called and replies."""
+        """Raise in a parser callback; uvicorn then calls `send_400_response`, which replies."""
         self._refusal = (status, message)
         raise RefusedHeadersError(message)
 
@@ -205,7 +207,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._reader_timer = self.loop.call_later(READER_S, self._check_reader, unread)
 
     def _check_reader(self, unread: int) -> None:
-        """Cut off who has read too little since `unread` bytes waited."""
+        """Abort the connection if too little was read since `unread` bytes were pending."""
         if unread - self.transport.get_write_buffer_size() < READER_BYTES:
             self._reader_timer = None
             self.transport.abort()
@@ -222,7 +224,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self.cycle is not None and not self.cycle.response_complete:
-            # The next request was begun early, and uvicorn may have paused reading.
+            # A pipelined request is waiting, and uvicorn may have paused reading.
             self._start_timer()
         elif self._request_begun:
             self._refuse(408, f"the headers did not arrive within {self._header_s:g} s")
@@ -230,7 +232,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def _refuse(self, status: int, message: str) -> None:
-        """Reply with an error in the API's form and close the connection."""
+        """Reply with a problem (RFC 9457) and close the connection."""
         body = json.dumps(problem_of(status, message)).encode()
         lines = [
             STATUS_LINE[status],

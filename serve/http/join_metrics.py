@@ -1,4 +1,4 @@
-"""The metrics of several nodes as one page in Prometheus' text format."""
+"""Merge the metrics of several nodes into one page in Prometheus' text format."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Joined(Collector):
 
 
 def join_metrics(pages: Sequence[str]) -> bytes:
-    """One page with the samples of `pages`, a metric's together, as the format asks."""
+    """Return one page with the samples of all `pages`, grouped by metric as the format requires."""
     metrics: dict[str, Metric] = {}
     for page in pages:
         for family in text_string_to_metric_families(page):
@@ -41,7 +41,7 @@ def join_metrics(pages: Sequence[str]) -> bytes:
 
 
 async def fetch_metrics(urls: Sequence[str]) -> bytes:
-    """The joined metrics of all `urls` that answer."""
+    """Return the merged metrics of all `urls` that respond; log those that do not."""
     async with open_async_client(timeout=TIMEOUT_S) as client:
         replies = await asyncio.gather(*(client.get(url) for url in urls), return_exceptions=True)
     pages = []

@@ -1,6 +1,7 @@
-"""The search, the answers and the citations as tools of the Model Context Protocol, at `/mcp`.
+"""Search, answers and citations as tools of the Model Context Protocol, at `/mcp`.
 
-Streamable HTTP without sessions, each reply one JSON document: any gateway replica can answer.
+The transport is stateless streamable HTTP with one JSON document per response, so any gateway
+replica can answer.
 """
 
 from __future__ import annotations
@@ -47,18 +48,18 @@ INSTRUCTIONS = (
 )
 MEANINGS = {
     "question": "A biomedical question in plain English.",
-    "system": "A preset; left out: the server's own.",
-    "k": "How many citations to give.",
-    "type": "What kind of answer is wanted; unknown: guessed from the question.",
+    "system": "Name of a preset (default: the server's own).",
+    "k": "Number of citations to return.",
+    "type": "Type of answer; unknown: guessed from the question.",
     "exclude": "PMIDs to leave out.",
-    "filters": "Which citations may be found: years, journals, publication types, study designs "
-    "and the like.",
+    "filters": "Restrict the citations, for example by year, journal, publication type or study "
+    "design.",
     "sort": "Order of the citations: relevance, date (newest first) or design (strongest first).",
-    "turns": "Earlier questions of the conversation and their answers, the oldest first: they "
+    "turns": "Earlier questions of the conversation and their answers, oldest first; they "
     "complete a follow-up question such as 'and in children?'.",
-    "budget_ms": "How long the reply may take; 0: as long as the server allows.",
-    "max_chars": "The most characters of the reply, about four a token. Whole citations are left "
-    "out to keep to it, the last ones first.",
+    "budget_ms": "Time limit of the response in milliseconds (0: the server's own limit).",
+    "max_chars": "Maximum length of the response in characters, about four per token. Whole "
+    "citations are left out to fit, the last ones first.",
 }
 CITATION: TypeAdapter[WeighedCitation] = TypeAdapter(WeighedCitation)
 READS = types.ToolAnnotations(
@@ -67,7 +68,7 @@ READS = types.ToolAnnotations(
 
 
 def _tell_meanings(schema: dict[str, Any]) -> None:
-    """Only what a model can use of the form, and what each field means."""
+    """Keep the fields that a model can use, and describe each."""
     told = {name: schema["properties"][name] for name in MEANINGS}
     schema["properties"] = {name: {**told[name], "description": MEANINGS[name]} for name in told}
     schema["properties"]["system"]["description"] += f" There are: {', '.join(system_names())}."
@@ -75,7 +76,7 @@ def _tell_meanings(schema: dict[str, Any]) -> None:
 
 
 class QuestionForm(SearchRequest):
-    """A biomedical question, and how it is to be answered from PubMed."""
+    """Biomedical question to answer from PubMed, with options."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=_tell_meanings)
 
@@ -83,7 +84,7 @@ class QuestionForm(SearchRequest):
 
 
 class CitationForm(BaseModel):
-    """The PubMed record to get."""
+    """PMID of the PubMed record to return."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -93,7 +94,7 @@ class CitationForm(BaseModel):
 
 @dataclass(frozen=True)
 class Tool:
-    """`run` makes of a form's values a record and the record in words."""
+    """MCP tool; `run` takes the validated form and returns the result as a record and as text."""
 
     name: str
     about: str
@@ -102,7 +103,7 @@ class Tool:
     run: Callable[[Any], Awaitable[tuple[Any, str]]]
 
     def listed(self) -> types.Tool:
-        """The tool with the JSON schemas of its input and output, as MCP lists it."""
+        """Return the MCP description of the tool, with the JSON schemas of its input and output."""
         return types.Tool(
             name=self.name,
             description=f"{self.about} {QUOTED}",
@@ -112,7 +113,7 @@ class Tool:
         )
 
     async def call(self, arguments: dict[str, Any]) -> types.CallToolResult:
-        """Run the tool; raises pydantic's ValidationError for arguments that its form refuses."""
+        """Run the tool; raise pydantic's ValidationError for invalid arguments."""
         record, words = await self.run(self.form.model_validate(arguments))
         content: list[types.ContentBlock] = [types.TextContent(type="text", text=words)]
         structured = self.result.dump_python(record, mode="json")
@@ -129,7 +130,7 @@ def _make_tools(service: Service, default_system: str) -> list[Tool]:
         try:
             cited = await collect_citations(service, cited_pmids(written))
         except StageLostError:
-            # The answer stands without its reference list, which then says so.
+            # Reply without the records; the reference list then says that they could not be read.
             cited = []
         return await asyncio.to_thread(fit_answer, written, cited, form.max_chars)
 
@@ -143,23 +144,24 @@ def _make_tools(service: Service, default_system: str) -> list[Tool]:
     return [
         Tool(
             "search_pubmed",
-            "Ranked PubMed citations for a question, with the passages that speak to it.",
+            "Search PubMed: ranked citations for a question, with the relevant passages.",
             QuestionForm,
             TypeAdapter(SearchReply),
             search,
         ),
         Tool(
             "answer_question",
-            "A short answer whose every sentence names the PMIDs that support it. The verdict "
-            "is answered, mixed (sources disagree, both sides are quoted) or not_enough_evidence "
-            "(nothing is stated, the nearest citations are given). A reference list ends it.",
+            "Answer a question briefly; every sentence names the PMIDs that support it. The "
+            "verdict is answered, mixed (the sources disagree; both sides are quoted) or "
+            "not_enough_evidence (no answer; the nearest citations are listed). A reference list "
+            "follows.",
             QuestionForm,
             TypeAdapter(AnswerReply),
             answer,
         ),
         Tool(
             "get_citation",
-            "The whole PubMed record of one PMID: title, abstract, journal, headings, study "
+            "Return the PubMed record of one PMID: title, abstract, journal, headings, study "
             "design, and notices of a retraction, an expression of concern or a correction.",
             CitationForm,
             CITATION,
@@ -169,7 +171,7 @@ def _make_tools(service: Service, default_system: str) -> list[Tool]:
 
 
 def make_server(service: Service, default_system: str, more: Sequence[Tool] = ()) -> Server:
-    """The protocol's side. What a caller can mend is an error of the tool, in one sentence."""
+    """Return the MCP server. Errors are replied as tool errors of one sentence."""
     tools = {tool.name: tool for tool in (*_make_tools(service, default_system), *more)}
     listed = [tool.listed() for tool in tools.values()]
 
@@ -204,11 +206,11 @@ def _failed(message: str) -> types.CallToolResult:
 
 
 class McpEndpoint:
-    """The ASGI side. As nothing outlives a request, each has a manager of its own."""
+    """ASGI application for `/mcp`; stateless, so each request has its own session manager."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        # It tells at INFO of each manager's begin and end, which is of each request.
+        # It logs the start and end of each manager, so of each request, at INFO.
         logging.getLogger("mcp.server.streamable_http_manager").setLevel(logging.WARNING)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -219,6 +221,6 @@ class McpEndpoint:
 
 
 def add_mcp(api: FastAPI, service: Service, default_system: str, more: Sequence[Tool] = ()) -> None:
-    """Add `/mcp` to `api` with the tools here and `more`."""
+    """Add `/mcp` to `api` with the tools of this module and those of `more`."""
     endpoint = McpEndpoint(make_server(service, default_system, more))
     api.router.routes.append(Route(PATH, endpoint, methods=["POST"]))

@@ -1,6 +1,7 @@
-"""The errors of the API, and its errors and streams as the OpenAPI document tells them.
+"""Error responses of the API, and the OpenAPI description of errors and streams.
 
-Every error is a problem of RFC 9457. The OpenAI routes alone have OpenAI's form (`openai/`).
+Every error is a problem as in RFC 9457, except on the OpenAI routes, which use OpenAI's error
+format (`openai/`).
 """
 
 from __future__ import annotations
@@ -14,41 +15,41 @@ from starlette.responses import JSONResponse
 
 PROBLEM_JSON = "application/problem+json"
 
-# What is refused at the door, on every route, and by its key on those that ask for one.
+# Statuses of the middleware: DOOR on every route, KEYED on those that require a key.
 DOOR = (403, 408, 413, 431, 500)
 KEYED = (401, 429)
 
 MEANINGS = {
-    400: "The request cannot be read.",
-    401: "No valid API key; none is asked for where the server has no keys.",
-    403: "The key may not do this, or the server does not answer to this name or web page.",
-    404: "There is no such thing.",
+    400: "The request cannot be parsed.",
+    401: "Missing or invalid API key. A server without configured keys requires none.",
+    403: "The key lacks permission, or the `Host` or `Origin` of the request is not allowed.",
+    404: "Not found.",
     408: "The body did not arrive in time.",
-    409: "It contradicts what is there.",
+    409: "The request conflicts with what is stored.",
     413: "The body is too large.",
-    422: "A field is not valid; the sentence names it, and what would be.",
-    429: "Too much at once; ask again after the seconds in `Retry-After`.",
+    422: "A field is invalid; the message names it and says what is valid.",
+    429: "Too many requests; retry after the seconds in `Retry-After`.",
     431: "The headers are too large.",
-    500: "An error of the server's own; its log tells more.",
-    503: "Not now; ask again after the seconds in `Retry-After`.",
-    507: "The server cannot keep it.",
+    500: "Internal error; see the server's log.",
+    503: "Temporarily unavailable; retry after the seconds in `Retry-After`.",
+    507: "The server cannot store it.",
 }
 RETRY = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer", "minimum": 1}}}
 
 
 class FieldError(BaseModel):
-    """What is wrong with one field of the body; `pointer` is a JSON pointer such as `#/k`."""
+    """Error in one field of the body; `pointer` is a JSON pointer such as `#/k`."""
 
     pointer: str
     detail: str
 
 
 class Problem(BaseModel):
-    """An error as RFC 9457 has it.
+    """Problem details of an error (RFC 9457).
 
-    `type` is `about:blank`: the status says which kind of error it is, and `title` is its name.
-    `detail` is one sentence: what is wrong, where, and what to do. `errors` is there where fields
-    of the body are not valid, and names the first of them.
+    `type` is always `about:blank`: `status` says which kind of error it is, and `title` is its
+    name. `detail` is one sentence: what is wrong, where, and what to do. `errors` lists the first
+    invalid fields of the body, if any.
     """
 
     type: Literal["about:blank"] = "about:blank"
@@ -59,7 +60,7 @@ class Problem(BaseModel):
 
 
 def problem_of(status: int, detail: str, errors: Sequence[FieldError] = ()) -> dict[str, Any]:
-    """The fields of a `Problem`."""
+    """Return the fields of a `Problem` as a dictionary."""
     title = HTTPStatus(status).phrase
     told = Problem(title=title, status=status, detail=detail, errors=list(errors) or None)
     return told.model_dump(exclude_none=True)
@@ -71,19 +72,19 @@ def problem(
     errors: Sequence[FieldError] = (),
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
-    """A `Problem` as a reply."""
+    """Return a `Problem` as a response."""
     told = problem_of(status, detail, errors)
     return JSONResponse(told, status, headers=headers, media_type=PROBLEM_JSON)
 
 
 def busy_problem(status: int, detail: str, retry_after_s: int) -> JSONResponse:
-    """A `Problem` that may be over in `retry_after_s` seconds; 0 tells no time."""
+    """Return a `Problem` with `Retry-After: retry_after_s`; 0 leaves the header out."""
     headers = {"Retry-After": str(retry_after_s)} if retry_after_s else None
     return problem(status, detail, headers=headers)
 
 
 class OpenAIProblemDetail(BaseModel):
-    """What is wrong, and its kind; `param` and `code` may be null."""
+    """Message and type of an error; `param` and `code` may be null."""
 
     message: str
     type: Literal["invalid_request_error", "rate_limit_error", "server_error"]
@@ -92,13 +93,13 @@ class OpenAIProblemDetail(BaseModel):
 
 
 class OpenAIProblem(BaseModel):
-    """An error in OpenAI's form."""
+    """Error in OpenAI's format."""
 
     error: OpenAIProblemDetail
 
 
 def problems(*statuses: int, form: type[BaseModel] = Problem) -> dict[int | str, dict[str, Any]]:
-    """`statuses` as FastAPI's `responses`."""
+    """Return FastAPI's `responses` for these statuses."""
     return {
         status: {
             "model": form,
@@ -110,7 +111,7 @@ def problems(*statuses: int, form: type[BaseModel] = Problem) -> dict[int | str,
 
 
 def events(names: Sequence[str] = ("message",)) -> dict[str, Any]:
-    """The content of a reply that is server-sent events; the schema is that of each one."""
+    """Return the OpenAPI content of a server-sent event stream, with the schema of one event."""
     event = {
         "type": "object",
         "required": ["event", "data"],

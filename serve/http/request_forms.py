@@ -1,4 +1,4 @@
-"""What a request to the gateway may say, and how it is told what is wrong with it."""
+"""Request models of the HTTP API and the messages for invalid requests."""
 
 from __future__ import annotations
 
@@ -42,16 +42,19 @@ MAX_TURNS = 10
 MAX_TURN_ANSWER = 10_000
 MAX_BUDGET_MS = 600_000
 
-# Strict, or `true` would be taken for 1 and "5" for 5, which the API's document does not say.
+# Strict: otherwise pydantic accepts `true` as 1 and "5" as 5, contrary to the OpenAPI document.
 Pmid = Annotated[int, Field(ge=1, le=MAX_PMID, strict=True)]
-# Beyond it JSON's readers round.
+# JSON readers that use doubles round larger integers.
 Offset = Annotated[int, Field(ge=0, le=2**53, strict=True)]
 
 
 def plain_digits(value: Any) -> Any:
-    """Refuses what Python would read as a number and nobody means as a PMID: `1_0`, ` 1`, `1.0`."""
+    """Raise ValueError for a string that is not all ASCII digits.
+
+    Python would read `1_0`, ` 1` and `1.0` as numbers, but they are not PMIDs.
+    """
     if isinstance(value, str) and not (value.isascii() and value.isdigit()):
-        raise ValueError("is no PMID; give its digits alone")
+        raise ValueError("is not a PMID; use digits only")
     return value
 
 
@@ -59,14 +62,14 @@ PathPmid = Annotated[int, Path(ge=1, le=MAX_PMID), BeforeValidator(plain_digits)
 
 
 def known_system(value: str) -> str:
-    """The preset's name; raises ValueError naming the presets there are."""
+    """Return the preset name; raise ValueError with the available names if it is unknown."""
     if not is_system(value):
         raise ValueError(f"unknown; there are: {', '.join(system_names())}")
     return value
 
 
 def _list_systems(schema: dict[str, Any]) -> None:
-    """When the form is described: by then a process knows the presets that its settings name."""
+    """List the presets when the schema is built, after the settings have named their own."""
     schema["enum"] = [*system_names(), *paper_runs()]
 
 
@@ -74,7 +77,7 @@ SystemName = Annotated[str, AfterValidator(known_system), Field(json_schema_extr
 
 
 def _not_blank(remedy: str) -> AfterValidator:
-    """Refuses white space alone."""
+    """Return a validator that rejects text of white space only."""
 
     def check(value: str) -> str:
         if not value.strip():
@@ -91,7 +94,7 @@ QuestionText = Annotated[
 
 
 class TurnForm(BaseModel):
-    """A question that was asked before in the same conversation, and the answer it got."""
+    """Earlier question of the same conversation, with its answer."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -99,19 +102,19 @@ class TurnForm(BaseModel):
     answer: Annotated[str, Field(max_length=MAX_TURN_ANSWER)] = ""
 
     def as_turn(self) -> Turn:
-        """The turn as a record."""
+        """Return the turn as a record."""
         return Turn(self.question, self.answer)
 
 
 class SearchRequest(BaseModel):
-    """A biomedical question in English, and how many citations (`k`) to give.
+    """Biomedical question in English, with search options.
 
-    `system` is a preset, `budget_ms` how long the reply may take in milliseconds (0: as long as the
-    server allows), `exclude` PMIDs to leave out. `snippets` asks for the sentences that answer.
-    `filters` say which citations may be found. `sort` is the order in which citations and evidence
-    are listed: by relevance, the newest first, or by how much their study design weighs. `turns`
-    were asked before in the same conversation, the oldest first: a question that rests on them is
-    completed.
+    `k` is the number of citations to return and `system` the name of a preset. `budget_ms` limits
+    the response time in milliseconds (0: the server's own limit). `exclude` lists PMIDs to leave
+    out. `snippets` requests the sentences that answer the question. `filters` restrict the
+    citations. `sort` orders citations and evidence by relevance, by date (newest first) or by the
+    strength of the study design. `turns` are earlier questions of the conversation, oldest first;
+    they complete a follow-up question.
     """
 
     model_config = ConfigDict(
@@ -125,7 +128,7 @@ class SearchRequest(BaseModel):
     id: Annotated[str, Field(max_length=200)] = ""
     type: QuestionType = "unknown"
     snippets: StrictBool = False
-    # A list, whose length is looked at first: a tuple's items are all read, however many.
+    # A list: pydantic checks its length first, but validates every item of a tuple.
     exclude: Annotated[list[Pmid], Field(max_length=MAX_EXCLUDED)] = []
     budget_ms: Annotated[int, Field(ge=0, le=MAX_BUDGET_MS, strict=True)] = 0
     filters: FilterForm = FilterForm()
@@ -133,12 +136,12 @@ class SearchRequest(BaseModel):
     turns: Annotated[list[TurnForm], Field(max_length=MAX_TURNS)] = []
 
     def as_question(self) -> Question:
-        """The question as a record, its type still "unknown" where none was given."""
+        """Return the question as a record; its type is "unknown" if none was given."""
         left_out = tuple(self.exclude)
         return Question(self.id, self.question, self.type, left_out, budget_ms=self.budget_ms)
 
     def as_request(self, default_system: str) -> Request:
-        """Raises InputError for a preset that is not there, and for filters that make no sense."""
+        """Return the request as a record; raise InputError for an unknown preset or bad filters."""
         system = load_system(self.system or default_system)
         filters = self.filters.as_filters()
         turns = tuple(turn.as_turn() for turn in self.turns)
@@ -146,7 +149,10 @@ class SearchRequest(BaseModel):
 
 
 class GivenPassage(BaseModel):
-    """A passage in the form of a reply's snippets. Its text counts, whatever its length."""
+    """Passage in the form of a response's snippets.
+
+    `text` is used as given, even if its length differs from `end - begin`.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -161,24 +167,25 @@ class GivenPassage(BaseModel):
     @field_validator("end")
     @classmethod
     def not_before_begin(cls, value: int, info: ValidationInfo) -> int:
-        """Raises ValueError where `end` lies before `begin`; they may be equal."""
+        """Raise ValueError if `end` is less than `begin`; they may be equal."""
         if value < info.data.get("begin", 0):
             raise ValueError("is before begin")
         return value
 
     def as_passage(self) -> Passage:
-        """The passage as a record; its offsets are not checked against the text."""
+        """Return the passage as a record; its offsets are not checked against the text."""
         return Passage(self.pmid, self.section, self.begin, self.end, self.text)
 
 
 class AnswerRequest(SearchRequest):
-    """With `evidence` the answer rests on these passages alone, and nothing is searched for.
+    """Question with answer options, in addition to those of a search.
 
-    With `stream` the reply is server-sent events. With `guess` an answer that the evidence does
-    not support well enough brings the best guess along, for formats that force a choice. `check`
-    stands for the preset's own: sentences of the language model that no evidence supports are
-    dropped, or marked, or marked and counted like the others ("off"). With `store` the server keeps
-    the answer, and `answer_id` is its permanent address under `/v1/answers/`.
+    With `evidence` the answer uses only these passages, and no search takes place. With `stream`
+    the response is a stream of server-sent events. With `guess` an answer that lacks evidence also
+    contains the best guess, for formats that force a choice. `check` overrides the preset's own:
+    model sentences without supporting evidence are dropped, marked, or marked and counted like the
+    others ("off"). With `store` the server keeps the answer, and `answer_id` is its permanent
+    address under `/v1/answers/`.
     """
 
     model_config = ConfigDict(
@@ -210,21 +217,21 @@ class AnswerRequest(SearchRequest):
     store: StrictBool = False
 
     def as_question(self) -> Question:
-        """See `SearchRequest.as_question`; with `evidence` and `guess`."""
+        """See `SearchRequest.as_question`; adds `evidence` and `guess`."""
         given = tuple(passage.as_passage() for passage in self.evidence)
         return replace(super().as_question(), given=given, guess=self.guess)
 
     def as_request(self, default_system: str) -> Request:
-        """See `SearchRequest.as_request`; with `check` and `max_wrong`."""
+        """See `SearchRequest.as_request`; applies `check` and `max_wrong`."""
         request = super().as_request(default_system)
         system = request.system.checking(self.check).with_max_wrong(self.max_wrong)
         return replace(request, system=system)
 
 
 def explain_problems(problems: Sequence[Any]) -> str:
-    """One sentence naming each bad field, what is wrong and what was given.
+    """Return one sentence with each invalid field, the problem and the given value.
 
-    Of more than `MAX_PROBLEMS` it names the first and counts the others.
+    Only the first `MAX_PROBLEMS` are named; the others are counted.
     """
     parts = []
     for problem in problems[:MAX_PROBLEMS]:
@@ -240,7 +247,7 @@ def explain_problems(problems: Sequence[Any]) -> str:
 
 
 def field_errors(problems: Sequence[Any]) -> list[FieldError]:
-    """The first `MAX_PROBLEMS` fields of a body that are not valid, by JSON pointers."""
+    """Return the first `MAX_PROBLEMS` errors in fields of the body, as JSON pointers."""
     found = [problem for problem in problems[:MAX_PROBLEMS] if len(problem["loc"]) > 1]
     return [
         FieldError(pointer=pointer, detail=cut(str(problem["msg"]).removeprefix("Value error, ")))
@@ -252,7 +259,7 @@ def field_errors(problems: Sequence[Any]) -> list[FieldError]:
 
 
 def _pointer(path: Sequence[Any]) -> str:
-    """A JSON pointer (RFC 6901) as the fragment of a URI."""
+    """Return the path as a JSON pointer (RFC 6901) in the form of a URI fragment."""
     steps = (str(step).replace("~", "~0").replace("/", "~1") for step in path)
     return "#" + "".join(f"/{quote(step, safe='~')}" for step in steps)
 
@@ -266,7 +273,7 @@ def _explain(problem: Mapping[str, Any]) -> str:
 
 
 def explain_unreadable(error: BaseException | None) -> str:
-    """What is wrong with a body that Python's JSON reader gave up on, for reasons of its own."""
+    """Return why Python's JSON reader failed on a body for a reason other than its syntax."""
     if isinstance(error, UnicodeDecodeError):
         return f"body: is not UTF-8 at byte {error.start}; send JSON in UTF-8"
     if isinstance(error, RecursionError):

@@ -1,4 +1,4 @@
-"""The page at `/`, and the API's at `/docs`: no build step, nothing from another host."""
+"""Web page at `/` and API documentation at `/docs`, without files from other hosts."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ POLICY = "; ".join(
         "require-trusted-types-for 'script'",
     )
 )
-# Swagger UI writes HTML by itself, and its styles hold their pictures.
+# Swagger UI sets innerHTML, and its style sheets contain images as data URLs.
 DOCS_POLICY = POLICY.replace("img-src 'self'", "img-src 'self' data:").replace(
     "; require-trusted-types-for 'script'", ""
 )
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
-    # Asked for anew each time, answered by 304 while the file is the same.
+    # Browsers revalidate on each request and receive 304 if the file is unchanged.
     "Cache-Control": "no-cache",
 }
 
 
 class PageFiles(StaticFiles):
-    """The page's files under its policy."""
+    """Static files of the page, with its Content-Security-Policy."""
 
     def file_response(
         self,
@@ -53,7 +53,7 @@ class PageFiles(StaticFiles):
 def add_page(api: FastAPI, *, keeps: bool) -> None:
     """Add `/`, `/docs` and their files under `/static` to `api`.
 
-    `keeps` says whether the page offers to keep answers, feedback and questions.
+    `keeps` tells the page whether the server can store answers, feedback and questions.
     """
     folder = Path(__file__).parent / "page"
     swagger = Path(str(resources.files("fastapi_offline") / "static"))

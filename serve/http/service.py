@@ -1,4 +1,4 @@
-"""What the gateway needs of the graph behind it, in-process or on Ray."""
+"""Interface between the gateway and the question-answering graph, in-process or on Ray."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from serve.request import Request
 
 
 class Readiness(BaseModel):
-    """`coverage` is shards answering of all, as "2/2"; `stages` says "ready", "loading" or "lost".
+    """State of the graph.
 
-    `versions` is what one replica of each stage that reads the index serves now, and
-    `index_version` the oldest among the shards'; `refused` says of a stage why it does not
-    serve what is published.
+    `coverage` is the number of shards that answer out of all, such as "2/2". `stages` maps each
+    stage to "ready", "loading" or "lost". `versions` maps each stage that reads the index to the
+    version that one of its replicas serves, and `index_version` is the oldest version among the
+    shards. `refused` maps a stage to the reason why it does not serve the published version.
     """
 
     ready: bool
@@ -36,46 +37,55 @@ class Readiness(BaseModel):
 
 
 class Service(Protocol):
-    """The question's path behind the gateway's routes."""
+    """Question-answering graph as the gateway's routes call it."""
 
     async def search(self, request: Request) -> SearchResult:
-        """Ranked citations and evidence; raises StageLostError when no shard answers."""
+        """Return ranked citations and evidence; raise StageLostError if no shard answers."""
         ...
 
     async def answer(self, request: Request) -> Answer:
-        """A cited answer, not_enough_evidence where the writer is lost; raises as `search`."""
+        """Return a cited answer; its verdict is not_enough_evidence if the writer is lost.
+
+        Raise StageLostError if no shard answers.
+        """
         ...
 
     def answer_events(self, request: Request) -> AsyncGenerator[Event, None]:
-        """What `answer` tells while it is at work; the last is Finished."""
+        """Yield the progress events of `answer`; the last is Finished."""
         ...
 
     async def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
-        """Names that begin with `prefix`; raises StageLostError where they cannot be looked up."""
+        """Return names that begin with `prefix`; raise StageLostError if the lookup fails."""
         ...
 
     async def examples(self) -> list[Example]:
-        """Example questions whose evidence the index holds; raises as `search`."""
+        """Return example questions whose evidence is in the index.
+
+        Raise StageLostError if no shard answers.
+        """
         ...
 
     async def citation(self, pmid: int) -> Citation | None:
-        """The whole record, or None where the index has no live one; raises as `search`."""
+        """Return the record, or None if the index has none or it was deleted.
+
+        Raise StageLostError if its shard does not answer.
+        """
         ...
 
     def loading(self) -> list[str]:
-        """The stages that are not ready yet."""
+        """Return the stages that are not ready yet."""
         ...
 
     async def readiness(self) -> Readiness:
-        """What is loaded and which versions are served now."""
+        """Return which stages are loaded and which versions they serve."""
         ...
 
     async def metrics(self) -> bytes:
-        """The figures of the whole graph in Prometheus' text format."""
+        """Return the metrics of the whole graph in Prometheus' text format."""
         ...
 
 
 def require_ready(service: Service) -> None:
-    """Raise StageLostError, which names them, while stages of `service` load."""
+    """Raise StageLostError with the names of the stages that are still loading."""
     if loading := service.loading():
         raise StageLostError(f"still loading: {', '.join(loading)}; try again in a moment")

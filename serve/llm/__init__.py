@@ -1,1 +1,1 @@
-"""The language model: its client, its prompts, the forms of its replies."""
+"""Language model client, prompts and reply formats."""

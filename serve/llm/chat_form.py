@@ -1,6 +1,6 @@
-"""The wire form of a chat with a language model: OpenAI's chat completions.
+"""Requests and responses of language models in the format of OpenAI's chat completions.
 
-A choice among words is constrained by vLLM's `structured_outputs`. Every adapter shares this.
+A choice among words is constrained by vLLM's `structured_outputs`. All adapters use this module.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 
 from cluster.errors import LLMError, brief
 
-# As many likeliest first words of a reply as OpenAI's API gives.
+# Number of top first tokens to request: the maximum of OpenAI's API.
 TOP_WORDS = 20
 ERROR_WORD = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 
@@ -25,7 +25,7 @@ class Message(TypedDict):
     content: str
 
 
-# Gets each piece of a reply as the model says it.
+# Callback for each chunk of a streamed reply.
 Say = Callable[[str], None]
 
 
@@ -42,10 +42,11 @@ def chat_request(
     weigh: Sequence[str] | None = None,
     completion: bool = False,
 ) -> dict[str, Any]:
-    """The body of a chat completion. At most one of `choices` and `json_schema` may be given.
+    """Return the request body of a chat completion, or of a plain one with `completion`.
 
-    With `completion` it is that of a plain one, for a model without a chat form.
-    `repetition_penalty` is vLLM's and TGI's, not OpenAI's, so it goes out only where given.
+    A plain completion is for a model without a chat template. `repetition_penalty` is a parameter
+    of vLLM and TGI, not of OpenAI, so it is sent only if given. Raise ValueError if both `choices`
+    and `json_schema` are given.
     """
     if choices is not None and json_schema is not None:
         raise ValueError("chat_request: give choices or json_schema, not both")
@@ -72,9 +73,9 @@ def chat_request(
 
 
 def _as_completion(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The body of a plain completion that asks what the chat `body` asks.
+    """Return the body of the plain completion that is equivalent to the chat `body`.
 
-    The conversation's texts follow each other, with nothing to mark their turns.
+    The texts of the conversation are joined without role markers.
     """
     asked = {name: value for name, value in body.items() if name not in ("messages", "logprobs")}
     if words := asked.pop("top_logprobs", None):
@@ -84,7 +85,7 @@ def _as_completion(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_chat_reply(reply: Any) -> Any:
-    """A plain completion's reply, or one piece of it, in a chat's form; anything else as it is."""
+    """Convert a plain completion or a chunk of one to the chat format; return others unchanged."""
     try:
         return {**reply, "choices": [_as_chat_choice(choice) for choice in reply["choices"]]}
     except (KeyError, IndexError, TypeError, AttributeError):
@@ -104,9 +105,10 @@ def _as_chat_choice(choice: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_asked(reply: Any, options: Mapping[str, Any]) -> str:
-    """The text of the reply, chat's or plain, to a `chat_request` of these options.
+    """Return the text of the reply, chat or plain, to a `chat_request` with these options.
 
-    Raises LLMError as `read_reply` does, and where no word to weigh is likely.
+    Raise LLMError as `read_reply` does, and if none of the words in `weigh` is among the likely
+    tokens.
     """
     reply = _as_chat_reply(reply)
     if options.get("weigh") is not None:
@@ -116,10 +118,10 @@ def read_asked(reply: Any, options: Mapping[str, Any]) -> str:
 
 
 def read_reply(reply: Any, *, constrained: bool) -> str:
-    """The text of a chat completion's first choice.
+    """Return the text of a chat completion's first choice.
 
-    Raises LLMError when the reply has not the form of a chat completion, or when a
-    constrained one was cut off by the token limit (it would not parse).
+    Raise LLMError if the reply is not a chat completion, or if a constrained reply was cut off by
+    the token limit, as it would not parse.
     """
     try:
         choice = reply["choices"][0]
@@ -132,15 +134,15 @@ def read_reply(reply: Any, *, constrained: bool) -> str:
     if constrained and finish == "length":
         raise LLMError("llm: the constrained reply was cut off; raise its max_tokens")
     if not isinstance(text, str):
-        raise LLMError(f"llm: the reply holds no text but a {type(text).__name__}")
+        raise LLMError(f"llm: the reply contains no text but a {type(text).__name__}")
     return text
 
 
 def _read_shares(reply: Any, words: Sequence[str]) -> str:
-    """JSON of the share of each of `words` among them, as the first word of the reply.
+    """Return JSON with the probability of each of `words` as the first token, normalised to 1.
 
-    Where the endpoint tells no probabilities the word that it said has all. Raises LLMError
-    where none of `words` is among the likely ones.
+    If the endpoint returns no probabilities, the word of the reply has probability 1. Raise
+    LLMError if none of `words` is among the likely tokens.
     """
     text = read_reply(reply, constrained=False)
     logprobs = reply["choices"][0].get("logprobs") or {}
@@ -159,7 +161,7 @@ def _read_shares(reply: Any, words: Sequence[str]) -> str:
 
 
 def brief_error(reply: Any) -> str:
-    """The type and code of an error in OpenAI's form; its words may repeat the question."""
+    """Return the type and code of an OpenAI error; its message may repeat the question."""
     error = reply.get("error") if isinstance(reply, dict) else None
     if not isinstance(error, dict):
         return brief(error if error is not None else reply)
@@ -170,9 +172,9 @@ def brief_error(reply: Any) -> str:
 
 
 async def read_pieces(lines: AsyncIterable[str], say: Say) -> dict[str, Any]:
-    """The completion that `lines` of server-sent events bring in pieces, each said.
+    """Return the completion streamed as server-sent events, and call `say` with each chunk.
 
-    Raises LLMError where the model breaks off with an error or without an end.
+    Raise LLMError if the stream has an error or ends early.
     """
     said: list[str] = []
     finish = None
@@ -183,9 +185,9 @@ async def read_pieces(lines: AsyncIterable[str], say: Say) -> dict[str, Any]:
         try:
             piece = json.loads(data)
         except ValueError:
-            raise LLMError(f"llm: a piece of the reply is no JSON: {brief(data)}") from None
+            raise LLMError(f"llm: a chunk of the reply is no JSON: {brief(data)}") from None
         if not isinstance(piece, dict) or "error" in piece:
-            raise LLMError(f"llm: it broke off: {brief_error(piece)}")
+            raise LLMError(f"llm: the stream failed: {brief_error(piece)}")
         for choice in _as_chat_reply(piece).get("choices") or []:
             finish = choice.get("finish_reason") or finish
             if text := (choice.get("delta") or {}).get("content"):

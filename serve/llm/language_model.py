@@ -1,4 +1,4 @@
-"""The language model behind one small protocol, and a client for any OpenAI-compatible URL."""
+"""Protocol of language models, and a client for OpenAI-compatible endpoints."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from serve.llm.chat_form import (
 
 RETRY_STATUS = frozenset({429, 503})
 MAX_WAIT_S = 20.0
-# Servers close an idle connection after 5 s or more; one must not be used in that moment.
+# Servers close idle connections after 5 s or more; close them earlier to avoid the race.
 KEEP_S = 2.0
 NO_MODEL = (
-    "llm: none in this process; set llm.kind to url with its llm.url, or start `citeray serve`"
+    "llm: no language model in this process; set llm.kind=url and llm.url, or start `citeray serve`"
 )
 
 
 class ChatModel(Protocol):
-    """Anything that answers a conversation with one text."""
+    """Language model that replies to a conversation with one text."""
 
     async def chat(
         self,
@@ -46,23 +46,23 @@ class ChatModel(Protocol):
         weigh: Sequence[str] | None = None,
         say: Say | None = None,
     ) -> str:
-        """The reply's text; one of `choices`, or JSON of `json_schema`, where given.
+        """Return the text of the reply: one of `choices`, or JSON of `json_schema`, if given.
 
-        With the same `seed` a model draws the same reply to the same words, or tries to.
+        The same `seed` gives the same reply to the same messages, as far as the model supports it.
 
-        With `weigh` the reply is one word, and the text is JSON of the share that the model
-        gives each of these words: `{"yes": 0.9, "no": 0.1}`.
+        With `weigh` the model generates one token, and the text is JSON with the probability of
+        each of these words: `{"yes": 0.9, "no": 0.1}`.
 
-        `say` gets each piece of it as the model says it.
+        `say` is called with each chunk as it is generated.
 
-        Raises LLMError when the model is unreachable, answers with an error, or is
-        cut off in the middle of a constrained reply.
+        Raise LLMError if the model is unreachable, replies with an error, or is cut off within a
+        constrained reply.
         """
         ...
 
 
 class CountedModel:
-    """A ChatModel that counts how often it was asked, a question's attempts as one."""
+    """ChatModel that counts its calls; retries do not count."""
 
     def __init__(self, model: ChatModel) -> None:
         self._model = model
@@ -75,10 +75,10 @@ class CountedModel:
 
 
 class _Clients:
-    """One HTTP client an event loop, as a connection belongs to the loop that opened it.
+    """One HTTP client per event loop, as a connection belongs to the loop that opened it.
 
-    Each is kept by an asynchronous generator, which its loop closes at its end
-    (`shutdown_asyncgens`, as `asyncio.run` does).
+    An asynchronous generator owns each client, so that `shutdown_asyncgens` closes it with the
+    loop, as in `asyncio.run`.
     """
 
     def __init__(self, timeout_s: float) -> None:
@@ -101,12 +101,13 @@ class _Clients:
 
 
 class OpenAIChatModel:
-    """A ChatModel over HTTP. `url` is the API's root, such as `http://127.0.0.1:8000/v1`.
+    """ChatModel over HTTP. `url` is the API's root, such as `http://127.0.0.1:8000/v1`.
 
-    The key is read from the environment variable `api_key_env` at each call and never
-    stored; without one the request goes out bare. `timeout_s` bounds one attempt. 429 and
-    503 are retried `retries` times, waiting `backoff_s`, twice that, ... or what
-    Retry-After asks, at most 20 s. A model with `completion` has no chat form.
+    The key is read from the environment variable `api_key_env` at each call and never stored;
+    without a key no `Authorization` is sent. `timeout_s` bounds one attempt. Statuses 429 and 503
+    are retried `retries` times with exponential back-off from `backoff_s` seconds, or after the
+    time in Retry-After, but at most 20 s. `completion` uses plain completions, for models without
+    a chat template.
     """
 
     def __init__(
@@ -146,11 +147,11 @@ class OpenAIChatModel:
     async def _post(
         self, body: Mapping[str, Any], say: Say | None
     ) -> tuple[httpx.Response, dict[str, Any] | None]:
-        """(the response, read whole; the completion where it came in pieces)."""
+        """Return (response, completion); the completion is None unless it was streamed."""
         client = await self._clients.of_this_loop()
         for attempt in range(self._retries + 1):
             try:
-                # httpx' own timeout is per read: a server that trickles bytes would escape it.
+                # httpx's timeout is per read, so it does not limit a server that sends slowly.
                 async with asyncio.timeout(self._timeout_s):
                     response, reply = await self._post_once(client, body, say)
             except (TimeoutError, httpx.TimeoutException):
@@ -160,7 +161,7 @@ class OpenAIChatModel:
             except UnsupportedProxyError as error:
                 raise LLMError(f"llm: {self._url}: {error}") from None
             except httpx.InvalidURL:
-                # Its message may quote a part of a password.
+                # The message of InvalidURL may quote part of a password.
                 raise LLMError(f"llm: {self._url} is not a valid URL; check llm.url") from None
             except httpx.HTTPError as error:
                 raise LLMError(f"llm: {self._url} is unreachable: {error}") from None
@@ -178,7 +179,7 @@ class OpenAIChatModel:
             body = {**body, "stream": True}
         call = client.stream("POST", self._url, json=body, headers=self._headers())
         async with call as response:
-            # An endpoint that does not stream answers as if it had not been asked to.
+            # An endpoint without streaming support sends a normal response.
             pieces = response.headers.get("Content-Type", "").startswith("text/event-stream")
             if say is not None and pieces and response.is_success:
                 return response, await read_pieces(response.aiter_lines(), say)
@@ -186,7 +187,7 @@ class OpenAIChatModel:
             return response, None
 
     def _headers(self) -> dict[str, str]:
-        # An endpoint of one's own often needs no key; one that does answers 401.
+        # Self-hosted endpoints often need no key; those that do reply 401.
         key = os.environ.get(self._api_key_env) if self._api_key_env else None
         return {"Authorization": f"Bearer {key}"} if key else {}
 

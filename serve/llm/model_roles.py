@@ -1,4 +1,4 @@
-"""Which language model does which part of the work: the writer's, where no other is named."""
+"""Language models by role; the writer's model is the default for every role."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from cluster.settings.settings import (
 from serve.llm.language_model import ChatModel, OpenAIChatModel
 
 Role = Literal["writer", "rewriter", "ranker"]
-# A model that this cluster serves, by its role's name ("" for the writer) and its settings.
+# Returns a model served by this cluster, given its role ("" for the writer) and settings.
 Served = Callable[[str, LanguageModelSettings], ChatModel]
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRoles:
-    """The models at hand; None for a writer where there is none."""
+    """Available models by role; `writer` is None if there is none."""
 
     writer: ChatModel | None
     rewriters: tuple[ChatModel, ...] = ()
     ranker: ChatModel | None = None
 
     def of(self, role: Role, turn: int = 0) -> ChatModel | None:
-        """The model of `role`; rewriters take turns, from 0."""
+        """Return the model of `role`; `turn` selects the rewriter, round-robin from 0."""
         if role == "rewriter" and self.rewriters:
             return self.rewriters[turn % len(self.rewriters)]
         if role == "ranker" and self.ranker is not None:
@@ -36,7 +36,7 @@ class ModelRoles:
         return self.writer
 
     def every(self) -> list[ChatModel]:
-        """All of them, the writer first."""
+        """Return all models, the writer first."""
         return [m for m in (self.writer, *self.rewriters, self.ranker) if m is not None]
 
 
@@ -44,16 +44,16 @@ NO_MODELS = ModelRoles(None)
 
 
 def serves_models(settings: Settings) -> bool:
-    """Whether a question's path needs a model that this cluster has to serve."""
+    """Return True if answering needs a model that this cluster has to serve."""
     roles = settings.models.roles()
     kinds = [settings.llm.kind, *(role.kind for name, role in roles.items() if name != "judge")]
     return "vllm" in kinds
 
 
 def find_models(settings: Settings, served: Served | None = None) -> ModelRoles:
-    """The models of the settings: those behind URLs, and those that `served` reaches.
+    """Return the models of the settings: those with a URL, and those from `served`.
 
-    Without `served` a model of this cluster is not at hand, and the writer does its part.
+    Without `served` the models of this cluster are unavailable, and the writer replaces them.
     """
     found = {
         name: model
@@ -71,7 +71,7 @@ def find_model(
     chosen: LanguageModelSettings,
     served: Served | None = None,
 ) -> ChatModel | None:
-    """The model `name` of the settings, or None where it is not at hand."""
+    """Return the model `name` of the settings, or None if it is unavailable."""
     if chosen.kind == "vllm":
         return served(name, chosen) if served else None
     if chosen.kind == "none":
@@ -87,7 +87,7 @@ def find_model(
 
 
 def in_place_of_the_writer(settings: Settings, role: RoleSettings) -> Settings:
-    """The settings with this role's model as `llm`, alone, and with its replicas."""
+    """Return the settings with this role's model and replicas as `llm`, and no other role."""
     said = {name: getattr(role, name) for name in LanguageModelSettings.model_fields}
     llm = settings.llm.model_copy(update={**said, "kind": role.kind})
     serve = settings.serve.model_copy(update={"llm": role.stage or settings.serve.llm})

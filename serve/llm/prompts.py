@@ -1,9 +1,8 @@
-"""Prompts live in files, filled by `string.Template`: `configs/prompts/PRESET/NAME-TYPE.txt`.
+"""Prompt files, `configs/prompts/PRESET/NAME-TYPE.txt`, in the syntax of `string.Template`.
 
-A file is a system message, a line `---`, and a user message. Fixed text comes first so
-that the model's prefix cache can reuse it; the variables stand in the user message, but for
-`$examples`, which may stand in either. Where it stands in neither, examples are turns of
-the conversation.
+A file contains a system message, a line `---`, and a user message. Variables belong in the user
+message, so that the model's prefix cache can reuse the fixed text before them. Only `$examples`
+may be in either message; without it, examples are turns of the conversation.
 """
 
 from __future__ import annotations
@@ -23,19 +22,19 @@ from serve.llm.chat_form import Message
 
 PROMPTS: Traversable = CONFIGS / "prompts"
 EVIDENCE = frozenset({"evidence", "supporting"})
-# What the model reads: passages, or an answer that was written from them.
+# Variables with the text to read: passages, or an answer written from them.
 READ = EVIDENCE | {"answer"}
 ALLOWED = READ | {"question", "contradicting", "entities", "examples"}
 
-# What stands before a passage's text; "" for nothing.
+# Returns the text to insert before a passage, or "".
 Tell = Callable[[Evidence], str]
 
-# Publication types that do not tell how much a finding weighs, and those said as RETRACTED.
+# Publication types that say nothing about the strength of evidence, or are shown as RETRACTED.
 _SAYS_LITTLE = re.compile(r"Journal Article|Research Support|English Abstract|Retracted Pub")
 MAX_TYPES = 2
 
-# Characters that a reader does not see and a tokeniser does: format characters (zero width,
-# direction, soft hyphen, Unicode's tags), variation selectors, fillers, surrogates, private use.
+# Characters that are invisible to readers but not to a tokeniser: format characters (zero width,
+# direction, soft hyphen, Unicode tags), variation selectors, fillers, surrogates, private use.
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5"
     "\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ud800-\uf8ff\ufe00-\ufe0f\ufeff"
@@ -43,7 +42,7 @@ _INVISIBLE = re.compile(
     "\U0001d173-\U0001d17a\U000e0000-\U0010ffff]"
 )
 _SPACES = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
-# A tokeniser may normalise these forms to the ASCII characters that open and close its tokens.
+# A tokeniser may normalise these to the ASCII characters that delimit its special tokens.
 _WIDE = str.maketrans("\uff1c\ufe64\uff1e\ufe65\uff3b\uff3d\uff5c", "<<>>[]|")
 _OPENS_TAG = re.compile(r"<(?=[< ]?[^\s\d.=<\-+\u2264~\u00b1])")
 _CLOSES_TOKEN = re.compile(r"\| ?>")
@@ -52,7 +51,7 @@ _BRACKETED = re.compile(r"\[( ?/? ?)([A-Za-z_]\w{1,39})( ?)\]")
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt file: its system text and its user template."""
+    """Prompt file with its system and user templates."""
 
     name: str
     system: str
@@ -60,7 +59,7 @@ class Prompt:
 
     @property
     def variables(self) -> frozenset[str]:
-        """What the two templates name."""
+        """Return the variables of both templates."""
         return frozenset(
             name for text in (self.system, self.user) for name in Template(text).get_identifiers()
         )
@@ -86,10 +85,10 @@ class Prompt:
 
 @cache
 def find_prompt(name: str, kind: str, preset: str = "") -> Prompt:
-    """The prompt `name` of a preset's folder for questions of type `kind`.
+    """Return the prompt `name` of a preset for questions of type `kind`.
 
-    NAME-KIND.txt goes before NAME.txt, and both before those that every preset shares.
-    Raises InputError, as `load_prompt` does, for a faulty file and where there is none.
+    NAME-KIND.txt has precedence over NAME.txt, and the preset's files over the shared ones. Raise
+    InputError, as `load_prompt` does, if the file is invalid or missing.
     """
     folders = [PROMPTS / preset, PROMPTS] if preset else [PROMPTS]
     names = [f"{name}-{kind}", name]
@@ -101,10 +100,11 @@ def find_prompt(name: str, kind: str, preset: str = "") -> Prompt:
 
 
 def load_prompt(name: str, folder: Traversable = PROMPTS) -> Prompt:
-    """Reads `folder/name.txt`.
+    """Return the prompt in `folder/name.txt`.
 
-    Raises InputError when it is not there, has no `---` line, names a variable that
-    nothing fills, or lacks the question or the evidence in its user message.
+    Raise InputError if the file is missing, has no `---` line, contains a lone `$`, a variable
+    other than `$examples` in the system message or an unknown variable, or lacks the question or
+    the evidence.
     """
     path = folder / f"{name}.txt"
     if not path.is_file():
@@ -113,12 +113,12 @@ def load_prompt(name: str, folder: Traversable = PROMPTS) -> Prompt:
         raise InputError(f"{path}: no such prompt; there are: {', '.join(known)}")
     system, separator, user = path.read_text(encoding="utf-8").partition("\n---\n")
     if not separator:
-        raise InputError(f"{path}: put a line --- between the system and the user message")
+        raise InputError(f"{path}: put a line --- between the system and user messages")
     if not (Template(user).is_valid() and Template(system).is_valid()):
         raise InputError(f"{path}: a lone $; write $$ for a dollar sign")
     prompt = Prompt(name, system.strip(), user.strip())
     if misplaced := sorted(set(Template(system).get_identifiers()) - {"examples"}):
-        raise InputError(f"{path}: {misplaced} in the system message; put them into the user's")
+        raise InputError(f"{path}: {misplaced} in the system message; move to the user message")
     if unknown := sorted(prompt.variables - ALLOWED):
         raise InputError(f"{path}: unknown variables {unknown}; use {sorted(ALLOWED)}")
     missing = [] if prompt.variables & READ else ["evidence"]
@@ -129,11 +129,11 @@ def load_prompt(name: str, folder: Traversable = PROMPTS) -> Prompt:
 
 
 def quote(text: str) -> str:
-    """`text` as one line that can neither close the evidence block nor open a chat turn.
+    """Return `text` as one line that can neither close the evidence block nor open a chat turn.
 
-    Invisible characters are removed. Tags and the special tokens of chat templates
-    (`</evidence>`, `<|im_start|>`, `<<SYS>>`, `[INST]`) lose their first character to a
-    look-alike; comparisons such as `p < 0.05` stay as they are.
+    Invisible characters are removed. Delimiters of tags and special tokens of chat templates
+    (`</evidence>`, `<|im_start|>`, `<<SYS>>`, `[INST]`) are replaced by look-alikes; comparisons
+    such as `p < 0.05` are unchanged.
     """
     text = _SPACES.sub(" ", _INVISIBLE.sub("", text).translate(_WIDE))
     text = _OPENS_TAG.sub("\u2039", text)
@@ -142,7 +142,7 @@ def quote(text: str) -> str:
 
 
 def _without_token(match: re.Match[str]) -> str:
-    """A word in brackets, in parentheses where it is written like a special token."""
+    """Replace the brackets by parentheses if the word looks like a special token."""
     word = match[2]
     token = word.isupper() or "_" in word or word.casefold() == "inst"
     return f"({match[1]}{word}{match[3]})" if token else match[0]
@@ -155,11 +155,10 @@ def number_passages(
     by_pmid: bool = False,
     tell: Tell | None = None,
 ) -> str:
-    """The passages as lines `[1] text`, or `[PMID] text`, within `max_chars`.
+    """Return the passages as lines `[1] text`, or `[PMID] text`, within `max_chars`.
 
-    `tell` adds what it says of each: with `describe`, `[1] (review, 2019) text`. The first passage
-    is always there, cut if it alone is over the budget, so that a prompt never goes out without
-    evidence.
+    `tell` returns a prefix for each passage: with `describe`, `[1] (review, 2019) text`. The first
+    passage is always included, cut to `max_chars`, so that every prompt contains evidence.
     """
     lines = _lines(shown_passages(evidence, max_chars, by_pmid, tell), by_pmid, tell)
     return "\n".join([line[:max_chars] for line in lines[:1]] + lines[1:])
@@ -168,7 +167,7 @@ def number_passages(
 def shown_passages(
     evidence: Sequence[Evidence], max_chars: int, by_pmid: bool = False, tell: Tell | None = None
 ) -> list[Evidence]:
-    """Those that `number_passages` shows: in order, whole ones, and the first in any case."""
+    """Return the passages that `number_passages` includes: whole ones in order, at least one."""
     left = max_chars
     shown: list[Evidence] = []
     for item, line in zip(evidence, _lines(evidence, by_pmid, tell), strict=True):
@@ -188,9 +187,9 @@ def _lines(evidence: Sequence[Evidence], by_pmid: bool, tell: Tell | None) -> li
 
 
 def describe(item: Evidence) -> str:
-    """`(randomised trial, 2019) `, of that what is known; "" for nothing.
+    """Return the known parts of `(randomised trial, 2019) `, or "".
 
-    Where the design is not known, the publication types stand for it.
+    If the design is unknown, the publication types replace it.
     """
     types = [name for name in item.publication_types if not _SAYS_LITTLE.match(name)]
     design = design_words(item.design, item.subjects)

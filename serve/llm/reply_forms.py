@@ -1,4 +1,4 @@
-"""The JSON that a model must reply in: the schemas that constrain it, and what reads it.
+"""JSON schemas that constrain a model's replies, and functions to parse them.
 
 A reasoned reply is `{"chain_of_thought", "answer"}`, as in paper 000, section 3.3.1.
 """
@@ -14,18 +14,18 @@ from typing import Any, Literal
 from cluster.errors import LLMError, brief
 from cluster.text.sentences import sentence_spans
 
-# What paper 000's prompts say where nothing can be inferred.
+# Reply in paper 000's prompts if nothing can be inferred.
 NO_ANSWER = "no answer provided"
 SUMMARY_CHARACTERS = 600
-# What the names and brackets of a reasoned reply take.
+# Tokens for the keys and brackets of a reasoned reply.
 FRAME_TOKENS = 20
-# BioASQ's ideal answers have 4.5, 19 of 20 of them 2.8 or more.
+# Characters per token. BioASQ's ideal answers have 4.5, and 95% of them 2.8 or more.
 CHARACTERS_A_TOKEN = 3
 
-# What a model may decide of a yes/no question.
+# Answers that a model may give to a yes/no question.
 Decision = Literal["yes", "no", "mixed", "not stated"]
 DECISIONS: tuple[Decision, ...] = ("yes", "no", "mixed", "not stated")
-# What our own prompts ask for where no passage is about the question.
+# Reply in CiteRay's own prompts if no passage is about the question.
 NOT_STATED = "not stated in the passages"
 
 Schema = dict[str, Any]
@@ -35,28 +35,29 @@ YESNO: Schema = {"type": "string", "enum": ["yes", "no"]}
 
 @dataclass(frozen=True, slots=True)
 class Reasoned:
-    """A reply with the reasoning before it."""
+    """Parsed reply: the reasoning and the answer."""
 
     reasoning: str
     answer: Any
 
 
 def names_schema(limit: int, max_chars: int) -> Schema:
-    """A list of 1 to `limit` strings of at most `max_chars` characters."""
+    """Return the schema of a list of 1 to `limit` strings of at most `max_chars` characters."""
     name = {"type": "string", "minLength": 1, "maxLength": max_chars}
     return {"type": "array", "items": name, "minItems": 1, "maxItems": limit}
 
 
 def entities_schema(limit: int, max_chars: int) -> Schema:
-    """The JSON schema of `{"answers": [...]}`, the names as in `names_schema`."""
+    """Return the JSON schema of `{"answers": [...]}` with the list of `names_schema`."""
     return _object({"answers": names_schema(limit, max_chars)})
 
 
 def reasoned_schema(answer: Schema, max_tokens: int) -> Schema:
-    """The JSON schema of a reasoned reply of `max_tokens`.
+    """Return the JSON schema of a reasoned reply of at most `max_tokens`.
 
-    The reasoning comes first, or it would come late. It and an answer in prose are bounded to
-    half of the tokens each: a reply that is cut off is no JSON, and all of it would be lost.
+    The reasoning precedes the answer, so that the answer can depend on it. The reasoning and an
+    answer in prose are limited to half of the tokens each, because a truncated reply would not be
+    valid JSON.
     """
     most = max(1, math.floor((max_tokens - FRAME_TOKENS) / 2 * CHARACTERS_A_TOKEN))
     text = TEXT | {"maxLength": most}
@@ -73,21 +74,21 @@ def _object(properties: Mapping[str, Schema]) -> Schema:
 
 
 def read_entities(text: str) -> list[str]:
-    """The strings of `{"answers": [...]}`. Raises LLMError if `text` is anything else."""
+    """Return the strings of `{"answers": [...]}`; raise LLMError for any other text."""
     return read_names(_field(_read_object(text), "answers"))
 
 
 def read_names(value: Any) -> list[str]:
-    """The strings of a list. Raises LLMError for what is no list."""
+    """Return the strings of a list; raise LLMError if `value` is not a list."""
     if not isinstance(value, list):
         raise LLMError(f"llm: the answers are no list: {brief(value)}")
     return [name for name in value if isinstance(name, str)]
 
 
 def read_reasoned(text: str) -> Reasoned:
-    """The parts of a reasoned reply; what stands round the object is let pass.
+    """Return the parts of a reasoned reply; text around the JSON object is ignored.
 
-    Raises LLMError for what has not the form.
+    Raise LLMError for a reply of another form.
     """
     reply = _read_object(text[text.find("{") : text.rfind("}") + 1])
     reasoning = reply.get("chain_of_thought")
@@ -95,22 +96,22 @@ def read_reasoned(text: str) -> Reasoned:
 
 
 def read_weights(text: str, words: Sequence[str]) -> list[float]:
-    """The shares of `words`, as `ChatModel.chat` tells them. Raises LLMError for anything else."""
+    """Return the probabilities of `words` from `ChatModel.chat`; raise LLMError for other text."""
     shares = [_field(_read_object(text), word) for word in words]
     if not all(isinstance(share, int | float) for share in shares):
-        raise LLMError(f"llm: the shares of {', '.join(words)} are no numbers: {brief(text)}")
+        raise LLMError(f"llm: the shares of {', '.join(words)} are not numbers: {brief(text)}")
     return shares
 
 
 def says_nothing(answer: str) -> bool:
-    """Whether the model says that the passages hold no answer."""
+    """Return True if the model says that the passages contain no answer."""
     return answer.strip().strip(".").casefold() in ("", NO_ANSWER, NOT_STATED)
 
 
 def summarise_reasoning(reasoning: str, max_chars: int = SUMMARY_CHARACTERS) -> str:
-    """The last sentences of `reasoning`, whole and within `max_chars`: where it arrived.
+    """Return the last whole sentences of `reasoning` within `max_chars`: its conclusion.
 
-    The last one is there, cut at its begin, even if it alone is longer.
+    If the last sentence alone is longer, return its last `max_chars` characters.
     """
     text = " ".join(reasoning.split())
     if len(text) <= max_chars:
@@ -125,11 +126,11 @@ def _read_object(text: str) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise LLMError(f"llm: the reply has not the asked form: {brief(text)}")
+        raise LLMError(f"llm: the reply is not the requested JSON: {brief(text)}")
     return value
 
 
 def _field(reply: Mapping[str, Any], name: str) -> Any:
     if name not in reply:
-        raise LLMError(f"llm: the reply holds no {name}: {brief(dict(reply))}")
+        raise LLMError(f"llm: the reply has no field {name}: {brief(dict(reply))}")
     return reply[name]

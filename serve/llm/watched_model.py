@@ -1,4 +1,4 @@
-"""The language model as a question's search asks it: what fails is a stated loss, no error."""
+"""Language model calls during a search; a failure is recorded as a degradation."""
 
 from __future__ import annotations
 
@@ -15,14 +15,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ModelLimits:
-    """`deadline_s` bounds one call, in seconds; `evidence_characters` what a prompt quotes."""
+    """Limits of calls to the model.
+
+    `deadline_s` is the time limit of one call in seconds, and `evidence_characters` the maximum
+    number of evidence characters in a prompt.
+    """
 
     deadline_s: float = 30.0
     evidence_characters: int = 2000
 
 
 class WatchedModel:
-    """A ChatModel under the deadlines and the losses of one question."""
+    """ChatModel with the deadlines and degradations of one question."""
 
     def __init__(
         self, model: ChatModel, watch: StageWatch, limits: ModelLimits | None = None
@@ -44,10 +48,10 @@ class WatchedModel:
         choices: Sequence[str] | None = None,
         json_schema: Mapping[str, Any] | None = None,
     ) -> T | None:
-        """What `read` makes of the reply, or None where the model is lost or late.
+        """Return `read(reply)`, or None if the call fails or is too late.
 
-        The loss is noted as StageWatch notes it, with its `consequence`. `read` raises
-        LLMError for a reply that it cannot use, which is the same loss.
+        A failure is recorded by StageWatch with its `consequence`. An LLMError from `read`, for an
+        unusable reply, counts as a failure.
         """
 
         async def work() -> T:

@@ -1,1 +1,1 @@
-"""The question: its type, entities, other words, and evidence given with it."""
+"""Question analysis: type, entities, field tags, rewriting, and evidence given with it."""

@@ -1,8 +1,8 @@
-"""A claim's negated and opposite forms: queries for what contradicts it.
+"""Negated and opposite forms of a claim, used as queries for contradicting evidence.
 
-Dense search brings what resembles a claim, so it hardly finds what denies it; BM25 over the
-words of the opposite claim does (paper 004 found next to no contradiction by the claim
-alone). And the same table tells whether a sentence says the opposite.
+Dense search finds text that resembles a claim, but rarely text that denies it; BM25 with the words
+of the opposite claim does (paper 004 found almost no contradictions with the claim alone). The same
+table of opposites is used to check whether a sentence says the opposite of a claim.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from functools import cache
 from serve.support.compare_wording import Wording, coverage, read_wording, stem
 
 MAX_FORMS = 3
-# So much of the claim must a sentence share, beside the word turned round, to speak of it.
+# Minimum share of the claim's words that a sentence must have to be about the same subject.
 SHARED = 0.5
 
-# Verbs in their base form, then words that do not change. The first of a row is against every
-# other: "improves" has three opposites, and the claim is asked with the first.
+# Verbs in their base form, followed by words without inflection. The first word of a row is the
+# opposite of all others, and the second word replaces it in queries.
 _VERBS = """
 increase decrease reduce lower
 decrease increase
@@ -106,13 +106,13 @@ _COPULAS = r"is|are|was|were|can|could|may|might|should|will|would|has|have|had"
 _COPULA = re.compile(rf"\b({_COPULAS})\b(?!\s+(?:not|no)\b)", re.IGNORECASE)
 _NEGATION = re.compile(r"\b(?:(?:does|do|did) not|not|no longer|never)\s+", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z]+")
-# "Are statins free of side effects?" denies them as "not" does.
+# "Are statins free of side effects?" is a negation without "not".
 _FREE = re.compile(
     r"(?P<before>\s*(?:is|are|was|were)\s[^,;:?]*?)"
     r"\b(?:(?:completely|entirely|wholly|totally) )?(?:free (?:of|from)|devoid of)\b",
     re.IGNORECASE,
 )
-# "Does it fail to help?" has one sense, unlike "Does it not help?".
+# "Does it fail to help?" is unambiguous, unlike "Does it not help?".
 _FAILS = re.compile(
     r"(?P<before>\s*(?:does|do|did)\s"
     r"(?:(?!\b(?:who|which|that|whose|when|if|where|because|while|unless)\b)[^,;:?])*?)\bfail to ",
@@ -127,21 +127,21 @@ _DENIED = re.compile(
 
 
 def opposites(word: str) -> tuple[str, ...]:
-    """The opposites of `word` in its own inflection, the usual one first; () for none."""
+    """Return the opposites of `word` in the same inflection, most usual first; () for none."""
     return _table().get(word.casefold(), ())
 
 
 def turn_round(claim: str) -> str:
-    """The claim with every word that has an opposite turned round; "" for none."""
+    """Return the claim with each word replaced by its opposite; "" if no word has one."""
     turned = _WORD.sub(lambda m: (opposites(m[0]) or (m[0],))[0], claim)
     return "" if turned == claim else turned
 
 
 def contrary_forms(claim: str, limit: int = MAX_FORMS) -> list[str]:
-    """At most `limit` queries for what contradicts `claim`: its opposite, then its negation.
+    """Return up to `limit` queries for evidence against `claim`: its opposite and its negation.
 
-    A claim that is negated already is only affirmed: its opposite, negated, need not
-    contradict it.
+    For a negated claim only the affirmed form is returned, because the negation of its opposite
+    may not contradict it.
     """
     claim = " ".join(claim.split())
     forms = [_negated(claim)] if _NEGATION.search(claim) else [turn_round(claim), _negated(claim)]
@@ -150,10 +150,10 @@ def contrary_forms(claim: str, limit: int = MAX_FORMS) -> list[str]:
 
 
 def opposed(claim: str, sentence: str) -> float:
-    """How much of the claim's words, 0 to 1, a sentence shares that says the opposite of one.
+    """Return the share, 0 to 1, of the claim's words in a sentence that says the opposite.
 
-    0 where it has none of the opposites, has the claim's own word beside it ("increased or
-    decreased"), or shares less than half.
+    Returns 0 if the sentence has no opposite of a claim's word, has that word too ("increased or
+    decreased"), or has less than half of the claim's words.
     """
     said, source = read_wording(claim), read_wording(sentence)
     if not any(_says_opposite(word, said, source) for word in _WORD.findall(claim)):
@@ -166,10 +166,11 @@ _GOES_ON = re.compile(r",? without\b|, and\b", re.IGNORECASE)
 
 
 def points_alike(claim: str, sentence: str) -> bool:
-    """Whether a sentence has one of the claim's words that have opposites ("inhibitor" for
-    "inhibit" too), or another word of the same direction ("lowered" for "reduce"), and no word
-    against it. What its first clause says, another may go on from: "X increases the risk, and
-    the risk declines after it".
+    """Return True if a sentence or its first clause points in the same direction as the claim.
+
+    It must have one of the claim's words that have opposites ("inhibitor" also matches "inhibit"),
+    or another word of the same direction ("lowered" for "reduce"), and no opposite word. The first
+    clause alone suffices, as in "X increases the risk, and the risk declines after it".
     """
     clause = _GOES_ON.split(sentence, maxsplit=1)[0]
     return _points_alike(claim, sentence) or _points_alike(claim, clause)
@@ -188,22 +189,23 @@ def _points_alike(claim: str, sentence: str) -> bool:
 
 def _says_opposite(word: str, said: Wording, source: Wording) -> bool:
     turned = opposites(word)
-    # Who inhibits is an inhibitor, whatever is activated beside.
+    # "inhibitor" matches "inhibit", even if the sentence also mentions an activation.
     if not turned or not {stem(word), _root(stem(word))}.isdisjoint(source.words):
         return False
     return any(stem(o) in source.words and stem(o) not in said.words for o in turned)
 
 
 def _root(stem: str) -> str:
-    """The stem of "inhibit" for that of "inhibitor"."""
+    """Return a stem without "or", so that "inhibitor" matches "inhibit"."""
     return stem.removesuffix("or")
 
 
 def affirmed(question: str) -> str:
-    """What a yes/no question denies, affirmed: "X helps" of "Is it true that X does not help?".
+    """Return a negated yes/no question in affirmed form, otherwise "".
 
-    "" for a question that denies nothing. "Does X not help?" expects a yes in one mouth and a no
-    in another, and a clause ("patients who do not respond") is not what is asked: neither counts.
+    "Is it true that X does not help?" becomes "Is it true that X help?". Questions such as "Does X
+    not help?", whose meaning is ambiguous, and negations within a clause ("patients who do not
+    respond") are not changed.
     """
     if (free := _FREE.match(question)) is not None:
         return f"{free['before']}associated with{question[free.end() :]}"
@@ -218,12 +220,12 @@ def affirmed(question: str) -> str:
 
 
 def _negated(claim: str) -> str:
-    """The claim with its negation taken out, or with one put in."""
+    """Return the claim with its negation removed, or with one added."""
     if _NEGATION.search(claim):
         return _NEGATION.sub("", claim, count=1)
     if _COPULA.search(claim):
         return _COPULA.sub(r"\1 not", claim, count=1)
-    # A query need not be a sentence: BM25 looks for the words that a denial has.
+    # A BM25 query need not be a sentence, so append words that are typical of negative findings.
     return f"{claim.rstrip('.')} no effect, no significant difference, not associated"
 
 
@@ -241,7 +243,7 @@ def _table() -> dict[str, tuple[str, ...]]:
 
 
 def _inflect(verb: str) -> tuple[str, str, str, str]:
-    """Base form, third person, past and -ing form of a regular verb."""
+    """Return the base form, third person, past and -ing form of a regular verb."""
     if verb.endswith("e"):
         return verb, f"{verb}s", f"{verb}d", f"{verb[:-1]}ing"
     return verb, f"{verb}s", f"{verb}ed", f"{verb}ing"

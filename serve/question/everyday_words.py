@@ -1,4 +1,4 @@
-"""Words of questions that name nothing to search for, though many are MeSH headings."""
+"""Common words that are not treated as entities of a question, although many are MeSH headings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ stage state study subject success symptom system target test theory thing time t
 treatment trial type use used value way word work world year
 """
 
-# Verbs of method and result, and words that a quantity leaves behind.
+# Verbs that report methods and results, and words that belong to quantities.
 _REPORTING_WORDS = """
 analysed analyzed average based bind binds caused causing compared concluded containing day days
 detected demonstrated examined expressed following harboring harbouring identified including
@@ -52,4 +52,4 @@ EVERYDAY_WORDS = frozenset(
         f"{_FUNCTION_WORDS} {_QUESTION_WORDS} {_REPORTING_WORDS} {_EVERYDAY_BIOMEDICINE}".split()
     )
 )
-"""In the form of `normalise`."""
+"""All words above, normalised by `normalise`."""

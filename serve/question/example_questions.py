@@ -1,4 +1,4 @@
-"""Questions to begin with: those shipped in `configs/examples` whose evidence an index holds."""
+"""Example questions shipped in `configs/examples`, for indexes that contain their evidence."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Example:
 
 @cache
 def example_questions() -> tuple[Example, ...]:
-    """All of the file, in its order."""
+    """Return all example questions, in the order of the file."""
     entries: list[dict[str, Any]] = parse_yaml((CONFIGS / FILE).read_text(encoding="utf-8"), FILE)
     return tuple(Example(e["question"], e["type"], tuple(e["pmids"])) for e in entries)
 
 
 def held_examples(examples: Iterable[Example], held: set[int]) -> list[Example]:
-    """Those of whose evidence nothing is missing from `held`, at most two of each type."""
+    """Return the examples whose PMIDs are all in `held`, at most OF_EACH_TYPE per type."""
     taken: Counter[str] = Counter()
     found = []
     for example in examples:

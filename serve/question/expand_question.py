@@ -1,7 +1,7 @@
-"""Find the entities of a question, and the synonyms that widen its search.
+"""Find the entities of a question, and synonyms for query expansion.
 
-A recogniser is anything with `entities(text) -> list[Entity]`: spans in code points of
-`text`, in order and without overlap.
+A recogniser is any object with `entities(text) -> list[Entity]`, which returns spans in code points
+of `text`, in order and without overlap.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ class Recogniser(Protocol):
     """Finds names of biomedical concepts in a text."""
 
     def entities(self, text: str) -> list[Entity]:
-        """Entities in order of their spans, which do not overlap; none found gives []."""
+        """Return the entities in order of their spans, which do not overlap."""
         ...
 
 
 class VocabularyRecogniser:
-    """Finds names of the vocabulary: the longest match, left to right."""
+    """Finds names of the vocabulary by longest match, from left to right."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
 
     def entities(self, text: str) -> list[Entity]:
-        """Everyday words and question words are no entities, even if they are headings.
+        """See `Recogniser.entities`; everyday words and question words are skipped.
 
-        Of several concepts with one name the most usual one is meant.
+        If several concepts have the same name, the most common one is used.
         """
         words = [match.span() for match in _WORD.finditer(text)]
         found: list[Entity] = []
@@ -77,11 +77,10 @@ class VocabularyRecogniser:
 def expansion_terms(
     question: str, entities: Iterable[Entity], *, max_per_entity: int = 3, max_terms: int = 12
 ) -> list[str]:
-    """Synonyms of a question's entities to add to its BM25 query, in order of the entities.
+    """Return synonyms of a question's entities to add to its BM25 query, in entity order.
 
-    A synonym whose words all stand in the question, or in a term before it, would only
-    weigh those words anew, and a short form that reads as an everyday word once in lower
-    case ("ALL") would search for that: neither is added.
+    Synonyms are skipped if all their words are in the question or in an earlier synonym, or if all
+    of them are everyday words in lower case, as for the abbreviation "ALL".
     """
     said = _words(question)
     terms: list[str] = []
@@ -99,9 +98,9 @@ def expansion_terms(
 
 
 def variants_of(question: str, entities: Iterable[Entity], most: int) -> list[str]:
-    """The question with one entity by its first other name, for up to `most` entities in turn.
+    """Return up to `most` variants of the question, each with one entity replaced by a synonym.
 
-    Names are left out as in `expansion_terms`.
+    Each variant uses the entity's first synonym. Synonyms are skipped as in `expansion_terms`.
     """
     said = _words(question)
     found: list[str] = []
@@ -119,7 +118,7 @@ def _adds_nothing(name: str, said: set[str]) -> bool:
 
 
 def _other_names(concept: Concept, key: str) -> tuple[str, ...]:
-    """The concept's names but for the one whose normal form is `key`."""
+    """Return the concept's names, except the one whose normal form is `key`."""
     return tuple(name for name in concept.names if normalise(name) != key)
 
 
@@ -132,10 +131,10 @@ def _words(text: str) -> set[str]:
 
 
 class TransformerRecogniser:
-    """Any Hugging Face token classifier with a fast tokeniser, loaded from `model_dir`.
+    """Hugging Face token classifier with a fast tokeniser, loaded from `model_dir`.
 
-    `labels` are the entity types to keep, without B- and I-; none means all. Raises
-    InputError if the model has no such label.
+    `labels` are the entity types to return, without the prefixes B- and I-; () means all. Raises
+    InputError if the model lacks one of them.
     """
 
     def __init__(
@@ -145,7 +144,7 @@ class TransformerRecogniser:
         device: str = "cpu",
         dtype: str = "float32",
     ) -> None:
-        # Imported here because a service with the vocabulary alone need not load torch.
+        # Imported here because a service that only uses the vocabulary does not need torch.
         from cluster.models.hardware import choose_device
         from cluster.models.tag_entities import EntityTagger
 
@@ -164,10 +163,10 @@ class TransformerRecogniser:
 
 
 class LinkedRecogniser:
-    """What `recogniser` finds, linked to the concepts of `vocabulary` (paper 001, section 4.2).
+    """Links the entities of `recogniser` to concepts of `vocabulary` (paper 001, section 4.2).
 
-    A mention keeps its span, kind and score, and gets the concept and synonyms of the most
-    usual concept that bears its name, a leading article apart; without one it stays as found.
+    A mention keeps its span, kind and score. It gets the identifier and synonyms of the most common
+    concept with its name, ignoring a leading article. Mentions without a concept are unchanged.
     """
 
     def __init__(self, recogniser: Recogniser, vocabulary: Vocabulary) -> None:
@@ -175,7 +174,7 @@ class LinkedRecogniser:
         self._vocabulary = vocabulary
 
     def entities(self, text: str) -> list[Entity]:
-        """See `Recogniser.entities`; linked where the vocabulary has the name."""
+        """See `Recogniser.entities`; linked if the vocabulary has the name."""
         return [self._linked(entity) for entity in self.recogniser.entities(text)]
 
     def _linked(self, entity: Entity) -> Entity:

@@ -1,4 +1,4 @@
-"""Evidence that comes with a question, as in BioASQ's phase B: nothing is searched for."""
+"""Evidence given with a question, as in BioASQ's phase B; no search is run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RETRACTED = "evidence: given passages of retracted citations left out"
 
 
 def as_evidence(passages: Iterable[Passage], held: Mapping[int, Citation]) -> list[Evidence]:
-    """Those not retracted; what is known of each comes from its citation in `held`."""
+    """Return the passages as evidence, with metadata from `held`; retracted ones are left out."""
     found = (Evidence.of(p, held.get(p.pmid, Citation(p.pmid)), {}) for p in passages)
     return [item for item in found if item is not None]
 
@@ -27,11 +27,10 @@ async def take_given(
     stages: WatchedStages,
     shards: ShardSearch,
 ) -> SearchResult:
-    """The given passages as if a search had found them, in their order, each once.
+    """Return the distinct given passages as a search result, in the order given.
 
-    All are evidence but those of retracted and of excluded citations; `limit` bounds the
-    citations. The index says what it knows of them. Raises StageLostError when no shard
-    answers.
+    All are evidence, except those of retracted or excluded citations. `limit` is the maximum number
+    of citations. Metadata come from the index. Raises StageLostError if no shard answers.
     """
     watch = stages.watch
     given = [p for p in dict.fromkeys(question.given) if p.pmid not in question.exclude]

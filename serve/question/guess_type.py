@@ -1,6 +1,6 @@
-"""The type of a question that came without one, from its first words.
+"""Guess the type of a question from its first words.
 
-On BioASQ's own questions (7B-11B) this agrees with the experts on about five in six.
+On BioASQ questions (7B-11B) it agrees with the experts on about five in six.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _YESNO = re.compile(
 )
 _ENUMERATE = re.compile(r"(list|name|enumerate)\b")
 _HOW = re.compile(r"how (?!many|much|often|long|old|common|large)|why\b|describe\b|explain\b")
-# "What is X?" with a bare X asks for a definition, "What is the Y of X?" for a fact.
+# "What is X?" asks for a definition, "What is the Y of X?" for a fact.
 _DEFINES = re.compile(
     r"what (is|are)( an?| the)?( (?!(of|for|by|in|with|to)\b)[^\s?]+){1,3}\s*\??$"
 )
@@ -33,26 +33,28 @@ _ASKS = re.compile(r"\b(what|which|who|whom|whose|where|when|how)\b")
 
 
 def begins_as_question(text: str) -> bool:
-    """Return whether `text` begins as a question or an order to answer one, in any case."""
+    """Return True if `text` begins like a question or a request, ignoring case."""
     first = re.sub(r"^please ", "", " ".join(text.casefold().split()).lstrip(".,:;\"'("))
     return any(pattern.match(first) for pattern in (_YESNO, _ENUMERATE, _HOW, _ASKS))
 
 
 def is_auxiliary(word: str) -> bool:
-    """Return whether `word` is a verb with which a yes/no question begins, in any case."""
+    """Return True if `word` is a verb that begins a yes/no question, ignoring case."""
     return _YESNO.fullmatch(word.casefold()) is not None
 
 
 def typed(question: Question) -> Question:
-    """The question with its type guessed from its words where it came without one."""
+    """Return the question with its type guessed if it is unknown."""
     if question.type != "unknown":
         return question
     return replace(question, type=guess_type(question.body))
 
 
 def guess_type(body: str) -> QuestionType:
-    """yesno by a leading auxiliary verb, list by a plural or an order to list, summary by
-    how, why, a definition, a mechanism or a role, factoid by another question word.
+    """Guess a question's type.
+
+    A leading auxiliary verb means yesno; a plural or a request to list means list; how, why, a
+    definition, a mechanism or a role means summary; another question word means factoid.
     """
     text = re.sub(r"^please ", "", " ".join(body.casefold().split()))
     if _YESNO.match(text):

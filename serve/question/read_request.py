@@ -1,6 +1,6 @@
-"""What a request asks for in fact: its field tags, the citations that it names, its conversation.
+"""Interpret a request: its field tags, identifiers of citations, and previous turns.
 
-A question without any of these is searched as it was typed.
+A question without any of these is searched as typed.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ _SUMMARY_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """The request as it is searched, what was understood of it (None: nothing special), and the
-    citations that it names.
+    """The request to search, its interpretation, and the citations that it names.
+
+    `understood` is None if the question is searched as typed.
     """
 
     request: Request
@@ -38,13 +39,13 @@ class ReadRequest:
     named: tuple[Fetched, ...] = ()
 
     def corrected(self, body: str) -> ReadRequest:
-        """With another question in the place of one that found nothing."""
+        """Return the request with a corrected question, for one that found nothing."""
         known = self.understood or Reading(body)
         understood = replace(known, question=body, notes=(*known.notes, CORRECTED))
         return replace(self, request=_asking(self.request, body), understood=understood)
 
     def told(self, found: SearchResult, asked: Question, did_you_mean: str | None) -> SearchResult:
-        """`found` as the result of the question that was `asked`, the named citations first."""
+        """Return `found` as the result of the original question, with named citations first."""
         question = replace(asked, type=found.question.type)
         found = replace(
             found, question=question, understood=self.understood, did_you_mean=did_you_mean
@@ -54,10 +55,10 @@ class ReadRequest:
 
 
 async def read_request(request: Request, stages: WatchedStages) -> ReadRequest:
-    """What `request` asks for.
+    """Interpret `request`.
 
-    Raises InputError for field tags that cannot be applied, StageLostError where a stage that must
-    be asked is lost.
+    Raises InputError for field tags that cannot be applied, and StageLostError if a required stage
+    is lost.
     """
     question = request.question
     if question.given:
@@ -77,7 +78,7 @@ async def read_request(request: Request, stages: WatchedStages) -> ReadRequest:
     filters = joined_filters(request.filters, read) if read else request.filters
     asked = _asking(request, body)
     if completed_by == "rules" and begins_as_question(words):
-        # The text now begins with the question before; the type is that of the words asked.
+        # The text now begins with the previous question; take the type from the new one.
         kind = typed(replace(question, body=words)).type
         asked = replace(asked, question=replace(asked.question, type=kind))
     return ReadRequest(replace(asked, filters=filters), understood)
@@ -98,7 +99,7 @@ async def _headings(names: Sequence[str], stages: WatchedStages) -> dict[str, st
 
 
 async def _named(request: Request, wanted: Identifiers, stages: WatchedStages) -> ReadRequest:
-    """A request that names citations: their titles are the question."""
+    """Interpret a request that consists of identifiers; the titles become the question."""
     found = await _identified(wanted, stages)
     keys = wanted.keys
     fetched = await ShardSearch(stages).fetch(list(dict.fromkeys(found.values())), None)
@@ -113,7 +114,7 @@ async def _named(request: Request, wanted: Identifiers, stages: WatchedStages) -
 
 
 async def _identified(wanted: Identifiers, stages: WatchedStages) -> dict[str, int]:
-    """The PMIDs that the index holds, by the identifiers as they were given."""
+    """Return the PMIDs in the index by the given identifiers; raises StageLostError."""
     shards, deadline_s = stages.stages.shards, stages.settings.shard.deadline_s
     calls = []
     for number, shard in enumerate(shards):
@@ -134,7 +135,7 @@ def _heading_of(citation: Citation) -> str:
 
 
 def _named_first(found: SearchResult, named: Sequence[Fetched], limit: int) -> SearchResult:
-    """`found` with the named citations before the others, and their passages as the evidence."""
+    """Return `found` with the named citations first, and only their passages as evidence."""
     pmids = {f.citation.pmid for f in named}
     best = max((c.score for c in found.citations), default=1.0)
     first = [
@@ -152,9 +153,9 @@ def _named_first(found: SearchResult, named: Sequence[Fetched], limit: int) -> S
 
 
 async def check_spelling(read: ReadRequest, stages: WatchedStages) -> str | None:
-    """The question with misspelt words corrected; None where none seems to be.
+    """Return the question with misspelt words corrected, or None if none are found.
 
-    It is None too where the expander is lost, which the search tells by what it does without.
+    Also returns None if the expander is lost; the search records that loss.
     """
     question = read.request.question
     if question.given or read.named:

@@ -1,7 +1,6 @@
-"""A question put into other words for the search, by a language model.
+"""Rewrite a question for the search with a language model.
 
-A part that loses the model returns what the question alone would give, and the watch
-holds the loss.
+If the model is lost, each function returns an empty result, and the watch records the loss.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from serve.search.search_prompts import search_prompt
 
 STAGE = "rewrite"
 KEPT = "question not rewritten"
-# Paper 002, section 3.4 and appendix A, for every call of it.
+# Paper 002, section 3.4 and appendix A, for all its calls.
 TEMPERATURE = 0.1
 SUB_QUESTIONS = 3
-# Paper 003 names no limits: a paragraph, and enough heat that two of them differ.
+# Paper 003 gives no values. The limit allows a paragraph; the temperature makes samples differ.
 PARAGRAPH_TOKENS, PARAGRAPH_TEMPERATURE = 256, 0.7
 MAX_QUERY_CHARACTERS = 300
 
@@ -31,9 +30,9 @@ _NUMBERED = re.compile(r"^\W*(?:query\s*)?\d+\s*[.:)\-]+\s*(\S.*)$", re.IGNORECA
 
 
 async def write_hypothesis(question: str, model: WatchedModel, tokens: int) -> str | None:
-    """A PubMed-style abstract that would answer, to be embedded in place of the question.
+    """Return a hypothetical PubMed abstract, which is embedded instead of the question.
 
-    HyDE, paper 002, section 3.3 (V2) and appendix A. None where the model is lost.
+    HyDE, paper 002, section 3.3 (V2) and appendix A. Returns None if the model is lost.
     """
     messages = search_prompt("hyde").messages(question=quote(question))
     return await model.ask(
@@ -42,9 +41,9 @@ async def write_hypothesis(question: str, model: WatchedModel, tokens: int) -> s
 
 
 async def decompose(question: str, model: WatchedModel, tokens: int) -> list[str]:
-    """Up to three queries, each for one aspect of the question; none where the model is lost.
+    """Return up to three queries, each for one aspect of the question.
 
-    Paper 002, section 3.3 (V5) and appendix A.
+    Paper 002, section 3.3 (V5) and appendix A. Returns [] if the model is lost.
     """
     messages = search_prompt("sub-questions").messages(question=quote(question))
     queries = await model.ask(
@@ -54,33 +53,33 @@ async def decompose(question: str, model: WatchedModel, tokens: int) -> list[str
 
 
 def read_queries(text: str) -> list[str]:
-    """The queries of lines such as "Query 1: ...", each once, at most three.
+    """Return up to three distinct queries from lines such as "Query 1: ...".
 
-    Raises LLMError where no line is numbered.
+    Raises LLMError if no line is numbered.
     """
     lines = (_NUMBERED.match(line) for line in text.splitlines())
     queries = [" ".join(m[1].strip(" \"'*").split())[:MAX_QUERY_CHARACTERS] for m in lines if m]
     if not any(queries):
-        raise LLMError(f"llm: no numbered query in its {len(text)} characters")
+        raise LLMError(f"llm: no numbered query in the reply of {len(text)} characters")
     return list(dict.fromkeys(query for query in queries if query))[:SUB_QUESTIONS]
 
 
 async def write_pseudo_documents(
     question: str, models: Sequence[WatchedModel], tokens: int = PARAGRAPH_TOKENS
 ) -> list[str]:
-    """Paragraphs that answer the question, one from each of `models`, without those of lost ones.
+    """Return paragraphs that answer the question, one from each of `models` that replies.
 
-    Paper 003, section 3.1, with its prompt. It asks GPT-3.5 and Gemini for one each. A model that
-    is named twice draws anew.
+    Paper 003, section 3.1, with its prompt; the paper uses one each from GPT-3.5 and Gemini. A
+    model that is listed twice is sampled twice.
     """
     messages = search_prompt("pseudo-document").messages(question=quote(question))
     return await _paragraphs(messages, models, tokens)
 
 
 async def continue_question(question: str, model: WatchedModel, tokens: int) -> str | None:
-    """What the model says after the question alone; None where it is lost.
+    """Return the model's continuation of the question, or None if the model is lost.
 
-    Paper 004, section 2.1, expands by BioGPT-Large and tells no prompt.
+    Paper 004, section 2.1, expands queries with BioGPT-Large and gives no prompt.
     """
     messages = search_prompt("continue").messages(question=quote(question))
     said = await _paragraphs(messages, [model], tokens)
@@ -101,7 +100,7 @@ async def _paragraphs(
                 consequence,
                 max_tokens=tokens,
                 temperature=PARAGRAPH_TEMPERATURE if len(models) > 1 else 0.0,
-                # Each its own, or a model that is named twice would say the same twice.
+                # Different seeds, so that a model listed twice gives different texts.
                 seed=number if len(models) > 1 else None,
             )
             for number, model in enumerate(models)
@@ -111,9 +110,9 @@ async def _paragraphs(
 
 
 def entity_query(question: str, names: Sequence[Sequence[str]], repeat: int) -> dict[str, float]:
-    """BM25 term weights of the question `repeat` times, then of each document's names.
+    """Return BM25 term weights: the question's terms times `repeat`, plus the documents' names.
 
-    Paper 003, equation 3: a name counts once for each document that holds it, however often.
+    Paper 003, equation 3: a name counts once per document, however often it occurs there.
     """
     weights: dict[str, float] = {t: repeat * n for t, n in Counter(analyse(question)).items()}
     for of_document in names:
@@ -124,8 +123,8 @@ def entity_query(question: str, names: Sequence[Sequence[str]], repeat: int) -> 
 
 
 def _some_text(text: str) -> str:
-    """The reply on one line; raises LLMError where it holds no word."""
+    """Return the reply on one line; raises LLMError if it has no word."""
     joined = " ".join(text.split())
     if not any(c.isalnum() for c in joined):
-        raise LLMError(f"llm: the reply of {len(text)} characters holds no word")
+        raise LLMError(f"llm: the reply of {len(text)} characters has no word")
     return joined

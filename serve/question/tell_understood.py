@@ -1,4 +1,4 @@
-"""What was understood of a question, in plain words for people and for models."""
+"""Describe in plain words how a question was interpreted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAMES = {"all_of": "every value of"}
 
 
 def understood_words(understood: Mapping[str, Any] | None, did_you_mean: str | None) -> list[str]:
-    """A line for each thing that a reader should know; none where all is as it was typed."""
+    """Return lines on how the question was interpreted; [] if it was searched as typed."""
     said = []
     if understood:
         said.append(f"Searched for: {understood['question']}")
@@ -25,7 +25,7 @@ def understood_words(understood: Mapping[str, Any] | None, did_you_mean: str | N
 
 
 def result_words(found: SearchResult) -> list[str]:
-    """As `understood_words`, of a record."""
+    """Return the lines of `understood_words` for a search result."""
     understood = asdict(found.understood) if found.understood else None
     return understood_words(understood, found.did_you_mean)
 

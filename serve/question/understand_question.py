@@ -1,4 +1,4 @@
-"""What the search must know of a question beside its vectors, in one call to one stage."""
+"""Entities and term statistics of a question, in one call to one stage."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from serve.question.words.index_words import IndexWords, Suggestion
 
 @dataclass(frozen=True, slots=True)
 class Understood:
-    """The entities of a question, and BM25's statistics of its terms and their synonyms'."""
+    """Entities of a question, and BM25 statistics of its terms and of their synonyms."""
 
     entities: tuple[Entity, ...]
     statistics: Statistics
 
 
 class Expander:
-    """Finds the entities of texts, by a version's vocabulary, and tells of its terms."""
+    """Finds entities with a version's vocabulary, and looks up its term statistics."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Expander:
         self._words = IndexWords(collection, vocabulary)
 
     def understand(self, text: str, over: str, named: bool) -> Understood:
-        """Entities only where they are `named`; terms of citations or passages, as `over` says."""
+        """Return term statistics `over` "citations" or "passages"; entities only if `named`."""
         entities = self.recogniser.entities(text) if named else []
         terms = analyse(" ".join([text, *expansion_terms(text, entities)]))
         return Understood(tuple(entities), self.statistics(terms, over))
@@ -57,5 +57,5 @@ class Expander:
         return self._words.suggest(prefix, limit)
 
     def statistics(self, terms: Sequence[str], over: str) -> Statistics:
-        """See `CollectionTerms.statistics`; each term once."""
+        """See `CollectionTerms.statistics`; duplicate terms are removed."""
         return self._collection.statistics(dict.fromkeys(terms), over)

@@ -1,4 +1,4 @@
-"""Pseudo-documents of many questions, kept as JSON lines for `citeray train cross-encoder`."""
+"""Write pseudo-documents for questions as JSON lines, for `citeray train cross-encoder`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from serve.llm.watched_model import ModelLimits, WatchedModel
 from serve.question.rewrite_question import write_pseudo_documents
 
 AT_ONCE = 8
-# How each line begins.
+# First bytes of each line.
 _BEGIN = b'{"id": '
 
 
@@ -32,11 +32,11 @@ async def write_documents(
     file: Path,
     tell: Callable[[int], None],
 ) -> None:
-    """Append to `file` what brings each of `questions` (by id) to `count` documents.
+    """Append to `file` the documents that are missing for each of `questions` (by id) to `count`.
 
-    `have` counts those in the file by the same model, `name`; `tell` gets the number of questions
-    done. Raises LLMError where any question is left without, and at once where none of AT_ONCE got
-    a document.
+    `have` has the number of documents in the file by the same model, `name`. `tell` receives the
+    number of questions done. Raises LLMError if any question lacks documents; stops early if none
+    of AT_ONCE questions got one.
     """
     wanting = [known for known in questions if have.get(known, 0) < count]
     left = len(wanting)
@@ -74,10 +74,11 @@ def _append(file: Path, name: str, written: Mapping[str, list[str]]) -> None:
 
 
 def mend_last_line(file: Path) -> None:
-    """Remove the last line of `file` where an interruption cut it short, or end it where whole.
+    """Repair the end of `file` after an interruption.
 
-    Raises InputError, and leaves the file as it is, where that is no line of `write_documents`:
-    then the file is something else.
+    A truncated last line is removed; a complete one without a line break gets one. Raises
+    InputError, and leaves the file unchanged, if the last line was not written by
+    `write_documents`.
     """
     if not file.is_file():
         return
@@ -88,7 +89,7 @@ def mend_last_line(file: Path) -> None:
         return
     if end[: len(_BEGIN)] != _BEGIN[: len(end)]:
         raise InputError(
-            f"{file}: not a file of pseudo-documents (its last line is none); name another as --out"
+            f"{file}: not a file of pseudo-documents (see its last line); name another as --out"
         )
     with naming_disk_faults(file):
         if _is_json(end):

@@ -1,1 +1,1 @@
-"""Citations as files of reference managers, as styled references, and under an answer."""
+"""Export citations to reference managers, as styled references, or in documents of answers."""

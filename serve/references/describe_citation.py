@@ -1,4 +1,4 @@
-"""Parts of a citation as every reference format needs them: names, dates, links, addresses."""
+"""Parts of a citation for all reference formats: names, dates, links and URLs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from cluster.records import RETRACTED_LINKS, Author, Citation, Link
 
-# NLM's citations end given names with one of these (NLM, Citing Medicine, chapter 1).
+# Suffixes after given names in NLM's citations (NLM, Citing Medicine, chapter 1).
 SUFFIXES = frozenset({"Jr", "Sr", "2nd", "3rd", "4th", "5th", "6th", "II", "III", "IV", "V", "VI"})
 _INITIAL = re.compile(r"[^\W\d_](?:(?![A-Z])[^\W\d_])*")
-# What ends a line for one reader or another, and what neither UTF-8 nor XML can hold.
+# Characters that end a line in some parsers, and those that UTF-8 or XML cannot represent.
 _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]+")
 
-# NLM's RefTypes with the tag of the MEDLINE format and in words, as PubMed shows them.
+# NLM's RefTypes: tag in the MEDLINE format, and the words that PubMed shows.
 LINK_WORDS = {
     "CommentIn": ("CIN", "Comment in"),
     "CommentOn": ("CON", "Comment on"),
@@ -42,7 +42,7 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 
 @dataclass(frozen=True, slots=True)
 class PersonName:
-    """A person's name in the three parts that reference formats have; "" for an absent one."""
+    """A person's name in the three parts of reference formats; "" for a missing part."""
 
     last: str
     given: str
@@ -50,14 +50,14 @@ class PersonName:
 
 
 def one_line(text: str) -> str:
-    """`text` without line breaks and control characters; other white space stays as it is."""
+    """Replace line breaks and control characters by spaces; keep other white space."""
     return _BREAKS.sub(" ", text).strip()
 
 
 def person_name(author: Author) -> PersonName:
-    """The parts of a person's name; initials stand for given names that are not known.
+    """Return the parts of a person's name, with initials if the given names are unknown.
 
-    An author with given names alone has them as `last`: no format has names without that part.
+    Given names without a last name become `last`, which every format requires.
     """
     given, suffix = _without_suffix(author)
     if not given:
@@ -67,7 +67,7 @@ def person_name(author: Author) -> PersonName:
 
 
 def spaced_initials(author: Author) -> str:
-    """The initials, without a suffix, as "J. B."; "" where there are none."""
+    """Return the initials without a suffix, such as "J. B.", or ""."""
     words = one_line(author.initials).split(" ")
     if len(words) > 1 and words[-1] in SUFFIXES:
         words = words[:-1]
@@ -75,7 +75,7 @@ def spaced_initials(author: Author) -> str:
 
 
 def _without_suffix(author: Author) -> tuple[str, str]:
-    """(given names, suffix): a suffix ends both the given names and the initials."""
+    """Return (given names, suffix). A suffix must end both the given names and the initials."""
     fore, initials = one_line(author.fore).split(" "), one_line(author.initials).split(" ")
     last = fore[-1]
     if last in SUFFIXES and initials[-1] == last and (len(initials) > 1 or len(fore) == 1):
@@ -84,7 +84,7 @@ def _without_suffix(author: Author) -> tuple[str, str]:
 
 
 def full_name(author: Author) -> str:
-    """The name in one line: "Last, Given, Suffix", or that of a group."""
+    """Return the name on one line: "Last, Given, Suffix", or the name of a group."""
     if author.collective:
         return one_line(author.collective)
     name = person_name(author)
@@ -92,14 +92,14 @@ def full_name(author: Author) -> str:
 
 
 def short_name(author: Author) -> str:
-    """The name as PubMed's AU field has it: "Doe JB Jr"; a group's as it is."""
+    """Return the name as in PubMed's AU field, such as "Doe JB Jr"; group names are unchanged."""
     if author.collective:
         return one_line(author.collective)
     return one_line(f"{author.last} {author.initials or author.fore}")
 
 
 def link_words(link: Link) -> str:
-    """A link in one sentence such as "Retraction in: J Urol. 2002;1:2. PMID: 1"."""
+    """Describe a link, as in "Retraction in: J Urol. 2002;1:2. PMID: 1"."""
     pmid = f"PMID: {link.pmid}" if link.pmid else ""
     place = ". ".join(part for part in (one_line(link.source).rstrip("."), pmid) if part)
     words = LINK_WORDS.get(link.kind, ("", one_line(link.kind)))[1]
@@ -107,7 +107,7 @@ def link_words(link: Link) -> str:
 
 
 def retraction_words(citation: Citation) -> str:
-    """That a citation was retracted, and where its notice stands; "" where it was not."""
+    """Return the retraction and its notices in words, or "" if the citation is not retracted."""
     if not citation.retracted:
         return ""
     notices = [link_words(link) for link in citation.links if link.kind in RETRACTED_LINKS]
@@ -115,23 +115,23 @@ def retraction_words(citation: Citation) -> str:
 
 
 def major_topics(citation: Citation) -> list[str]:
-    """The names of the MeSH headings that are main topics of the article."""
+    """Return the names of the MeSH headings that are major topics of the article."""
     return [one_line(heading.name) for heading in citation.mesh if heading.major]
 
 
 def subjects(citation: Citation) -> list[str]:
-    """MeSH headings, then the authors' keywords, each once."""
+    """Return MeSH headings, then the authors' keywords, without duplicates."""
     names = [heading.name for heading in citation.mesh]
     return list(dict.fromkeys(one_line(n) for n in (*names, *citation.keywords) if n.strip()))
 
 
 def pubmed_url(pmid: int) -> str:
-    """The address of a record in PubMed."""
+    """Return the URL of a record in PubMed."""
     return f"https://pubmed.ncbi.nlm.nih.gov/{pmid}/"
 
 
 def publication_date(citation: Citation) -> str:
-    """Year and month as NLM prints them, "2002 Jul"; "" where neither is known."""
+    """Return year and month in NLM's form, such as "2002 Jul", or "" if the year is unknown."""
     if citation.year is None:
         return ""
     month = f" {MONTHS[citation.month - 1]}" if citation.month else ""
@@ -139,9 +139,9 @@ def publication_date(citation: Citation) -> str:
 
 
 def title_text(citation: Citation) -> str:
-    """The title as reference managers keep it, without PubMed's full stop at its end.
+    """Return the title for reference managers, without PubMed's full stop at the end.
 
-    It is "" where PubMed has a placeholder.
+    Returns "" if PubMed has only a placeholder.
     """
     title = one_line(citation.title) if citation.has_title else ""
     return title if title.endswith("..") else title.removesuffix(".")

@@ -1,4 +1,4 @@
-"""The formats that citations are exported in."""
+"""Export formats for citations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ FormatName = Literal["ris", "bibtex", "csl-json", "nbib", "csv"]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """`ending` is that of a file's name, `media_type` the registered one or the usual one."""
+    """Export format. `ending` is the file name extension.
+
+    `media_type` is the registered media type, or else the usual one.
+    """
 
     ending: str
     media_type: str
@@ -35,5 +38,5 @@ FORMATS: Mapping[FormatName, Format] = {
 
 
 def export_citations(citations: Sequence[Citation], form: FormatName) -> str:
-    """`citations` in their order as one file of the format."""
+    """Return the text of a file with `citations`, in their order."""
     return FORMATS[form].write(citations)

@@ -1,4 +1,4 @@
-"""The search for citations like a given one."""
+"""Search for citations related to a given one."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from cluster.settings.system_settings import SystemSettings
 from serve.references.describe_citation import one_line, title_text
 from serve.request import Request
 
-# Of an abstract, whose first sentences tell what it is about; a longer question is slower.
+# Number of characters of the abstract; its first sentences tell the topic, and more are slower.
 ABSTRACT_CHARACTERS = 500
 QUESTION_CHARACTERS = 2000
 
 
 def related_request(citation: Citation, system: SystemSettings, limit: int) -> Request:
-    """The search by title and the beginning of the abstract, without the citation itself.
+    """Return a search by the title and the beginning of the abstract that excludes the citation.
 
-    Raises InputError where it has neither.
+    Raises InputError if the citation has neither title nor abstract.
     """
     abstract = one_line(citation.abstract)
     if len(abstract) > ABSTRACT_CHARACTERS:
@@ -25,7 +25,7 @@ def related_request(citation: Citation, system: SystemSettings, limit: int) -> R
     words = " ".join(part for part in (title_text(citation), abstract) if part)
     if not words:
         raise InputError(
-            f"PMID {citation.pmid} has neither title nor abstract; ask for one that has"
+            f"PMID {citation.pmid} has neither title nor abstract; choose another article"
         )
     question = Question("", words[:QUESTION_CHARACTERS], "summary", exclude=(citation.pmid,))
     return Request(question, system, limit)

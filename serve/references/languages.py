@@ -1,4 +1,4 @@
-"""The codes of languages in PubMed (MARC 21) with their BCP 47 tags and English names."""
+"""Language codes of PubMed (MARC 21) with their BCP 47 tags and English names."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _LANGUAGES = {
 
 
 def language_tag(code: str) -> str:
-    """The BCP 47 tag of a code such as fre; the code itself where it has none."""
+    """Return the BCP 47 tag of a code such as fre, or the code itself if it is not known."""
     return _LANGUAGES.get(code, (code, ""))[0]
 
 
 def language_name(code: str) -> str:
-    """The English name of a code's language; "" for codes such as mul and und."""
+    """Return the English name of the language, or "" for codes such as mul and und."""
     return _LANGUAGES.get(code, ("", ""))[1]

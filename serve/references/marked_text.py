@@ -1,4 +1,4 @@
-"""Text with italic and bold stretches, and its forms in plain text, Markdown and HTML."""
+"""Text with italic and bold runs, rendered as plain text, Markdown or HTML."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~!&$^])")
-# What begins a list or a heading at the head of a line.
+# Characters that start a list or a heading at the beginning of a line.
 _HEAD = re.compile(r"^(\s*)([-+=]|\d+(?=[.)]))")
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A stretch of text in one type face."""
+    """Run of text with the same formatting."""
 
     text: str
     italic: bool = False
@@ -22,22 +22,22 @@ class Run:
 
 
 def plain(runs: Iterable[Run]) -> str:
-    """The text alone."""
+    """Return the text without formatting."""
     return "".join(run.text for run in runs)
 
 
 def escape_markdown(text: str) -> str:
-    """`text` so that Markdown shows it as it stands, whatever it holds."""
+    """Escape `text` so that Markdown shows it literally."""
     return _HEAD.sub(r"\1\\\2", _MARKDOWN.sub(r"\\\1", text))
 
 
 def markdown(runs: Iterable[Run]) -> str:
-    """The text in Markdown."""
+    """Return the text in Markdown."""
     return "".join(_wrapped(escape_markdown(run.text), run, "*", "**") for run in runs)
 
 
 def as_html(runs: Iterable[Run]) -> str:
-    """The text in HTML, of which only `i` and `b` are used."""
+    """Return the text in HTML, with only the tags `i` and `b`."""
     return "".join(_tagged(run) for run in runs)
 
 

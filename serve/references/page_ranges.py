@@ -1,4 +1,4 @@
-"""Page ranges: NLM's short form "284-7", whole ones "284-287", and their first and last page."""
+"""Convert page ranges between NLM's short form "284-7" and the full form "284-287"."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _PARTS = re.compile(r"([,; ]+)")
 
 
 def expand_pages(pages: str) -> str:
-    """`pages` with each range whole: "284-7" as "284-287"; what is no range stays."""
+    """Write each page range in full, "284-7" as "284-287"; leave other text unchanged."""
     return "".join(_expanded(part) for part in _PARTS.split(pages))
 
 
 def shorten_pages(pages: str) -> str:
-    """`pages` with each range in NLM's form: "284-287" as "284-7"; what is no range stays."""
+    """Write each page range in NLM's form, "284-287" as "284-7"; leave other text unchanged."""
     return "".join(_shortened(part) for part in _PARTS.split(pages))
 
 
 def first_and_last(pages: str) -> tuple[str, str]:
-    """The first and the last page of one whole range; (`pages`, "") of anything else."""
+    """Return the first and last page if `pages` is a single range, or else (`pages`, "")."""
     found = _RANGE.fullmatch(pages.strip())
     if found and _letters_agree(found):
         first, last = _expanded(pages.strip()).split("-")

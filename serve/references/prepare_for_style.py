@@ -1,20 +1,20 @@
-"""CSL items as citeproc-py renders them rightly.
+"""Prepare CSL items so that citeproc-py renders them correctly.
 
-What it gets wrong is mended here, in what it is given:
+Workarounds for errors of citeproc-py, applied to its input:
 
-- it shortens page ranges of unequal length wrongly (1-10 as 1-0), so that ranges come in the
-  style's own form, with a mark in place of the hyphen, which it leaves alone;
-- it separates groups from people by a comma where NLM and AMA have a semicolon, so that a mark
-  stands before a group's name;
-- it prints "42 Suppl 2" as it stands, where APA and AMA have the supplement in parentheses;
-- it puts a title in the place of absent authors and again in its own, which NLM's file does not
-  ask for;
-- it sets a full stop after a title that ends with a question mark: a mark stands there too;
-- it prints year and month without the space that NLM's file asks for, and semicolons where
-  neither volume nor issue follow, so that the date comes in words;
-- it takes a given name without a capital letter for a particle, so that its initials come.
+- It shortens page ranges of unequal length wrongly (1-10 as 1-0). Ranges are passed in the form of
+  the style, with a marker instead of the hyphen, so that citeproc-py does not change them.
+- It separates groups from people by a comma where NLM and AMA use a semicolon. A marker before the
+  group's name allows replacing the comma.
+- It does not put the supplement in "42 Suppl 2" in parentheses, as APA and AMA require.
+- It prints the title instead of missing authors and then again as the title, although NLM's file
+  does not ask for that.
+- It adds a full stop to a title that ends with a question mark. A marker allows removing it.
+- It omits the space between year and month in NLM's style, and prints a semicolon even without a
+  volume and an issue. The date is passed as literal text.
+- It treats a given name without a capital letter as a particle. The initials are passed instead.
 
-The marks are characters of Unicode's private use area; those of a citation are removed first.
+The markers are characters of Unicode's private use area, which are first removed from a citation.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TITLE_MARK = "\ue005"
 ITALIC, BOLD, END = "\ue002", "\ue003", "\ue004"
 _PRIVATE = re.compile(r"[\ue000-\uf8ff]")
 _SUPPLEMENT = re.compile(r"\bSuppl\b\.?")
-# Of two journals of a name PubMed tells them apart by place; others have a subtitle there.
+# PubMed distinguishes journals of the same name by place; other journals have a subtitle there.
 _QUALIFIER = re.compile(r" (?:\([^()]*\)|: .*)$")
 _RENDERED = (
     "id", "type", "title", "author", "container-title", "container-title-short", "issued",
@@ -47,12 +47,12 @@ _RENDERED = (
 
 @dataclass(frozen=True, slots=True)
 class StyleRules:
-    """What a style has that its CSL file leaves to the processor.
+    """Rules of a style that its CSL file leaves to the processor.
 
     `before_group` separates a group from the author before it, `dash` the pages of a range.
-    `supplement` is the word for one, "" where PubMed's own form is right. `suffix_end` ends Jr.
-    `numbered` tells whether the file itself numbers references, `language` whether the name of a
-    language other than English ends one.
+    `supplement` is the word for a supplement, "" to keep PubMed's form. `suffix_end` is added to
+    Jr and Sr. `numbered` is True if the CSL file numbers references, `language` if a reference ends
+    with the name of its language unless it is English.
     """
 
     file: str
@@ -80,7 +80,7 @@ RULES: dict[StyleName, StyleRules] = {
 
 
 def style_item(citation: Citation, rules: StyleRules) -> dict[str, Any]:
-    """The citation as a CSL item for a style, with marks where `rules` go on their own."""
+    """Return the citation as a CSL item for a style, with markers that the caller replaces."""
     item = _without_private(csl_item(citation))
     item = {name: item[name] for name in _RENDERED if name in item}
     item["title"] = _title(item.get("title", ""))
@@ -139,7 +139,10 @@ def _name(name: dict[str, str], author: Author, rules: StyleRules) -> dict[str, 
 
 
 def _supplement(item: dict[str, Any], word: str) -> dict[str, str]:
-    """The issue with the supplement that the volume or the issue names, and the volume without."""
+    """Move a supplement in the volume to the issue, or reword it in the issue.
+
+    Returns the changed fields.
+    """
     if found := _SUPPLEMENT.search(volume := item.get("volume", "")):
         number, which = volume[: found.start()].strip(), volume[found.end() :].strip()
         return {"volume": number, "issue": f"{word} {which}".strip()}

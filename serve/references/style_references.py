@@ -1,4 +1,4 @@
-"""References as a style prints them, by citeproc-py from the CSL files in `styles/`."""
+"""Format references in a citation style, with citeproc-py and the CSL files in `styles/`."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ KEPT = 2048
 _TYPE = "article-journal"
 _CONDITIONS = {"variable", "is-numeric", "is-uncertain-date", "locator", "position"}
 _STYLES: dict[str, Any] = {}
-# citeproc-py keeps the formatter and what a name was shortened to in the style itself.
+# citeproc-py stores the formatter and shortened names in the style, so it is not thread-safe.
 _LOCK = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class StyledReference:
-    """A reference without its number; `retracted` has the notice that ends the text, or ""."""
+    """Reference without its number. `retracted` is the notice that ends the text, or ""."""
 
     pmid: int
     runs: tuple[Run, ...]
@@ -53,17 +53,17 @@ class StyledReference:
 
     @property
     def text(self) -> str:
-        """The reference in plain text."""
+        """Return the reference as plain text."""
         return plain(self.runs)
 
     @property
     def html(self) -> str:
-        """The reference in HTML, with `i` and `b` alone."""
+        """Return the reference as HTML, with only the tags `i` and `b`."""
         return as_html(self.runs)
 
 
 def style_references(citations: Sequence[Citation], style: StyleName) -> list[StyledReference]:
-    """The references in the order of `citations`; some 10 ms each, and kept for the next call."""
+    """Return the references in the order of `citations`. Results are cached."""
     return [_reference(citation, style) for citation in citations]
 
 
@@ -83,7 +83,7 @@ def _reference(citation: Citation, style: StyleName) -> StyledReference:
 
 
 def _load(file: str) -> Any:
-    """The style, parsed once in a process; call it under the lock."""
+    """Return the style, which is parsed once per process. Call it with the lock held."""
     if file not in _STYLES:
         style = CitationStylesStyle(str(STYLES / f"{file}.csl"), locale=LOCALE, validate=False)
         _leave_out_other_types(style.root)
@@ -92,7 +92,7 @@ def _load(file: str) -> Any:
 
 
 def _leave_out_other_types(style: Any) -> None:
-    """Remove the branches that no journal article takes: half of the time went into them."""
+    """Remove the branches for other types than journal articles, which cost half of the time."""
     for branch in style.xpath("//cs:if[@type] | //cs:else-if[@type]", namespaces=style.nsmap):
         match = branch.get("match", "all")
         alone = not (_CONDITIONS & set(branch.keys()))
@@ -102,7 +102,7 @@ def _leave_out_other_types(style: Any) -> None:
 
 
 class _MarkFaces:
-    """The formatter of citeproc-py's that marks italic and bold text."""
+    """Formatter for citeproc-py that marks italic and bold text."""
 
     @staticmethod
     def preformat(text: Any) -> str:

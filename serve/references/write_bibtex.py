@@ -1,6 +1,6 @@
-"""Citations in BibTeX, in UTF-8, for BibTeX, biblatex and whatever imports it.
+"""Write citations in BibTeX (UTF-8), for BibTeX, biblatex and reference managers.
 
-The key is `pmid` and the PMID: unique, and the same in every file.
+The entry key is `pmid` followed by the PMID, so that it is unique and the same in every file.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _ESCAPES = {
     **{character: f"\\{character}" for character in "&%$#_"},
 }
 _ESCAPE = str.maketrans(_ESCAPES)
-# What BibTeX's styles print as it stands, and biblatex takes literally.
+# Characters that need no escape, whether a field is literal (biblatex) or not (BibTeX styles).
 _VERBATIM = re.compile(r"[\w./()<>:;+-]*", re.ASCII)
-# A comma or an "and" within a name would end a part of it.
+# A comma or an "and" would split a name.
 _SPLITS_NAMES = re.compile(r",|\band\b", re.IGNORECASE)
 
 
 def write_bibtex(citations: Iterable[Citation]) -> str:
-    """BibTeX entries, an empty line after each."""
+    """Return BibTeX entries, each followed by an empty line."""
     return "".join(_entry(citation) for citation in citations)
 
 
@@ -68,7 +68,7 @@ def _fields(citation: Citation) -> Iterator[tuple[str, str]]:
     yield "note", _text(retraction_words(c))
     yield "keywords", _text("; ".join(subjects(c)))
     yield "abstract", _text(c.abstract)
-    # BibTeX ignores what it does not know; importers keep it.
+    # BibTeX ignores unknown fields, and reference managers import them.
     yield "pubtype", _text("; ".join(c.publication_types))
     yield "majortopics", _text("; ".join(major_topics(c)))
     yield "substances", _text("; ".join(chemical.name for chemical in c.chemicals))
@@ -79,9 +79,9 @@ def _fields(citation: Citation) -> Iterator[tuple[str, str]]:
 
 
 def escape(text: str) -> str:
-    """`text` as LaTeX prints it literally, without a brace that is not balanced."""
+    """Escape `text` for LaTeX, so that it is printed literally and its braces are balanced."""
     escaped = text.translate(_ESCAPE)
-    # Two of these in a row would be a ligature.
+    # LaTeX would print two of these in a row as a ligature.
     return re.sub(r"([-'])(?=\1)", r"\1{}", escaped)
 
 
@@ -99,12 +99,12 @@ def _verbatim(text: str) -> str:
 
 
 def _protected(word: str) -> str:
-    """A word in braces if a style that prints titles in lower case would spoil it."""
+    """Put a word with capital letters in braces, so that styles do not print it in lower case."""
     return _braced(escape(word)) if any(c.isupper() for c in word) else escape(word)
 
 
 def _name(author: Author) -> str:
-    """As "Last, Suffix, Given"; in braces what must not be taken apart."""
+    """Return "Last, Suffix, Given", with braces around parts that BibTeX must not split."""
     if author.collective:
         return _braced(escape(one_line(author.collective)))
     name = person_name(author)

@@ -1,6 +1,6 @@
-"""Citations in CSL-JSON, which Zotero, pandoc and every CSL processor read.
+"""Write citations in CSL-JSON, which Zotero, pandoc and CSL processors read.
 
-The schema is csl-data.json of CSL 1.0.2. What it has no field for stands under `custom`.
+The schema is csl-data.json of CSL 1.0.2. Data without a field in the schema is under `custom`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from serve.references.page_ranges import expand_pages
 
 
 def write_csl_json(citations: Iterable[Citation]) -> str:
-    """A JSON array of CSL items."""
+    """Return a JSON array of CSL items."""
     items = [csl_item(citation) for citation in citations]
     return json.dumps(items, ensure_ascii=False, indent=2) + "\n"
 
 
 def csl_item(citation: Citation) -> dict[str, Any]:
-    """The citation as a CSL item, without the fields that it has no value for."""
+    """Return the citation as a CSL item without empty fields."""
     c = citation
     notes = [RETRACTED if c.retracted else "", *map(link_words, c.links)]
     item = {
@@ -60,7 +60,7 @@ def csl_item(citation: Citation) -> dict[str, Any]:
 
 
 def csl_name(author: Author) -> dict[str, str]:
-    """A person's name in its parts, or a group's as a literal."""
+    """Return the parts of a person's name, or a group's name as a literal."""
     if author.collective:
         return {"literal": one_line(author.collective)}
     name = person_name(author)

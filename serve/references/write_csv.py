@@ -1,4 +1,4 @@
-"""Citations as a table in CSV, which spreadsheets open."""
+"""Write citations as a CSV table for spreadsheets."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from serve.references.describe_citation import (
     title_text,
 )
 
-# Excel reads a file as UTF-8 only where it begins with this mark.
+# Excel reads a file as UTF-8 only if it begins with this mark.
 BYTE_ORDER_MARK = "\ufeff"
-# A cell that begins so is run as a formula by spreadsheets; an apostrophe keeps it text
-# (OWASP, "CSV Injection").
+# Spreadsheets run a cell that begins with one of these as a formula, unless an apostrophe precedes
+# it (OWASP, "CSV Injection").
 _FORMULA = ("=", "+", "-", "@")
 
 
 def write_csv(citations: Iterable[Citation]) -> str:
-    """A header and a row for each citation; several values of a cell are separated by "; "."""
+    """Return a header and a row per citation. Multiple values in a cell are separated by "; "."""
     out = io.StringIO(newline="")
     out.write(BYTE_ORDER_MARK)
     writer = csv.DictWriter(out, _COLUMNS)

@@ -1,6 +1,6 @@
-"""Citations in NLM's MEDLINE format, as PubMed's own .nbib files.
+"""Write citations in NLM's MEDLINE format, like PubMed's .nbib files.
 
-The tags are those of NLM's "MEDLINE/PubMed Data Element (Field) Descriptions".
+Tags are those of NLM's "MEDLINE/PubMed Data Element (Field) Descriptions".
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from serve.references.describe_citation import (
     short_name,
 )
 
-# Only what a reader joins again: Bio.Medline takes a second line of other fields for a new value.
+# Fields whose wrapped lines parsers join; Bio.Medline reads a second line of others as a new value.
 _WRAPPED = frozenset({"TI", "AB", "JT", "MH"})
 _WIDTH = 82
 
 
 def write_nbib(citations: Iterable[Citation]) -> str:
-    """MEDLINE records, an empty line between two."""
+    """Return MEDLINE records, separated by empty lines."""
     return "\n".join(map(_record, citations))
 
 
@@ -81,7 +81,7 @@ def _fields(citation: Citation) -> Iterator[tuple[str, str]]:
 
 
 def _full_author(name: str) -> str:
-    """PubMed separates a suffix by a space: "King, Martin Luther Jr"."""
+    """Separate a suffix by a space, as PubMed does: "King, Martin Luther Jr"."""
     last, _, given = name.partition(", ")
     return f"{last}, {given.replace(', ', ' ')}" if given else last
 
@@ -91,7 +91,7 @@ def _heading(name: str, *, major: bool) -> str:
 
 
 def _links(citation: Citation) -> Iterator[tuple[str, str]]:
-    """Links under their own tags; what NLM names no tag for is a general note."""
+    """Yield links under their tags, and links without a tag as general notes (GN)."""
     for link in citation.links:
         words = link_words(link)
         if link.kind in LINK_WORDS:
@@ -101,7 +101,7 @@ def _links(citation: Citation) -> Iterator[tuple[str, str]]:
 
 
 def _source(citation: Citation) -> str:
-    """The line that PubMed shows under a title: journal, date, volume, issue and pages."""
+    """Return the line that PubMed shows with a title: journal, date, volume, issue, pages, DOI."""
     c = citation
     journal = one_line(c.journal_abbreviation or c.journal).rstrip(".")
     issue = f"({one_line(c.issue)})" if c.issue else ""

@@ -1,7 +1,8 @@
-"""Citations in RIS, which EndNote, Zotero and Mendeley import.
+"""Write citations in RIS, which EndNote, Zotero and Mendeley import.
 
-One tag a line, `TY` first and `ER` last. Readers keep only the first of a repeated tag other
-than AU, KW and N1, so languages and publication types share a line, separated by semicolons.
+Each line has one tag; `TY` is first and `ER` last. Importers keep only the first of repeated tags
+other than AU, KW and N1, so that languages (and publication types) share one line, separated by
+semicolons.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from serve.references.page_ranges import first_and_last
 
 
 def write_ris(citations: Iterable[Citation]) -> str:
-    """RIS records, an empty line after each."""
+    """Return RIS records, each followed by an empty line."""
     return "".join(_record(citation) for citation in citations)
 
 
@@ -60,7 +61,7 @@ def _fields(citation: Citation) -> Iterator[tuple[str, str]]:
 
 
 def _notes(citation: Citation) -> Iterator[str]:
-    """What RIS has no tag for."""
+    """Yield notes with the data that RIS has no tag for."""
     if citation.retracted:
         yield RETRACTED
     yield from map(link_words, citation.links)

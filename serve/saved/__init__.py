@@ -1,1 +1,1 @@
-"""What users keep: stored answers, feedback, and saved questions that are asked again."""
+"""Saved data of users: stored answers, feedback, and saved questions that are asked again."""

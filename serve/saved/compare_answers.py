@@ -1,4 +1,4 @@
-"""Two answers to one question: what changed, as data and in words."""
+"""Compare two answers to the same question, as data and in sentences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ANSWER = TypeAdapter(Answer)
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """A citation by what a reader knows it by; "" and None where the answer does not tell."""
+    """PMID, title and year of a citation; "" and None if the answer does not have them."""
 
     pmid: int
     title: str = ""
@@ -25,7 +25,7 @@ class Cited:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a part of the answer was before, and what it is now."""
+    """Old and new value of a part of the answer."""
 
     before: str
     now: str
@@ -33,10 +33,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class AnswerDiff:
-    """What differs between two answers; None and () for parts that are the same.
+    """Differences between two answers; None and () for unchanged parts.
 
-    A citation supports an answer where a sentence cites it or its evidence agrees; it contradicts
-    it where a sentence or the evidence says so. One that does both counts as contradicting.
+    A citation supports an answer if a sentence cites it or if its evidence has the stance
+    "support". It contradicts the answer if a sentence lists it as contradicting or if its evidence
+    has the stance "contradict". A citation that does both counts as contradicting.
     """
 
     verdict: Change | None = None
@@ -49,7 +50,7 @@ class AnswerDiff:
 
     @property
     def citations_changed(self) -> bool:
-        """Whether any citation came, went or changed sides."""
+        """Return True if a citation was added, removed or changed sides."""
         return bool(
             self.supporting_added
             or self.supporting_removed
@@ -60,19 +61,19 @@ class AnswerDiff:
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The citations that speak for an answer and those that speak against it, in its order."""
+    """Supporting and contradicting citations of an answer, in the order of the answer."""
 
     supporting: tuple[Cited, ...] = ()
     contradicting: tuple[Cited, ...] = ()
 
     @property
     def pmids(self) -> frozenset[int]:
-        """Those of both sides."""
+        """Return the PMIDs of both sides."""
         return frozenset(cited.pmid for cited in (*self.supporting, *self.contradicting))
 
 
 def read_answer(value: Any) -> Answer:
-    """A stored answer as a record; raises UnreadableAnswerError for one of another form."""
+    """Validate a stored answer. Raises UnreadableAnswerError if its format is not supported."""
     try:
         return ANSWER.validate_python(value)
     except ValidationError as error:
@@ -80,13 +81,16 @@ def read_answer(value: Any) -> Answer:
         place = ".".join(map(str, problem["loc"]))
         raise UnreadableAnswerError(
             f"the stored answer is of another version of CiteRay ({place}: {problem['msg']}); "
-            "ask the question anew",
+            "ask the question again",
             409,
         ) from error
 
 
 def sides_of(answer: Answer) -> Sides:
-    """See `Sides`; none where nothing is stated."""
+    """Return the citations of `answer` by side; see `AnswerDiff`.
+
+    Unsupported sentences are ignored.
+    """
     stated = [s for s in answer.ideal if not s.unsupported]
     stances = [(item.passage.pmid, item.stance) for item in answer.evidence]
     against = dict.fromkeys(
@@ -113,7 +117,7 @@ def _described(answer: Answer) -> dict[int, Cited]:
 
 
 def diff_answers(before: Answer, now: Answer) -> AnswerDiff:
-    """What differs, in the order of the answer in which it stands."""
+    """Return the differences; citations have the order of the answer that contains them."""
     old, new = sides_of(before), sides_of(now)
     return AnswerDiff(
         verdict=_change(before.verdict, now.verdict),
@@ -136,22 +140,22 @@ def _beyond(some: Iterable[Cited], others: Iterable[Cited]) -> tuple[Cited, ...]
 
 
 def exact_words(answer: Answer) -> str:
-    """The exact answer in one line, "" where there is none."""
+    """Return the exact answer as one line, or "" if there is none."""
     if answer.exact is None or isinstance(answer.exact, str):
         return answer.exact or ""
     return "; ".join(" / ".join(names) for names in answer.exact)
 
 
 def ideal_words(ideal: Iterable[Sentence]) -> str:
-    """The answer's text, without its citations."""
+    """Return the text of the ideal answer without its citations."""
     return " ".join(sentence.text for sentence in ideal)
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A stored answer beside the one that the same request has now.
+    """Comparison of a stored answer with a new answer to the same request.
 
-    `reasons` say in words what may explain a difference; without a difference there are none.
+    `reasons` are sentences that may explain the difference, empty if there is no difference.
     """
 
     same_index_version: bool
@@ -168,7 +172,7 @@ class Comparison:
 def compare(
     before: Answer, now: Answer, *, presets: tuple[Any, Any], models: tuple[Any, Any]
 ) -> Comparison:
-    """`presets` and `models` are (what was used then, what is here now under the same names)."""
+    """Compare two answers. `presets` and `models` are pairs of (stored, current) settings."""
     diff = diff_answers(before, now)
     same = not (diff.verdict or diff.exact or diff.text or diff.citations_changed)
     return Comparison(
@@ -195,7 +199,8 @@ def _reasons(
         )
     if presets[0] != presets[1]:
         reasons.append(
-            f"The preset {before.system} has changed since; it was asked again as it was then."
+            f"The preset {before.system} has changed since then; the new answer uses its old "
+            "settings."
         )
     reasons += [
         f"The model of {use} was {models[0].get(use, 'none')} and is now "
@@ -205,12 +210,12 @@ def _reasons(
     ]
     for word, answer in (("stored", before), ("new", now)):
         if answer.coverage.partition("/")[0] != answer.coverage.partition("/")[2]:
-            reasons.append(f"The {word} answer rests on part of the index: {answer.coverage}.")
+            reasons.append(
+                f"The {word} answer is based on only a part of the index: {answer.coverage}."
+            )
     if before.degraded != now.degraded:
         told = [", ".join(a.degraded) or "nothing" for a in (before, now)]
         reasons.append(f"The stored answer had to do without {told[0]}; the new one {told[1]}.")
     if now.model_calls or now.writing_calls or before.model_calls or before.writing_calls:
-        reasons.append(
-            "A language model took part, whose words may differ from one time to the next."
-        )
-    return tuple(reasons or ["The request is the same; nothing known here explains it."])
+        reasons.append("A language model was used, and its wording may differ between two runs.")
+    return tuple(reasons or ["The request is the same; no reason for the difference is known."])

@@ -1,6 +1,7 @@
-"""The database of what users keep: SQLite in a file that several processes share, or Postgres.
+"""Database of saved answers, feedback and questions: SQLite or Postgres.
 
-A write is one transaction, and is on disk when its block ends. What is deleted is overwritten.
+Several processes may share it. A write is one transaction, which is on disk when its block ends.
+SQLite overwrites deleted rows.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ from cluster.storage.disk_faults import naming_disk_faults
 from serve.saved.saved_error import SavedError
 from serve.saved.tables import FACTS, METADATA, SCHEMA
 
-# How long a write waits for those of other processes.
+# How long a write waits for writes of other processes.
 BUSY_S = 30.0
 RETRY_S = 5
-# Any number that other programs do not lock in the same Postgres database.
+# Key of the Postgres advisory lock; arbitrary, but other programs must not use the same number.
 SCHEMA_LOCK = 0x43495445
 PRAGMAS = (
-    # A commit that was acknowledged survives a crash of the machine.
+    # An acknowledged commit survives a crash of the machine.
     "PRAGMA synchronous=FULL",
     "PRAGMA secure_delete=ON",
     "PRAGMA foreign_keys=ON",
@@ -47,50 +48,54 @@ PRAGMAS = (
 
 
 def may_begin(column: ColumnElement[float], most_wait_s: float) -> ColumnElement[bool]:
-    """Whether the time in `column`, never set further ahead than `most_wait_s`, has come.
+    """Return the SQL condition that the start time in `column` has passed.
 
-    One that is further ahead was set before the clock was set back.
+    Times are at most `most_wait_s` in the future when they are written. A later time means that
+    the clock was set back since then, so it counts as passed.
     """
     now = time.time()
     return or_(column <= now, column > now + most_wait_s)
 
 
 class Database:
-    """The database at `url`, opened and made at its first use; threads and processes share it.
+    """The database at `url`, opened and created at its first use; safe for threads and processes.
 
-    Every call raises SavedError, with status 503 where the database cannot be reached or is busy,
-    and 507 where it cannot be written.
+    Every method raises SavedError, with status 503 if the database cannot be reached or is busy,
+    and 507 if it cannot be written.
     """
 
     def __init__(self, url: str) -> None:
         self._url = make_url(url)
         if self._url.drivername == "postgresql":
-            # SQLAlchemy's own choice is an older driver, which is not installed with CiteRay.
+            # SQLAlchemy's default driver is psycopg2, which is not installed with CiteRay.
             self._url = self._url.set(drivername="postgresql+psycopg")
         self._engine: Engine | None = None
         self._lock = threading.Lock()
 
     @property
     def is_sqlite(self) -> bool:
-        """Whether it is a file of SQLite."""
+        """Return True if the database is an SQLite file."""
         return self._url.get_backend_name() == "sqlite"
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A transaction that only reads: all of it sees one state."""
+        """Open a read-only transaction, which sees a consistent snapshot."""
         with self._naming_faults(), self._opened().connect() as connection:
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """A transaction that is committed at the end of the block, or rolled back by an error."""
+        """Open a transaction; commit it at the end of the block, or roll it back on an error."""
         with self._naming_faults():
             engine = self._opened().execution_options(write=True)
             with engine.connect() as connection, connection.begin():
                 yield connection
 
     def overwrite_deleted(self) -> None:
-        """Empty SQLite's log, in which deleted rows may still stand. Call it after a deletion."""
+        """Truncate SQLite's write-ahead log, which may still contain deleted rows.
+
+        Call it after a deletion. It does nothing on Postgres.
+        """
         if self.is_sqlite:
             with self._naming_faults():
                 raw = self._opened().raw_connection()
@@ -100,7 +105,7 @@ class Database:
                     raw.close()
 
     def close(self) -> None:
-        """Close its connections; it opens again where it is used again."""
+        """Close the connections; the next use opens the database again."""
         with self._lock:
             if self._engine is not None:
                 self._engine.dispose()
@@ -123,7 +128,7 @@ class Database:
         with naming_disk_faults(path):
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with FileLock(f"{path}.lock", timeout=BUSY_S, mode=0o600):
-                # SQLite gives its other files the permissions of this one.
+                # SQLite gives its other files the permissions of the database file.
                 os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
                 engine = _sqlite(self._url)
                 with engine.execution_options(write=True).begin() as connection:
@@ -135,7 +140,7 @@ class Database:
         try:
             yield
         except IntegrityError:
-            # What contradicts a row of another process is the caller's to tell.
+            # Callers handle conflicts with rows of other processes.
             raise
         except StorageError as error:
             raise SavedError(str(error), 507) from error
@@ -151,14 +156,14 @@ class Database:
 
 
 def _sqlite(url: URL) -> Engine:
-    # Errors would quote what is stored, and end in logs.
+    # Hide parameters: error messages would otherwise write stored texts to the logs.
     engine = create_engine(
         url, hide_parameters=True, connect_args={"timeout": BUSY_S, "check_same_thread": False}
     )
 
     @event.listens_for(engine, "connect")
     def configure(connection: Any, _: Any) -> None:
-        # Transactions begin where `begin` below says so, not at the driver's first write.
+        # Turn off the driver's implicit transactions; `begin` below starts them.
         connection.isolation_level = None
         connection.execute("PRAGMA journal_mode=WAL")
         for pragma in PRAGMAS:
@@ -166,7 +171,7 @@ def _sqlite(url: URL) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        # A write takes its turn at once: one that began as a read could not wait for it.
+        # Take the write lock at once: SQLite cannot wait when a read upgrades to a write.
         write = connection.get_execution_options().get("write")
         connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
@@ -190,8 +195,8 @@ def _make_tables(connection: Connection) -> None:
         connection.execute(insert(FACTS).values(name="schema", value=SCHEMA))
     elif found != SCHEMA:
         raise SavedError(
-            f"the database of serve.saved.url has form {found}, this CiteRay reads {SCHEMA}; "
-            "run the version that made it, or name another database",
+            f"the database of serve.saved.url has form {found}, but this CiteRay reads {SCHEMA}; "
+            "use the CiteRay version that created it, or another database",
             503,
             60,
         )

@@ -1,4 +1,4 @@
-"""Feedback as a BioASQ gold file, which `citeray evaluate` and `citeray remember` take."""
+"""Export feedback as a BioASQ gold file for `citeray evaluate` and `citeray remember`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Row = dict[str, Any]
 
 
 def gold_rows(feedback: Iterable[Feedback]) -> list[Row]:
-    """A question for each answer that was approved or corrected; the newest such feedback counts.
+    """Return a question for each approved or corrected answer, using its newest feedback.
 
-    `feedback` comes oldest first. A question's id is that of its answer. A rating that calls an
-    answer wrong without correcting it says no right answer and is left out, as is what approves an
-    answer that states nothing, and what a reviewer rejected.
+    `feedback` must be ordered from oldest to newest. A question has the id of its answer. Feedback
+    is left out if a reviewer rejected it, if it rates an answer as wrong without a correction, or
+    if it approves an answer that states nothing.
     """
     rows: dict[str, Row] = {}
     for item in feedback:
         row = None if item.review and item.review.state == "rejected" else _gold(item)
         if row is not None:
-            # Where it was before is given up, so that the rows are in the order of their feedback.
+            # Re-insert at the end so that rows are ordered by feedback time.
             rows.pop(item.answer_id, None)
             rows[item.answer_id] = row
     return list(rows.values())
@@ -60,12 +60,12 @@ def _gold(item: Feedback) -> Row | None:
 
 
 def _kept_ideal(answer: Answer, opinion: Opinion) -> str:
-    """The text as answered, unless it was rejected with another exact answer."""
+    """Return the original text if the answer was approved, or else ""."""
     return ideal_words(supported(answer.ideal)) if opinion.rating == "up" else ""
 
 
 def _kept_exact(answer: Answer, opinion: Opinion) -> ExactAnswer:
-    """The exact answer as answered, unless it was rejected with another text."""
+    """Return the original exact answer if the answer was approved, or else None."""
     return answer.exact if opinion.rating == "up" else None
 
 

@@ -1,6 +1,6 @@
-"""Feedback on stored answers: a rating, a corrected answer, a note; and its review.
+"""Feedback on stored answers (a rating, a corrected answer, a note) and its review.
 
-It belongs to its answer, which has all that is needed to reproduce it, and goes when that goes.
+Feedback belongs to a stored answer and is deleted with it.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ MOST_ON_AN_ANSWER = 100
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """An opinion on a stored answer; `owner` is the name of the key that it came with.
+    """Opinion on a stored answer. `owner` is the name of the API key that sent it.
 
-    `answer` is the answer as it was stored, `review` None while nobody has reviewed the feedback.
+    `answer` is the stored answer. `review` is None until somebody has reviewed the feedback.
     """
 
     id: str
@@ -42,15 +42,16 @@ class Feedback:
 
 
 class FeedbackStore:
-    """The feedback in `database`. Each call raises SavedError."""
+    """Feedback in `database`. Every method may raise SavedError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def add(self, answer_id: str, opinion: Opinion, owner: str) -> Feedback:
-        """Keep an opinion; the same one of the same owner on the same answer is kept once.
+        """Store an opinion; a repeated opinion of the same owner on an answer is stored once.
 
-        Status 404 where the answer is not stored, 409 where it has too much feedback.
+        Raises SavedError with status 404 if the answer is not stored, and 409 if it has
+        `MOST_ON_AN_ANSWER` pieces of feedback already.
         """
         said = asdict(opinion)
         digest = sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
@@ -73,7 +74,7 @@ class FeedbackStore:
                 if found is not None:
                     return _feedback(found)
                 if connection.scalar(select(ANSWERS.c.id).where(ANSWERS.c.id == answer_id)) is None:
-                    raise SavedError(f"no stored answer {answer_id:.64} is here", 404)
+                    raise SavedError(f"no stored answer {answer_id:.64} exists", 404)
                 on_it = select(func.count()).where(FEEDBACK.c.answer_id == answer_id)
                 if (connection.scalar(on_it) or 0) >= MOST_ON_AN_ANSWER:
                     raise SavedError(
@@ -83,7 +84,7 @@ class FeedbackStore:
                     )
                 connection.execute(insert(FEEDBACK).values(row))
         except IntegrityError:
-            # On Postgres another process may have kept the same at the same moment.
+            # On Postgres, another process may have stored the same opinion concurrently.
             pass
         with self._database.read() as connection:
             return _feedback(connection.execute(_joined().where(same)).one())
@@ -97,9 +98,10 @@ class FeedbackStore:
         rating: Rating | None = None,
         state: ReviewState | None = None,
     ) -> Sequence[Feedback]:
-        """What `owner` said and what was said of its answers, newest first; None: of all owners.
+        """Return feedback by `owner` or on its answers, newest first; None means all owners.
 
-        `rating` and `state` keep only such feedback. Status 404 where there is no `before`.
+        `rating` and `state` filter the feedback, `before` is the id of the last item of the
+        previous page. Raises SavedError with status 404 if `before` does not exist.
         """
         seen = _joined()
         if owner is not None:
@@ -107,7 +109,7 @@ class FeedbackStore:
         wanted = seen.where(*_kept_by(rating, state))
         with self._database.read() as connection:
             if before:
-                # It may have got another state meanwhile, and is a place all the same.
+                # Search without the filters: its review state may have changed since then.
                 place = connection.execute(seen.where(FEEDBACK.c.id == before)).first()
                 if place is None:
                     raise _absent(before)
@@ -121,21 +123,21 @@ class FeedbackStore:
     def all(
         self, owner: str | None = None, *, state: ReviewState | None = None
     ) -> Sequence[Feedback]:
-        """As `list`, but all of it, the oldest first."""
+        """Return all feedback that `list` would return over all pages, oldest first."""
         found: list[Feedback] = []
         while page := self.list(owner, MOST_LISTED, found[-1].id if found else "", state=state):
             found += page
         return found[::-1]
 
     def review(self, feedback_id: str, state: Decision | None, reviewer: str) -> Feedback:
-        """Accept or reject feedback, or with None open it again; the last decision counts.
+        """Accept or reject feedback, or reopen it with None; replaces an earlier decision.
 
-        Status 404 where there is none of that id.
+        Raises SavedError with status 404 if the feedback does not exist.
         """
         one = _joined().where(FEEDBACK.c.id == feedback_id)
         row = {"state": state, "reviewer": reviewer, "reviewed": time.time()}
         with self._database.write() as connection:
-            # Of two reviewers at once the second waits here until the first is done.
+            # Lock the row, so that concurrent reviews run one after the other.
             held = select(FEEDBACK.c.id).where(FEEDBACK.c.id == feedback_id).with_for_update()
             if connection.scalar(held) is None:
                 raise _absent(feedback_id)
@@ -145,7 +147,10 @@ class FeedbackStore:
             return _feedback(connection.execute(one).one())
 
     def delete(self, feedback_id: str, owner: str) -> None:
-        """Remove feedback for good: whoever gave it may, and the owner of its answer."""
+        """Delete feedback. Its author and the owner of its answer may do so.
+
+        Raises SavedError with status 404 for anybody else or if the feedback does not exist.
+        """
         of_own = select(ANSWERS.c.id).where(ANSWERS.c.owner == owner)
         may = or_(FEEDBACK.c.owner == owner, FEEDBACK.c.answer_id.in_(of_own))
         with self._database.write() as connection:
@@ -184,4 +189,4 @@ def _feedback(row: Row[Any]) -> Feedback:
 
 
 def _absent(feedback_id: str) -> SavedError:
-    return SavedError(f"no feedback {feedback_id:.64} is here; it may have been deleted", 404)
+    return SavedError(f"no feedback {feedback_id:.64} exists; it may have been deleted", 404)

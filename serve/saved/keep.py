@@ -1,4 +1,4 @@
-"""All that a gateway or a command keeps for users, over one database."""
+"""Open the stores of saved answers, feedback and questions, which share one database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from serve.saved.watches.watch_store import WatchStore
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """The stores; `models` are those that answer here, by what they are used for."""
+    """Stores of one database. `models` maps each use of a model to the name of the current one."""
 
     settings: SavedSettings
     models: Mapping[str, str]
@@ -29,7 +29,10 @@ class Saved:
 
 
 def open_saved(settings: Settings) -> Saved | None:
-    """The stores of the settings, opened at their first use; None where nothing is kept."""
+    """Return the configured stores, or None if `serve.saved.url` is empty.
+
+    The database is opened at its first use.
+    """
     saved = settings.serve.saved
     if not saved.url:
         return None
@@ -46,7 +49,10 @@ def open_saved(settings: Settings) -> Saved | None:
 
 
 def model_names(settings: Settings) -> dict[str, str]:
-    """The models that take part in answers, those behind a URL by the name they have there."""
+    """Return the names of the models that take part in answers, by use.
+
+    A model behind a URL has the name that its endpoint knows it by.
+    """
     names = used_models(settings)
     if settings.llm.kind == "url":
         names["llm"] = settings.llm.model_id

@@ -1,4 +1,4 @@
-"""What somebody says of an answer, and what a reviewer made of it."""
+"""Opinions on answers, and the decisions of their reviewers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from cluster.answers import ExactAnswer
 
 Rating = Literal["up", "down"]
 Decision = Literal["accepted", "rejected"]
-# What feedback can be filtered by; "reviewed" is either decision.
+# Filter for feedback; "reviewed" matches both decisions.
 ReviewState = Literal["open", "reviewed", "accepted", "rejected"]
 
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What somebody says of an answer; "", None and () for what is left as it was answered.
+    """Rating of an answer with optional corrections; "", None and () leave a part as it was.
 
     `pmids` are the citations that support the corrected answer.
     """
@@ -29,9 +29,9 @@ class Opinion:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A reviewer's decision: `by` is the name of their key, "" without one, `at` when it was made.
+    """Decision of a reviewer. `by` is the name of the reviewer's API key, "" if there is none.
 
-    Times are in seconds since 1970.
+    `at` is the time of the decision in seconds since 1970.
     """
 
     state: Decision

@@ -1,4 +1,4 @@
-"""What is told where something that users keep is absent, too much or out of reach."""
+"""Errors of the stores: something is missing, a limit is reached, or the database is down."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from cluster.errors import RefusedError
 
 
 class SavedError(RefusedError):
-    """A request about what is kept that cannot be met."""
+    """Request to a store that cannot be fulfilled."""
 
 
 class UnreadableAnswerError(SavedError):
-    """A stored answer in the form of another version of CiteRay."""
+    """Stored answer in the format of another CiteRay version."""

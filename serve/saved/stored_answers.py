@@ -1,4 +1,4 @@
-"""Stored answers: each with its request and all that is needed to ask it again."""
+"""Stored answers, each with its request, preset and models so that it can be asked again."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ MOST_LISTED = 200
 
 @dataclass(frozen=True, slots=True)
 class AskedWith:
-    """What an answer came of: the request as it was sent, and what it meant on this server.
+    """The request of an answer, and the settings and models that the server used for it.
 
-    `preset` are the settings of the preset, `models` the models by what they are used for.
+    `preset` has the settings of the preset, `models` maps each use of a model to its name.
     """
 
     request: Mapping[str, Any]
@@ -32,7 +32,10 @@ class AskedWith:
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """An answer as it was given; `owner` is the name of the key that asked, "" without keys."""
+    """Stored answer. `owner` is the name of the API key, "" if the server has no keys.
+
+    `created` is in seconds since 1970.
+    """
 
     id: str
     owner: str
@@ -43,7 +46,7 @@ class StoredAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
-    """A stored answer in a list."""
+    """Summary of a stored answer in a list."""
 
     id: str
     created: float
@@ -54,9 +57,9 @@ class AnswerRow:
 
 
 class AnswerStore:
-    """The stored answers of `database`: `most` for each owner, kept `keep_days`.
+    """Stored answers in `database`: at most `most` per owner, kept for `keep_days`.
 
-    An answer with feedback is kept until it is deleted. Each call raises SavedError.
+    An answer with feedback does not expire. Every method may raise SavedError.
     """
 
     def __init__(self, database: Database, most: int, keep_days: float) -> None:
@@ -65,7 +68,10 @@ class AnswerStore:
         self.keep_s = keep_days * 86_400
 
     def keep(self, answer: Answer, asked: AskedWith, owner: str) -> Answer:
-        """Store the answer and return it with its id; status 409 where the owner has too many."""
+        """Store the answer and return it with its id.
+
+        Raises SavedError with status 409 if the owner has `most` answers already.
+        """
         kept = replace(answer, answer_id=uuid.uuid4().hex)
         row = {
             "id": kept.answer_id,
@@ -90,7 +96,10 @@ class AnswerStore:
         return connection.scalar(counted) or 0
 
     def get(self, answer_id: str) -> StoredAnswer:
-        """The answer of that id, whoever asks; status 404 where there is none."""
+        """Return the answer with this id, of any owner.
+
+        Raises SavedError with status 404 if it does not exist.
+        """
         with self._database.read() as connection:
             row = connection.execute(select(ANSWERS).where(ANSWERS.c.id == answer_id)).first()
         if row is None:
@@ -100,7 +109,10 @@ class AnswerStore:
         return StoredAnswer(row.id, row.owner, row.created, AskedWith(**record), answer)
 
     def list(self, owner: str, limit: int, before: str = "") -> Sequence[AnswerRow]:
-        """The owner's answers, newest first, from the one after `before` on."""
+        """Return the owner's answers, newest first, starting after the id `before`.
+
+        Raises SavedError with status 404 if the owner has no answer `before`.
+        """
         told = [ANSWERS.c[name] for name in AnswerRow.__dataclass_fields__]
         wanted = select(*told).where(ANSWERS.c.owner == owner)
         with self._database.read() as connection:
@@ -117,7 +129,10 @@ class AnswerStore:
         return [AnswerRow(*row) for row in rows]
 
     def delete(self, answer_id: str, owner: str) -> None:
-        """Remove the owner's answer and its feedback for good; status 404 where there is none."""
+        """Delete an answer of the owner together with its feedback.
+
+        Raises SavedError with status 404 if the owner has no such answer.
+        """
         with self._database.write() as connection:
             own = and_(ANSWERS.c.id == answer_id, ANSWERS.c.owner == owner)
             if not connection.execute(delete(ANSWERS).where(own)).rowcount:
@@ -125,7 +140,7 @@ class AnswerStore:
         self._database.overwrite_deleted()
 
     def remove_expired(self) -> int:
-        """Remove answers that are older than they are kept and have no feedback; how many."""
+        """Delete expired answers that have no feedback, and return their number."""
         judged = select(FEEDBACK.c.answer_id)
         old = ANSWERS.c.created < time.time() - self.keep_s
         with self._database.write() as connection:
@@ -142,5 +157,5 @@ def _older(created: float, id_: str) -> ColumnElement[bool]:
 
 def _absent(answer_id: str) -> SavedError:
     return SavedError(
-        f"no stored answer {answer_id:.64} is here; it may have been deleted or have expired", 404
+        f"no stored answer {answer_id:.64} exists; it may have been deleted or have expired", 404
     )

@@ -1,4 +1,7 @@
-"""The tables of what users keep. Times are seconds since 1970; records are JSON."""
+"""Database tables of saved answers, feedback and questions.
+
+Times are in seconds since 1970; records are JSON.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,13 @@ from sqlalchemy import (
 
 
 class Words(TypeDecorator[str]):
-    """A text that a user wrote. Postgres can hold no NUL; the records as JSON keep it."""
+    """Text written by a user. Postgres cannot store NUL in text; the JSON records keep it."""
 
     impl = Text
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """Puts U+FFFD in the place of each NUL."""
+        """Replace each NUL by U+FFFD."""
         return value and value.replace("\0", "\ufffd")
 
 
@@ -51,7 +54,7 @@ ANSWERS = Table(
     Column("verdict", String(32), nullable=False),
     Column("system", Text, nullable=False),
     Column("index_version", String(64), nullable=False),
-    # The request, the answer, the preset's settings and the models.
+    # Request, answer, preset settings and models.
     Column("record", JSON, nullable=False),
     Index("answers_by_owner", "owner", "created", "id"),
     Index("answers_by_age", "created"),
@@ -64,14 +67,14 @@ FEEDBACK = Table(
     Column("answer_id", String(32), ForeignKey("answers.id", ondelete="CASCADE"), nullable=False),
     Column("owner", String(64), nullable=False),
     Column("created", Float, nullable=False),
-    # Of what was said: the same feedback sent twice is one.
+    # Digest of the opinion, so that the same feedback sent twice is stored once.
     Column("digest", String(64), nullable=False),
     Column("record", JSON, nullable=False),
     UniqueConstraint("answer_id", "owner", "digest"),
     Index("feedback_by_age", "created", "id"),
 )
 
-# Feedback that has no row here is open.
+# Feedback without a row here has not been reviewed.
 REVIEWS = Table(
     "reviews",
     METADATA,
@@ -79,7 +82,7 @@ REVIEWS = Table(
         "feedback_id", String(32), ForeignKey("feedback.id", ondelete="CASCADE"), primary_key=True
     ),
     Column("state", String(16), nullable=False),
-    # The name of the reviewer's key, "" without one.
+    # Name of the reviewer's API key, "" if there is none.
     Column("reviewer", String(64), nullable=False),
     Column("reviewed", Float, nullable=False),
 )
@@ -89,16 +92,16 @@ WATCHES = Table(
     METADATA,
     Column("id", String(32), primary_key=True),
     Column("owner", String(64), nullable=False),
-    # Of the request and the webhook: the same question saved twice is one.
+    # Digest of the request and the webhook, so that the same question is saved once.
     Column("digest", String(64), nullable=False),
     Column("created", Float, nullable=False),
     Column("question", Words, nullable=False),
     Column("request", JSON, nullable=False),
     Column("webhook", Text, nullable=False),
-    # When it was last asked, 0 for never; "" is the version then.
+    # Time and index version of the last check; 0 and "" before the first.
     Column("checked", Float, nullable=False),
     Column("version", String(64), nullable=False),
-    # After a failure: how many in a row, why, and when it may be asked again.
+    # Number of failures in a row, the last error, and the earliest time of the next try.
     Column("failures", Integer, nullable=False),
     Column("error", Text, nullable=False),
     Column("not_before", Float, nullable=False),
@@ -116,10 +119,10 @@ CHECKS = Table(
     Column("version", String(64), nullable=False),
     Column("last_source", Text, nullable=False),
     Column("created", Float, nullable=False),
-    # Whether it is told in the feed and by the webhook.
+    # Whether the feed and the webhook report this check.
     Column("notable", Boolean, nullable=False),
     Column("diff", JSON),
-    # A version is asked once, whoever asks.
+    # Only one check per index version, whichever process makes it.
     UniqueConstraint("watch_id", "version"),
     Index("checks_by_watch", "watch_id", "created"),
 )

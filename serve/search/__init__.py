@@ -1,1 +1,1 @@
-"""From a question to ranked citations."""
+"""Search: from a question to ranked citations."""

@@ -1,7 +1,7 @@
-"""Search, answer, doubt, search again: self-RAG as paper 002 runs it (section 3.3, V6).
+"""Self-RAG, as in paper 002 (section 3.3, V6): search, draft, assess, search again.
 
-The model drafts an answer from what was found, says HIGH, MEDIUM or LOW of it, and below
-HIGH names a follow-up query, for at most three rounds.
+The model drafts an answer from the evidence and rates its confidence as HIGH, MEDIUM or LOW. Below
+HIGH it gives a follow-up query, for at most three rounds.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """How sure the model is of an answer from the evidence, and what to look for next."""
+    """The model's confidence in an answer from the evidence, and what to search for next."""
 
     confidence: Confidence
     missing: str
@@ -50,9 +50,9 @@ class Judgement:
 async def judge_evidence(
     question: str, evidence: Sequence[Evidence], model: WatchedModel, tokens: int
 ) -> Judgement | None:
-    """The model's word on an answer that it drafts itself, each in at most so many `tokens`.
+    """Let the model draft an answer and rate it, each in at most `tokens` tokens.
 
-    None where the model is lost.
+    Returns None if the model is lost.
     """
     values = {
         "question": quote(question),
@@ -77,13 +77,13 @@ async def judge_evidence(
 
 
 def read_judgement(text: str) -> Judgement:
-    """Raises LLMError where `text` is not the JSON that was asked for."""
+    """Parse the model's rating; raises LLMError if `text` is not the requested JSON."""
     try:
         said = json.loads(text)
         confidence = str(said["confidence"]).strip().upper()
         missing, query = str(said.get("missing") or ""), str(said.get("followup_query") or "")
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise LLMError(f"llm: the confidence has not the asked form: {brief(text)}") from None
+        raise LLMError(f"llm: the confidence is not in the requested form: {brief(text)}") from None
     for level in get_args(Confidence):
         if confidence == level:
             return Judgement(level, missing, " ".join(query.split())[:MAX_QUERY_CHARACTERS])
@@ -98,10 +98,10 @@ async def search_until_sure(
     rounds: int,
     tokens: int,
 ) -> list[H]:
-    """What `search` finds for the question and then for each follow-up query, in that order.
+    """Return the hits for the question and then for each follow-up query, in that order.
 
-    It ends when the model is sure, is lost, has nothing new to ask, or after `rounds`
-    searches, so the last of them is not judged. `search` leaves out what was found before.
+    Stops when the model's confidence is HIGH, the model is lost or gives no new query, or after
+    `rounds` searches, the last of which is not rated. `search` must return only new hits.
     """
     found = list(await search(question))
     asked = {question.casefold()}

@@ -1,4 +1,4 @@
-"""Snippets for a run: the sentences of the evidence that answer, with exact offsets."""
+"""Choose snippets: evidence sentences that answer the question, with exact offsets."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def choose_snippets(
     limit: int = 10,
     window: int = 2,
 ) -> list[Passage]:
-    """The best `window` or fewer consecutive sentences of each passage, in passage order.
+    """Return the best 1 to `window` consecutive sentences of each passage, in passage order.
 
-    Best is nearest the question by cosine, the earlier and shorter on a tie. A snippet that
-    overlaps one already chosen is left out; offsets stay exact into the passage's section.
+    The best are those with the highest cosine with the question; ties go to the earlier, then the
+    shorter. Snippets that overlap one already chosen are left out. Offsets refer to the section.
     """
     passages = [item.passage for item in evidence]
     return _apart(_best_windows(body, passages, encode, window), limit)
 
 
 def whole_passages(evidence: Sequence[Evidence], limit: int = 10) -> list[Passage]:
-    """The passages themselves, in their order; left out is what `choose_snippets` leaves out."""
+    """Return whole passages as snippets, without overlaps as in `choose_snippets`."""
     return _apart([item.passage for item in evidence], limit)
 
 
@@ -63,7 +63,7 @@ def _best_windows(
 
 
 def _windows(passage: Passage, size: int) -> list[Passage]:
-    """Every run of up to `size` sentences of the passage, by begin and then by length."""
+    """Return all runs of up to `size` sentences, ordered by begin and then by length."""
     spans = sentence_spans(passage.text)
     return [
         cut_passage(passage, spans[first][0], spans[last][1])
@@ -73,7 +73,7 @@ def _windows(passage: Passage, size: int) -> list[Passage]:
 
 
 def cut_passage(passage: Passage, begin: int, end: int) -> Passage:
-    """The part [begin, end) of the passage's own text, without white space at its ends."""
+    """Return the part [begin, end) of the passage's text, stripped of white space."""
     text = passage.text[begin:end]
     begin += len(text) - len(text.lstrip())
     text = text.strip()

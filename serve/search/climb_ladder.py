@@ -1,9 +1,9 @@
-"""As much search as a question needs and its budget allows: the ladder of a preset.
+"""Cascade search: run a preset's steps, from cheap to expensive, while the time budget allows.
 
-rung ─► sure of its order? ─► time for the next? ─► rung ─► …
+step ─► ranking confident? ─► time for the next? ─► step ─► …
 
-Rungs are of one preset and read the same index, so that what one has found the next need not
-look for again (`serve/graph/remember_stages.py`).
+A cascade is called a ladder in the settings, and a step a rung. All steps read the same index, so
+stage replies are cached between them (`serve/graph/remember_stages.py`).
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from collections.abc import Awaitable, Callable, Mapping
 from cluster.answers import SearchResult, Spent
 from cluster.settings.search_settings import AskedType, LadderSettings, RungSettings
 
-# How much the last search counts in what one is expected to take.
+# Weight of the newest duration in the exponential moving average.
 NEWEST = 0.2
-# The best citation is compared with the last that a run file names.
+# The best citation is compared with the one at this rank, the last in a run file.
 COMPARED = 10
 
 
 class Costs:
-    """What a search, or writing, is expected to take here, in ms: learned from those before."""
+    """Expected durations of searches and writing in ms, learned from previous ones."""
 
     def __init__(self) -> None:
         self._ms: dict[str, float] = {}
 
     def learn(self, name: str, ms: float) -> None:
-        """Take `ms` into the moving average of `name`: the newest counts a fifth."""
+        """Add `ms` to the exponential moving average of `name`."""
         known = self._ms.get(name, ms)
         self._ms[name] = known + NEWEST * (ms - known)
 
     def expected(self, name: str, untold: float) -> float:
-        """Of `name`; `untold` where nothing was learned yet."""
+        """Return the expected duration of `name`, or `untold` if none was learned yet."""
         return self._ms.get(name, untold)
 
 
 class Budget:
-    """A question's time, in ms; 0 has no end. Of it `reserve_ms` is kept from the search."""
+    """Time budget of a question in ms (0: unlimited); `reserve_ms` is not spent on the search."""
 
     def __init__(self, budget_ms: int, reserve_ms: float = 0.0) -> None:
         self._begun = time.monotonic()
@@ -47,12 +47,12 @@ class Budget:
 
     @property
     def search_ms(self) -> float:
-        """What the search may take in all."""
+        """Total milliseconds that the search may take."""
         return max(self._budget_ms - self._reserve_ms, 0.0)
 
     @property
     def left_to_search_ms(self) -> float:
-        """Milliseconds left for the search; below 0 when it is overdrawn."""
+        """Milliseconds left for the search; negative if exceeded."""
         return self.search_ms - self.spent_ms
 
     @property
@@ -61,18 +61,18 @@ class Budget:
         return (time.monotonic() - self._begun) * 1000
 
     def spent(self, found: SearchResult) -> Spent:
-        """What the reply has taken until now, with the rungs that `found` names."""
+        """Return the time spent so far, with the cascade steps recorded in `found`."""
         budget = found.question.budget_ms
         return Spent(budget, round(self.spent_ms, 1), found.spent.rungs if found.spent else ())
 
     @property
     def left_ms(self) -> float:
-        """Milliseconds left in all; below 0 when it is overdrawn, infinite without a budget."""
+        """Total milliseconds left; negative if exceeded, infinite without a budget."""
         return self._budget_ms - self.spent_ms
 
 
 def sure(found: SearchResult, shares: Mapping[AskedType, float]) -> bool:
-    """Whether the order of the citations is clear; see LadderSettings."""
+    """Return True if the ranking is confident enough to stop; see LadderSettings."""
     kind = found.question.type
     scores = [citation.score for citation in found.citations[:COMPARED]]
     if kind == "unknown" or len(scores) < COMPARED or scores[0] <= 0:
@@ -86,9 +86,9 @@ async def climb(
     costs: Costs,
     search: Callable[[RungSettings], Awaitable[SearchResult]],
 ) -> tuple[SearchResult, tuple[str, ...]]:
-    """(what the last rung found, the rungs searched).
+    """Return (result of the last step, names of the steps run).
 
-    The lowest rung is searched whatever the budget; raises what `search` raises.
+    The first step always runs, whatever the budget. Exceptions of `search` are raised.
     """
 
     def fits(rung: RungSettings) -> bool:

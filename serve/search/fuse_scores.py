@@ -1,4 +1,4 @@
-"""Fuses the scores of a question's candidates into one order."""
+"""Fusion of dense and BM25 scores, and of rankings, into one order."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Fused:
 
 
 def scaled(scores: Scores) -> Scores:
-    """Divided by the greatest score; negative ones, and all where none is positive, are 0."""
+    """Divide scores by their maximum; negative scores become 0, all if none is positive."""
     positive = np.maximum(scores, 0)
     greatest = positive.max(initial=0.0)
     return np.asarray(positive / greatest if greatest > 0 else positive, np.float32)
 
 
 def _ranks(scores: Scores, pmids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The rank of each score, from 1, the best first; ties go to the lower PMID."""
+    """Return the rank of each score, 1 for the best; ties go to the lower PMID."""
     ranks = np.empty(len(scores), np.int64)
     ranks[np.lexsort((pmids, -scores))] = np.arange(1, len(scores) + 1)
     return ranks
@@ -41,17 +41,17 @@ def _ranks(scores: Scores, pmids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64
 def _cut(
     found: npt.NDArray[np.bool_], ranks: npt.NDArray[np.int64], limit: int
 ) -> npt.NDArray[np.bool_]:
-    """Of a branch's own hits, the first `limit` over all shards."""
+    """Return a mask of the first `limit` hits of a branch over all shards."""
     worst = np.sort(ranks[found])[:limit].max(initial=0)
     return np.asarray(found & (ranks <= worst), np.bool_)
 
 
 def fuse(candidates: Candidates, retrieve: RetrieverSettings, fusion: FusionSettings) -> Fused:
-    """One order over the best `retrieve.dense` and `retrieve.bm25` citations of all shards.
+    """Fuse the best `retrieve.dense` and `retrieve.bm25` citations of all shards.
 
-    `weighted` adds the scores, each divided by its greatest, by weight; `rrf` adds
-    weight / (rrf_k + rank) (Cormack et al. 2009). Both score every kept candidate under
-    both branches. A branch whose limit is 0 counts for nothing. Ties go to the lower PMID.
+    `weighted` is the weighted sum of the scores, each divided by the branch's maximum. `rrf` is the
+    sum of weight / (rrf_k + rank) (Cormack et al. 2009). Both use both branches' scores for every
+    candidate. A branch with limit 0 is ignored. Ties go to the lower PMID.
     """
     dense_rank = _ranks(candidates.dense, candidates.pmids)
     bm25_rank = _ranks(candidates.bm25, candidates.pmids)
@@ -73,9 +73,9 @@ def fuse(candidates: Candidates, retrieve: RetrieverSettings, fusion: FusionSett
 
 
 def rerank_order(fused: Sequence[float], reranked: Sequence[float], weight: float) -> list[float]:
-    """The mixed scores of the reranked head: `weight` of the reranker's, the rest fused.
+    """Return `weight` times the reranker's scores plus 1 - `weight` times the fused scores.
 
-    Both are divided by their greatest first.
+    Both are divided by their maximum first.
     """
     first = scaled(np.asarray(fused, np.float32))
     second = scaled(np.asarray(reranked, np.float32))
@@ -83,11 +83,11 @@ def rerank_order(fused: Sequence[float], reranked: Sequence[float], weight: floa
 
 
 def fuse_rankings(rankings: Sequence[Sequence[int]], k: float = 0.0) -> dict[int, float]:
-    """Reciprocal rank fusion of whole rankings of PMIDs: the sum of 1 / (k + rank), from rank 1.
+    """Fuse rankings of PMIDs by reciprocal rank: the sum of 1 / (k + rank), with ranks from 1.
 
-    Paper 003, equation 4, with its k of 0: a document that a ranking lacks gains nothing by
-    it. Best first; ties go to the lower PMID. A PMID counts once a ranking, where it first
-    stands.
+    Paper 003, equation 4, where k is 0. A ranking without a PMID adds nothing to its score. If a
+    ranking repeats a PMID, the first position counts. The result is ordered best first; ties go to
+    the lower PMID.
     """
     scores: dict[int, float] = {}
     for ranking in rankings:
@@ -99,11 +99,11 @@ def fuse_rankings(rankings: Sequence[Sequence[int]], k: float = 0.0) -> dict[int
 def weigh_recency(
     scores: Mapping[int, float], years: Mapping[int, int | None], weight: float, half_life: float
 ) -> dict[int, float]:
-    """Scores by PMID times 1 + `weight` * 2^(-age / `half_life`), best first.
+    """Return scores by PMID times 1 + `weight` * 2^(-age / `half_life`), best first.
 
-    Age and half-life are in years, counted from the newest of `years`, so that nothing
-    depends on the day. Paper 003, section 3.4, weighs recent years higher and gives no
-    formula. A citation of unknown year gains nothing. Ties go to the lower PMID.
+    Age and half-life are in years. Age is relative to the newest of `years`, so that results do
+    not depend on the current date. Paper 003, section 3.4, weights recent years higher and gives
+    no formula. Scores of citations without a year are unchanged. Ties go to the lower PMID.
     """
     newest = max((year for year in years.values() if year is not None), default=0)
 

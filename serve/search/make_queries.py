@@ -1,6 +1,7 @@
-"""What the search asks of the index: a question's vector and its weighted terms.
+"""Build the index queries of a question: its vector and its weighted BM25 terms.
 
-A query that the language model was to rewrite is the question's own where it is lost.
+If a query should be rewritten by the language model and the model is lost, the question itself is
+used.
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ from serve.question.rewrite_question import (
 )
 from serve.question.understand_question import Understood
 
-# More than a question can hold, or a preset's texts of the model: papers cut neither.
+# Safety limit, above what a question or the model's texts contain; the papers name no limit.
 MAX_QUERY_TERMS = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`vector` (d,) of the dense branch, None where the encoder is lost; BM25's `weights`."""
+    """Dense `vector` (d,), None if the encoder is lost, and BM25 `weights` by term."""
 
     vector: Vectors | None
     weights: Mapping[str, float]
 
 
 def query_weights(question: str, synonyms: Sequence[str], weight: float) -> dict[str, float]:
-    """BM25 terms of the question by how often they occur, and of its synonyms by `weight`."""
+    """Return BM25 weights: term counts for the question, `weight` for terms of synonyms."""
     weights: dict[str, float] = dict(Counter(analyse(question)))
     if weight > 0:
         for term in analyse(" ".join(synonyms)):
@@ -47,19 +48,19 @@ def query_weights(question: str, synonyms: Sequence[str], weight: float) -> dict
     return dict(list(weights.items())[:MAX_QUERY_TERMS])
 
 
-# A task, so that the vector is made while the question is understood; None where that is lost.
+# A task, so that the question is encoded concurrently. Its result is None if the expander is lost.
 Understanding = asyncio.Future[Understood | None]
 
 
 def entities_of(understood: Understood | None) -> Sequence[Entity]:
-    """None where the expander was lost."""
+    """Return the entities; empty if the expander was lost."""
     return understood.entities if understood else ()
 
 
 async def plain_query(
     body: str, understanding: Understanding, system: SystemSettings, stages: WatchedStages
 ) -> Query:
-    """The question as it is, with the synonyms of its entities where the system wants them."""
+    """Return the query of the unchanged question, with synonyms if the system adds them."""
     vectors, found = await asyncio.gather(stages.encode(body), understanding)
     return Query(
         vectors.vector if vectors else None, _own_weights(body, entities_of(found), system)
@@ -69,7 +70,7 @@ async def plain_query(
 async def rewritten_queries(
     body: str, understanding: Understanding, system: SystemSettings, stages: WatchedStages
 ) -> list[Query]:
-    """The queries of `system.rewrite`; the plain one alone where the model is lost."""
+    """Return the queries of `system.rewrite`; only the plain query if the model is lost."""
     match system.rewrite.kind:
         case "hyde":
             vector, found = await asyncio.gather(
@@ -109,7 +110,7 @@ def _own_weights(body: str, entities: Sequence[Entity], system: SystemSettings) 
 async def _variants(
     body: str, understanding: Understanding, system: SystemSettings, stages: WatchedStages
 ) -> list[Query]:
-    """The question with entities by other names, for the vectors alone."""
+    """Return dense-only queries in which an entity is replaced by another of its names."""
     if not system.expansion.variants:
         return []
     texts = variants_of(body, entities_of(await understanding), system.expansion.variants)
@@ -121,7 +122,7 @@ async def _variants(
 async def _hypothetical_vector(
     body: str, system: SystemSettings, stages: WatchedStages
 ) -> Vectors | None:
-    """The vector of an abstract that would answer, encoded as abstracts are."""
+    """Return the vector of a hypothetical abstract, or the question's if the model is lost."""
     model, tokens = stages.model_of("rewriter"), system.rewrite.tokens
     hypothesis = await write_hypothesis(body, model, tokens)
     if hypothesis is not None:
@@ -136,7 +137,7 @@ async def _hypothetical_vector(
 async def _named_weights(
     body: str, system: SystemSettings, stages: WatchedStages
 ) -> dict[str, float]:
-    """The question's terms and those of the names in pseudo-documents; none without a document."""
+    """Return weights of the question's terms and of names in pseudo-documents; {} without any."""
     rewrite = system.rewrite
     models = [stages.model_of("rewriter", turn) for turn in range(rewrite.documents)]
     documents = await write_pseudo_documents(body, models, rewrite.tokens)

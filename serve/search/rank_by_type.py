@@ -1,7 +1,7 @@
-"""Rankings with and without the language model's help, fused by the question's type.
+"""Fuse rankings, with and without a language model, depending on the question's type.
 
-Paper 003, section 3.4: which of BM25, BM25LLM and each of them reranked are fused depends on
-the type, and recent years weigh more.
+Paper 003, section 3.4: the type decides which of BM25, BM25LLM and their reranked versions are
+fused, and recent years are weighted higher.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from cluster.settings.search_settings import AskedType, Ranking, RankingsSetting
 from serve.search.fuse_scores import fuse_rankings, weigh_recency
 from serve.search.rank_hits import Hit, rescored
 
-# A question that fits no type is asked as one that wants a summary.
+# A question of unknown type is treated as a summary question.
 FALLBACK: AskedType = "summary"
-# Each first stage with itself after the reranker.
+# Each first stage and its reranked version.
 STAGES: tuple[tuple[Ranking, Ranking], ...] = (
     ("plain", "plain-reranked"),
     ("rewritten", "rewritten-reranked"),
@@ -28,10 +28,10 @@ async def rank_by_type(
     find: Callable[[bool], Awaitable[list[Hit]]],
     rerank: Callable[[Sequence[Hit]], Awaitable[list[Hit]]],
 ) -> list[Hit]:
-    """The fused rankings of questions of type `kind`.
+    """Return the fused rankings for a question of type `kind`.
 
-    `find` gives the first stage, of the rewritten question where it is told True. Each
-    ranking is made once, and only where the type wants it.
+    `find(True)` returns the first stage of the rewritten question, `find(False)` that of the
+    original. Each ranking is computed at most once, and only if the type uses it.
     """
     wanted = rankings.by_type[FALLBACK if kind == "unknown" else kind]
     made: dict[Ranking, list[Hit]] = {}
@@ -41,13 +41,13 @@ async def rank_by_type(
         if reranked in wanted:
             made[reranked] = await rerank(made[first])
     fused = fuse_rankings([[h.pmid for h in made[name]] for name in wanted], rankings.k)
-    # The hit of the last ranking is the one that knows most of its scores.
+    # Keep the hit of the last ranking, which has the most scores.
     known = {h.pmid: h for name in wanted for h in made[name]}
     return rescored([known[pmid] for pmid in fused], list(fused.values()))
 
 
 def recent_first(hits: Sequence[Hit], recency: RecencySettings) -> list[Hit]:
-    """The hits with their scores weighed by year; as they are where the weight is 0."""
+    """Return the hits with their scores weighted by year; unchanged if the weight is 0."""
     if not recency.weight:
         return list(hits)
     known = {h.pmid: h for h in hits}

@@ -1,6 +1,6 @@
-"""Passages ranked by an exact index made for one question (paper 000, section 3.2.2).
+"""Rank passages with an exact index built for one question (paper 000, section 3.2.2).
 
-The candidates are few, so that an index which misses none costs nothing to speak of.
+There are few candidates, so an exact index is fast enough.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ TOP = 20
 
 
 def distinct(passages: Sequence[Passage]) -> list[Passage]:
-    """Each passage once: those of one text, PMID, section and bounds are the same."""
+    """Remove duplicates, that is, passages with equal text, PMID, section and bounds."""
     return list(dict.fromkeys(passages))
 
 
 def rank_exactly(
     passages: Sequence[Passage], vectors: Vectors, question: Vectors, top: int = TOP
 ) -> list[tuple[Passage, float]]:
-    """The `top` passages by inner product with `question` (d,), best first, with it.
+    """Return the `top` passages with their inner product with `question` (d,), best first.
 
-    `vectors` (n, d) are those of `passages`; of length 1, as all here are, the product is
-    the cosine. Ties go to the passage that comes first.
+    `vectors` (n, d) are those of `passages`. For vectors of length 1, as used here, the inner
+    product is the cosine. Ties go to the passage that comes first.
     """
     if not len(passages):
         return []

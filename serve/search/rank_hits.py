@@ -1,4 +1,4 @@
-"""Hits: fetched citations, or single passages of them, in the order that a search gives."""
+"""Hits of a search: fetched citations or single passages, with their scores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from serve.search.fuse_scores import Fused, fuse
 
 
 def rerank_text(fetched: Fetched) -> str:
-    """The title and the best passage: what a cross-encoder reads of a citation."""
+    """Return the text of a citation for a cross-encoder: its title and best passage."""
     best = fetched.best_passage()
     citation = fetched.citation
     parts = [citation.title] if citation.has_title else []
@@ -28,9 +28,9 @@ def rerank_text(fetched: Fetched) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A citation with the passage that speaks for it, or a passage `alone`, so far in order.
+    """A citation with its best passage or, if `alone`, a single passage.
 
-    `place` is that of the passage among the fetched ones; None where the citation has none.
+    `place` is the passage's position among the fetched ones; None if the citation has none.
     """
 
     fetched: Fetched
@@ -41,50 +41,50 @@ class Hit:
 
     @property
     def pmid(self) -> int:
-        """PMID of the citation, or of the one that the passage is from."""
+        """PMID of the citation."""
         return self.fetched.citation.pmid
 
     @property
     def key(self) -> tuple[int, int | None]:
-        """What two hits of the same thing have in common."""
+        """Key that is equal for two hits of the same citation or passage."""
         return (self.pmid, self.place if self.alone else None)
 
     @property
     def text(self) -> str:
-        """What a reranker reads of it."""
+        """Text that a reranker scores."""
         if self.alone and self.place is not None:
             return self.fetched.passages[self.place].text
         return rerank_text(self.fetched)
 
     @property
     def passage(self) -> str:
-        """The text of its passage; that of its citation where it has none."""
+        """Text of the passage, or `text` if there is none."""
         return self.text if self.place is None else self.fetched.passages[self.place].text
 
     @property
     def whole(self) -> str:
-        """What the reader reads of it: title and abstract; a passage alone only itself."""
+        """Text for the reader: title and abstract, or only the passage if `alone`."""
         return self.text if self.alone else self.fetched.citation.search_text
 
     @property
     def late(self) -> float | None:
-        """The late-interaction score of `text` by stored token vectors; None without them."""
+        """Late-interaction score of `text` from stored token vectors; None without them."""
         if not self.alone or self.place is None or self.fetched.late is None:
             return self.fetched.late_read
         return self.fetched.late[self.place]
 
     @property
     def vector(self) -> Halves | None:
-        """The vector (d,) of its passage; None where no shard sent it."""
+        """Vector (d,) of the passage; None if no shard sent it."""
         held = self.fetched.vectors
         return None if held is None or self.place is None else held[self.place]
 
     def citation(self) -> RankedCitation:
-        """The hit as a ranked citation, with its score and its scores by stage."""
+        """Return the hit as a ranked citation, with its score and its scores by stage."""
         return RankedCitation.of(self.fetched.citation, self.score, self.scores)
 
     def evidence(self) -> Evidence | None:
-        """The hit's passage with its scores; None without passages, or where it was retracted."""
+        """Return the passage with its scores; None if there is none or it is retracted."""
         if self.place is None:
             return None
         place = self.place
@@ -93,7 +93,7 @@ class Hit:
 
 
 def citation_hits(fused: Fused, wanted: int, fetched: Sequence[Fetched]) -> list[Hit]:
-    """The first `wanted` of `fused` that could be fetched, in their order."""
+    """Return hits for the first `wanted` of `fused` that could be fetched, in their order."""
     held = {f.citation.pmid: f for f in fetched}
     rows = zip(fused.pmids[:wanted].tolist(), fused.score, fused.dense, fused.bm25, strict=False)
     return [
@@ -110,10 +110,10 @@ def passage_hits(
     retrieve: RetrieverSettings,
     fusion: FusionSettings,
 ) -> list[Hit]:
-    """The best passages of the fetched citations, as many as `retrieve` wants of each branch.
+    """Return the best passages of the fetched citations, up to the limits in `retrieve`.
 
-    They are the best of the whole index where one branch finds: a passage among the best n
-    is of one of the n citations with the best passages. `bm25` has statistics of passages.
+    With a single branch they are the best of the whole index, because each of the n best passages
+    belongs to one of the n citations with the best passages. `bm25` has passage statistics.
     """
     held = {f.citation.pmid: f for f in fetched}
     places = [
@@ -144,7 +144,7 @@ def _scores(fused: float, dense: float, bm25: float) -> dict[str, float]:
 
 
 def united(parts: Iterable[Sequence[Hit]]) -> list[Hit]:
-    """The hits of several searches, each once with its best score, best first.
+    """Merge the hits of several searches, keeping the best score of each, best first.
 
     Ties go to the lower PMID and the earlier passage.
     """
@@ -156,7 +156,7 @@ def united(parts: Iterable[Sequence[Hit]]) -> list[Hit]:
 
 
 def one_a_citation(hits: Iterable[Hit]) -> list[Hit]:
-    """The first hit of each citation, in the order of those."""
+    """Return the first hit of each citation, in order."""
     first: dict[int, Hit] = {}
     for hit in hits:
         first.setdefault(hit.pmid, hit)
@@ -164,7 +164,7 @@ def one_a_citation(hits: Iterable[Hit]) -> list[Hit]:
 
 
 def rescored(hits: Sequence[Hit], scores: Sequence[float]) -> list[Hit]:
-    """The hits with new scores, divided by the greatest, in the order they have."""
+    """Return the hits in the same order with new scores, divided by the maximum."""
     greatest = max(scores, default=0.0)
     scale = 1 / greatest if greatest > 0 else 1.0
     return [replace(h, score=max(s, 0.0) * scale) for h, s in zip(hits, scores, strict=True)]

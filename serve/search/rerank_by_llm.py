@@ -1,4 +1,4 @@
-"""Passages put in order by a language model: a list at a time, or one by one."""
+"""Listwise and pointwise reranking by a language model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STAGE = "rerank"
 KEPT = "first-stage order kept"
 GRADES = ("0", "1", "2", "3")
 GRADES_AT_ONCE = 8
-# "[20] > " is some five tokens.
+# "[20] > " is about five tokens.
 TOKENS_A_NUMBER = 6
 
 _BRACKETED = re.compile(r"\[\s*([0-9]+)\s*\]")
@@ -29,12 +29,12 @@ async def rerank_listwise(
     model: WatchedModel,
     rerank: RerankSettings,
 ) -> list[int] | None:
-    """The places of `passages` in the model's order; None where the model is lost.
+    """Return the indices of `passages` in the model's order; None if the model is lost.
 
-    A window of `rerank.window` slides from the end of the list to its start by `rerank.stride`, so
-    that what is good rises with it (RankZephyr, arXiv:2312.02724; paper 004, section 2.2, uses it
-    as it comes, which is with windows of 20 and strides of 10). Once the model is lost it is asked
-    no more.
+    A window of `rerank.window` passages slides from the end of the list to its start in steps of
+    `rerank.stride`, so that relevant passages move up (RankZephyr, arXiv:2312.02724; paper 004,
+    section 2.2, uses its defaults, a window of 20 and a stride of 10). After a failure the model is
+    not called again.
     """
     order = list(range(len(passages)))
     prompt = search_prompt(rerank.prompt)
@@ -49,9 +49,9 @@ async def rerank_listwise(
 
 
 def windows(count: int, size: int, stride: int) -> list[tuple[int, int]]:
-    """(begin, end) of the windows over `count` places, from the last to the first.
+    """Return (begin, end) of the windows over `count` items, from the last to the first.
 
-    A window of one place is left out: there is nothing to order.
+    Windows of one item are left out, because there is nothing to order.
     """
     spans: list[tuple[int, int]] = []
     end = count
@@ -68,7 +68,7 @@ async def _rank_window(
     question: str, passages: Sequence[str], model: WatchedModel, prompt: Prompt
 ) -> list[int] | None:
     each = model.limits.evidence_characters // len(passages)
-    # A number in a passage's own brackets would be read as a passage's.
+    # A bracketed number within a passage would be mistaken for a passage number.
     texts = (_BRACKETED.sub(r"(\1)", quote(text)) for text in passages)
     lines = (f"[{n}] {text}"[:each] for n, text in enumerate(texts, 1))
     messages = prompt.messages(
@@ -77,7 +77,7 @@ async def _rank_window(
 
     def read(text: str) -> list[int]:
         if not _BARE.search(text):
-            raise LLMError(f"llm: no ranking in its {len(text)} characters")
+            raise LLMError(f"llm: no ranking in the reply of {len(text)} characters")
         return read_permutation(text, len(passages))
 
     tokens = TOKENS_A_NUMBER * len(passages) + TOKENS_A_NUMBER
@@ -85,11 +85,11 @@ async def _rank_window(
 
 
 def read_permutation(text: str, count: int) -> list[int]:
-    """The places 0 to `count` - 1 in the order that `text` numbers them, from 1.
+    """Return the indices 0 to `count` - 1 in the order in which `text` lists the numbers from 1.
 
-    Whatever the text, each place comes once: numbers of no passage and repeated ones are
-    left out, and places that are not named follow in the order they had. Where there are
-    numbers in brackets, other numbers are no identifiers.
+    The result is always a permutation: unknown and repeated numbers are ignored, and indices that
+    are not listed follow in their original order. If the text has numbers in brackets, all other
+    numbers are ignored.
     """
     said = _BRACKETED.findall(text) or _BARE.findall(text)
     places = {str(place + 1): place for place in range(count)}
@@ -100,9 +100,9 @@ def read_permutation(text: str, count: int) -> list[int]:
 async def rerank_pointwise(
     question: str, passages: Sequence[str], model: WatchedModel
 ) -> list[float] | None:
-    """A score a passage, 0 to 1 in thirds, in their order; None where the model is lost.
+    """Return one score per passage, in order: 0, 1/3, 2/3 or 1. None if the model is lost.
 
-    Each is graded by itself, a few at once. Equal grades are the caller's to order.
+    Passages are graded separately, up to GRADES_AT_ONCE concurrently. The caller orders ties.
     """
     turns = asyncio.Semaphore(GRADES_AT_ONCE)
     lost = False
@@ -111,7 +111,7 @@ async def rerank_pointwise(
     async def grade(passage: str) -> float | None:
         nonlocal lost
         async with turns:
-            # A model that has just failed is not waited for again.
+            # Do not wait for a model that has just failed.
             if lost:
                 return None
             shown = quote(passage)[: model.limits.evidence_characters]
@@ -126,7 +126,7 @@ async def rerank_pointwise(
 
 
 def read_grade(text: str) -> float:
-    """Raises LLMError where `text` is no grade."""
+    """Return the grade as a score from 0 to 1; raises LLMError if `text` is not a grade."""
     said = text.strip()
     if said not in GRADES:
         raise LLMError(f"llm: {brief(text)}: no grade from 0 to 3")

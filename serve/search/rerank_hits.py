@@ -1,4 +1,4 @@
-"""The head of a ranking scored again: by a model, or by how like its best hits it is."""
+"""Rerank the head of a ranking, by a model or by pseudo-relevance feedback."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from serve.search.rerank_by_llm import rerank_listwise, rerank_pointwise
 async def rerank_hits(
     question: str, hits: Sequence[Hit], rerank: RerankSettings, stages: WatchedStages
 ) -> list[Hit]:
-    """The head reranked, then the tail as it was, its scores below the head's.
+    """Return the reranked head, then the tail in its old order with scores below the head's.
 
-    The order stays where the reranker is lost.
+    If the reranker is lost, the hits are returned unchanged.
     """
     head, tail = list(hits[: rerank.depth]), hits[rerank.depth :]
     scores = await _scores(question, head, rerank, stages) if head else None
@@ -37,12 +37,12 @@ async def rerank_hits(
 
 
 def feedback_scores(hits: Sequence[Hit], examples: int) -> list[float]:
-    """How near each hit's passage is to the mean of those of the first `examples`, 0 to 1.
+    """Return the similarity of each hit to the mean of the first `examples` hits, 0 to 1.
 
-    Pseudo-relevance feedback over the stored vectors (Rocchio 1971; with dense vectors Li et al.
-    2021, arXiv 2108.11044, who search again with the mean: here only the head is ordered by it).
-    An example counts by its score. A hit without a vector, such as one from PubMed online, keeps
-    its place among the others: its score is what the search gave it.
+    This is pseudo-relevance feedback with the stored passage vectors (Rocchio 1971; for dense
+    vectors Li et al. 2021, arXiv 2108.11044, who search again with the mean; here it only reorders
+    the head). Examples are weighted by their scores. A hit without a vector, such as one from
+    PubMed online, keeps its search score.
     """
     own = scaled(np.asarray([h.score for h in hits], np.float32))
     known = [place for place, h in enumerate(hits) if h.vector is not None]
@@ -75,6 +75,6 @@ async def _scores(
             order = await rerank_listwise(question, texts, stages.model_of("ranker"), rerank)
             if order is None:
                 return None
-            # An order has no scores: even steps down from 1.
+            # A ranking has no scores, so assign evenly spaced ones from 1 down.
             by_place = {place: 1 - rank / len(order) for rank, place in enumerate(order)}
             return [by_place[place] for place in range(len(order))]

@@ -1,6 +1,6 @@
-"""Passages scored against their question, more closely than a search of the whole index can.
+"""Rerankers that score passages against a question more precisely than the first stage.
 
-A reranker only scores; who calls it sorts, cuts and says when it was skipped.
+A reranker only scores. The caller sorts, truncates and records when reranking was skipped.
 """
 
 from __future__ import annotations
@@ -24,31 +24,30 @@ Halves = NDArray[np.float16]
 
 
 class Reranker(Protocol):
-    """Scores are float32 of shape (n,), higher is better and comparable between questions."""
+    """Scores passages: float32 of shape (n,), higher is better, comparable between questions."""
 
     def score(self, question: str, passages: Sequence[str]) -> Scores:
-        """One score a passage, in their order."""
+        """Return one score per passage, in order."""
 
     def score_pairs(self, pairs: Sequence[Pair]) -> Scores:
-        """One score for each (question, passage), in their order: several requests at once."""
+        """Return one score per (question, passage), in order, so that requests can be batched."""
 
 
 class TokenEncoder(Protocol):
-    """What encodes texts token by token, as `cluster.models.encoder.Encoder` does."""
+    """Encoder of single tokens, such as `cluster.models.encoder.Encoder`."""
 
     def token_vectors(self, texts: Sequence[str], batch_size: int | None = None) -> list[Scores]:
-        """For each text its tokens' vectors (tokens, width), of length 1."""
+        """Return for each text its token vectors (tokens, width), of length 1."""
         ...
 
 
 class LateInteractionReranker:
-    """The mean over question tokens of the best cosine with any passage token, -1 to 1.
+    """Late interaction: mean over question tokens of the best cosine with a passage token, -1 to 1.
 
-    This is ColBERT's MaxSim (Khattab and Zaharia 2020, section 3.3) with a mean for its sum, so
-    that questions of different lengths compare, and with the token vectors of an encoder that was
-    trained for single vectors. A question or passage without tokens scores 0. The vectors of the
-    texts used last are kept, in 16 bits, up to `cache_mb`: a token of a passage costs the model the
-    same for every question.
+    This is ColBERT's MaxSim (Khattab and Zaharia 2020, section 3.3), with a mean instead of a sum
+    so that scores of questions of different lengths are comparable, and with the token vectors of
+    an encoder that was trained for single vectors. A question or passage without tokens scores 0.
+    Token vectors are cached in 16 bits, least recently used first out, up to `cache_mb` MB.
     """
 
     def __init__(
@@ -60,12 +59,12 @@ class LateInteractionReranker:
         self._keeping = Lock()
 
     def score(self, question: str, passages: Sequence[str]) -> Scores:
-        """Scores of shape (n,), -1 to 1, in the order of `passages`."""
+        """Return scores (n,), -1 to 1, in the order of `passages`."""
         return self.score_pairs([(question, passage) for passage in passages])
 
     def score_pairs(self, pairs: Sequence[Pair]) -> Scores:
-        """Scores of shape (n,), -1 to 1, in the order of `pairs`."""
-        # One run over all distinct texts: requests that share passages pay for them once.
+        """Return scores (n,), -1 to 1, in the order of `pairs`."""
+        # Encode all distinct texts in one run, so that shared passages are encoded once.
         vectors = self._token_vectors(list(dict.fromkeys(text for pair in pairs for text in pair)))
         scores = np.zeros(len(pairs), dtype=np.float32)
         for question in dict.fromkeys(question for question, _ in pairs):
@@ -81,25 +80,28 @@ class LateInteractionReranker:
             new, self._encoder.token_vectors(new, self._batch_size), strict=True
         ):
             halves[text] = vectors.astype(np.float16)
-            # A cache of 0 MB has room for none.
+            # The cache raises ValueError for texts larger than its size, which may be 0.
             with self._keeping, suppress(ValueError):
                 self._kept[text] = halves[text]
         return {text: vectors.astype(np.float32) for text, vectors in halves.items()}
 
 
 def late_scores(question: Scores, passages: Sequence[Scores]) -> Scores:
-    """Scores (n,) of passages, each (tokens, d), for a question (tokens, d); all of length 1."""
+    """Return scores (n,) of passages, each (tokens, d), for a question (tokens, d).
+
+    All vectors have length 1.
+    """
     counts = np.array([len(passage) for passage in passages], np.int64)
     tokens = np.concatenate([question[:0], *(p for p in passages if len(p))])
     return mean_max_sim(best_cosines(tokens, counts, question))
 
 
 class CrossEncoderReranker:
-    """A sequence-classification model over "question [SEP] passage", its logit squashed to 0..1.
+    """Sequence-classification model over "question [SEP] passage"; sigmoid scores, 0 to 1.
 
-    Any Hugging Face cross-encoder with one label loads; pairs over `max_tokens` (by default what
-    the model takes) are cut at the end of the longer text. Raises InputError for a folder that
-    does not load or that has several labels.
+    Any Hugging Face cross-encoder with one label loads. Pairs over `max_tokens` (default: the
+    model's limit) are truncated at the end of the longer text. Raises InputError for a folder that
+    does not load or a model that has several labels.
     """
 
     def __init__(
@@ -120,11 +122,11 @@ class CrossEncoderReranker:
             )
 
     def score(self, question: str, passages: Sequence[str]) -> Scores:
-        """Scores of shape (n,), 0 to 1, in the order of `passages`."""
+        """Return scores (n,), 0 to 1, in the order of `passages`."""
         return self.score_pairs([(question, passage) for passage in passages])
 
     def score_pairs(self, pairs: Sequence[Pair]) -> Scores:
-        """Scores of shape (n,), 0 to 1, in the order of `pairs`."""
+        """Return scores (n,), 0 to 1, in the order of `pairs`."""
         if not pairs:
             return np.zeros(0, dtype=np.float32)
         scores = self._model.predict(
@@ -137,7 +139,7 @@ class CrossEncoderReranker:
 
 
 def _load_cross_encoder(model_dir: Path, device: str, dtype: str, max_tokens: int | None) -> Any:
-    # Here, not above: late interaction needs none of it, and it takes seconds to import.
+    # Imported here because late interaction does not need it, and the import takes seconds.
     from sentence_transformers import CrossEncoder
     from torch.nn import Sigmoid
 

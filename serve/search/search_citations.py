@@ -1,9 +1,9 @@
-"""From a question to ranked citations and the passages that may support an answer.
+"""Search the index for ranked citations and the passages that may support an answer.
 
 question ─► queries ─► shards (dense + BM25) ─► fuse ─► fetch ─► rerank ─► evidence
-            rewrite    or PubMed online                          (again where not sure)
+            rewrite    or PubMed online                          (repeated if not sure)
 
-What a preset composes of it, `cluster/settings/search_settings.py` says.
+See `cluster/settings/search_settings.py` for the steps that a preset can combine.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ QUOTED = 2000
 
 
 def bm25_alone(system: SystemSettings) -> SystemSettings:
-    """The system without its dense branch, for when the encoder is lost."""
+    """Return the system without its dense branch, for use when the encoder is lost."""
     limit = max(system.retrieve.bm25, system.retrieve.dense)
     retrieve = system.retrieve.model_copy(update={"dense": 0, "bm25": limit})
     if system.ranks == "passages":
@@ -49,14 +49,14 @@ def bm25_alone(system: SystemSettings) -> SystemSettings:
 
 
 def evidence_of(hits: Sequence[Hit], limit: int) -> list[Evidence]:
-    """The passages of the first `limit` hits that have one and are not retracted."""
+    """Return the passages of the first `limit` hits that have one and are not retracted."""
     return list(islice((e for e in (h.evidence() for h in hits) if e is not None), limit))
 
 
 class Searcher:
-    """Searches an index; holds no state between questions.
+    """Searches an index; keeps no state between questions.
 
-    `quoted` is how many characters of passages a prompt of the search may hold.
+    `quoted` is the maximum number of characters of passages in a prompt of the search.
     """
 
     def __init__(self, stages: Stages, settings: ServeSettings, quoted: int = QUOTED) -> None:
@@ -65,9 +65,9 @@ class Searcher:
         self._quoted = quoted
 
     async def search(self, request: Request, watch: StageWatch) -> SearchResult:
-        """The best citations and the evidence of `system.evidence` hits.
+        """Return the best citations, and the evidence of `system.evidence` hits.
 
-        Raises StageLostError when no shard answers.
+        Raises StageLostError if no shard answers.
         """
         question, system = request.question, request.system
         stages = WatchedStages(self._stages, self._settings, watch, self._quoted)
@@ -92,9 +92,9 @@ class Searcher:
 
 
 class _QuestionSearch:
-    """The search of one question by one system.
+    """Search of one question by one system.
 
-    `candidates` counts the citations that each step of its last search passed on.
+    `candidates` has the number of citations that each step of the last search returned.
     """
 
     def __init__(self, request: Request, stages: WatchedStages, shards: ShardSearch) -> None:
@@ -109,7 +109,7 @@ class _QuestionSearch:
         self.understanding = asyncio.create_task(self._understand())
 
     async def run(self) -> tuple[list[Hit], list[Evidence]]:
-        """(hits, best first, evidence)."""
+        """Return (hits, best first; evidence)."""
         if self._system.self_check:
             return await self._until_sure()
         hits = await self._ranked(self._question.body)
@@ -126,7 +126,7 @@ class _QuestionSearch:
         return entities_of(await self.understanding)
 
     async def _until_sure(self) -> tuple[list[Hit], list[Evidence]]:
-        """Each round brings `evidence` new hits; the others of all rounds follow them."""
+        """Return up to `evidence` new hits of each round, followed by all other hits."""
         every: dict[tuple[int, int | None], Hit] = {}
         shown: dict[tuple[int, int | None], Hit] = {}
         limit = self._system.evidence
@@ -150,7 +150,7 @@ class _QuestionSearch:
         return found + rest, evidence_of(found, len(found))
 
     async def _ranked(self, body: str) -> list[Hit]:
-        """All hits of a question in their last order."""
+        """Return all hits of a question in their final order."""
         system, stages = self._system, self._stages
         if system.online.when == "always":
             entities, wanted = await self._entities(), (system.online, self._filters)
@@ -182,7 +182,7 @@ class _QuestionSearch:
         return hits
 
     async def _hits(self, query: Query) -> list[Hit]:
-        """What the shards hold for one query, in fused order."""
+        """Return the shards' hits for one query, in fused order."""
         system = self._system if query.vector is not None else bm25_alone(self._system)
         retrieve, fusion = system.retrieve, system.fuse
         by_passage = system.ranks == "passages"
@@ -206,10 +206,10 @@ class _QuestionSearch:
         self.candidates["fused"] = fused
 
     async def _statistics(self, query: Query, retrieve: RetrieverSettings) -> Statistics | None:
-        """Those of the query's terms; None where the expander is lost."""
+        """Return the statistics of the query's terms; None if the expander is lost."""
         understood = await self.understanding
         if understood is None:
-            # It is noted, and is not waited for a second time.
+            # The loss is already recorded; do not wait for the expander again.
             return None
         known, over = understood.statistics, self._system.retrieve.bm25_over
         if over == retrieve.bm25_over and query.weights.keys() <= known.frequencies.keys():
@@ -219,7 +219,7 @@ class _QuestionSearch:
     async def _fetched(
         self, pmids: Sequence[int], found: Gathered, query: Query, asked: Wanted
     ) -> list[Fetched]:
-        """The citations that came with the search, and the few that did not."""
+        """Return the citations fetched by the search, and fetch the few that are missing."""
         missing = [pmid for pmid in pmids if pmid not in found.fetched]
         later = await self._shards.fetch(missing, query.vector, asked.tokens) if missing else []
         held = {**found.fetched, **{f.citation.pmid: f for f in later}}
@@ -227,11 +227,11 @@ class _QuestionSearch:
         return [f for f in fetched if not asked.filters or asked.filters.admits(f.citation)]
 
     def _reranks_late(self, part: RerankSettings) -> bool:
-        """Whether the shards' late-interaction scores are what `part` ranks by."""
+        """Return True if `part` ranks by the shards' late-interaction scores."""
         return bool(part.depth) and part.by == "model" and self._stages.stages.facts.late
 
     async def _tokens(self) -> Halves | None:
-        """The question's tokens, where the shards rerank by them; None where that is lost."""
+        """Return the question's token vectors if the shards rerank with them, otherwise None."""
         if not any(map(self._reranks_late, (self._system.rerank, self._system.refine))):
             return None
         vectors = await self._stages.encode(self._question.body)
@@ -240,11 +240,11 @@ class _QuestionSearch:
     async def _rerank(self, hits: Sequence[Hit]) -> list[Hit]:
         reranked, tokens = list(hits), await self._tokens()
         for part in (self._system.rerank, self._system.refine):
-            # Without the encoder, whose loss is noted, the order of the first stage stays.
+            # If the encoder is lost, which is recorded, keep the first-stage order.
             if tokens is not None or not self._reranks_late(part):
                 body = self._question.body
                 before, reranked = reranked, await rerank_hits(body, reranked, part, self._stages)
-                # The hits come back as they were where the reranker is lost.
+                # If the reranker is lost, the hits are returned unchanged.
                 if reranked and reranked != before:
                     head = one_a_citation(reranked[: part.depth])
                     self.candidates[f"reranked by {part.by}"] = len(head)

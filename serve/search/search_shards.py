@@ -1,4 +1,4 @@
-"""One question's searches of the shards: what they find, hold, and which version they read."""
+"""Search and fetch from all shards for one question, and track lost shards and versions read."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from serve.graph.watch_stages import StageLostError
 from serve.graph.watched_stages import WatchedStages
 from serve.search.make_queries import Query
 
-# In how many searches, at most, a citation of the best is fetched by a call of its own: its shard
-# had more of them than its share. More fetched at first would cost every search.
+# Maximum share of searches in which one of the best citations needs a second call, because its
+# shard had more of them than it returned. Returning more at first would slow every search.
 FETCHED_LATER = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What all shards found: candidates, citations by PMID, and the BM25 query, if one was."""
+    """Results of all shards: candidates, citations by PMID, and the BM25 query if there was one."""
 
     candidates: Candidates
     fetched: Mapping[int, Fetched]
@@ -41,8 +41,11 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """How many citations a search wants of all shards, whose scores `weights` mix; `tokens` of
-    the question score them once more. `filters` say which may be found.
+    """Options of a search.
+
+    `citations` is the number of citations wanted from all shards. `weights` combine their dense
+    and BM25 scores. `tokens` are the question's token vectors for reranking. `filters` restrict
+    the citations.
     """
 
     citations: int
@@ -52,7 +55,7 @@ class Wanted:
 
 
 class ShardSearch:
-    """Asks all shards at once; one that is lost is left out and counted."""
+    """Searches all shards concurrently; lost shards are skipped and counted."""
 
     def __init__(self, stages: WatchedStages) -> None:
         self._shards = stages.stages.shards
@@ -64,11 +67,11 @@ class ShardSearch:
 
     @property
     def coverage(self) -> str:
-        """Shards that answered every search, of all, as "2/2"."""
+        """Number of shards that answered every search out of all shards, as "2/2"."""
         return f"{self._facts.shards - len(self._lost)}/{self._facts.shards}"
 
     async def version(self) -> VersionName:
-        """The oldest version that was read; raises StageLostError when no shard answers."""
+        """Return the oldest version that was read; raises StageLostError if no shard answers."""
         if not self._read:
             await self._fetch({number: [] for number in range(self._facts.shards)}, None)
         if not self._read:
@@ -78,9 +81,9 @@ class ShardSearch:
     async def find(
         self, query: Query, known: Statistics | None, retrieve: RetrieverSettings, wanted: Wanted
     ) -> Gathered:
-        """What the shards that answer find; raises StageLostError when none does.
+        """Return the results of the shards that answer; raises StageLostError if none does.
 
-        Without the statistics `known` of its terms each shard weighs them by its own.
+        If the statistics `known` are None, each shard weights the terms by its own counts.
         """
         bm25 = self._bm25_query(query.weights, known, retrieve) if retrieve.bm25 else None
         shards = self._facts.shards
@@ -121,10 +124,10 @@ class ShardSearch:
         *,
         count_lost: bool = False,
     ) -> list[Fetched]:
-        """The citations among `pmids` that the shards hold, in that order.
+        """Return the citations among `pmids` that the shards hold, in the given order.
 
-        They are scored as by `ShardReader.fetch`. `count_lost` counts a shard that does not
-        answer against the coverage, for what was not searched before.
+        They are scored as in `ShardReader.fetch`. With `count_lost`, a shard that does not answer
+        reduces the coverage; use it for PMIDs that no search has returned.
         """
         by_shard: dict[int, list[int]] = {}
         for pmid in pmids:

@@ -1,7 +1,8 @@
-"""All passages of the best citations, so that the reader reads each of them whole.
+"""Add all passages of the best citations to the evidence, so that the reader sees whole abstracts.
 
-A citation is ranked, quoted and counted by one passage. Its other passages join the evidence
-behind everything that was ranked; those that take a side, or that the answer quotes, stay there.
+A citation is ranked, quoted and counted by one passage. Its other passages follow the ranked
+evidence while the answer is written. Afterwards only those that support or contradict the answer,
+or that it quotes, are kept.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from serve.search.rank_hits import Hit
 def rest_of(hit: Hit) -> Iterator[Evidence]:
     """Yield the other passages of the hit's citation.
 
-    None for a passage alone or a citation without an abstract, and none where it was retracted.
+    Yields nothing for a single-passage hit, or a citation that is retracted or has no abstract.
     """
     if hit.alone or hit.place is None:
         return
@@ -28,13 +29,13 @@ def rest_of(hit: Hit) -> Iterator[Evidence]:
 
 
 def whole_of(hits: Sequence[Hit], evidence: Sequence[Evidence], limit: int) -> list[Evidence]:
-    """The rest of the first `limit` citations in `evidence`."""
+    """Return the other passages of the first `limit` citations in `evidence`."""
     shown = list(dict.fromkeys(item.passage.pmid for item in evidence))[:limit]
     return [item for hit in hits if hit.pmid in shown for item in rest_of(hit)]
 
 
 def ranked(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
-    """`evidence` without the rest of its citations: the first passage of each."""
+    """Return the first passage of each citation in `evidence`."""
     first: dict[int, Evidence] = {}
     for item in evidence:
         first.setdefault(item.passage.pmid, item)
@@ -42,7 +43,7 @@ def ranked(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
 
 
 def telling(evidence: Sequence[Evidence], said: Sequence[str]) -> tuple[Evidence, ...]:
-    """`evidence` without what of the rest of its citations takes no side and has nothing `said`."""
+    """Return the first passage of each citation, and further ones with a stance or text `said`."""
     first = {item.passage.id for item in ranked(evidence)}
     return tuple(
         item

@@ -1,1 +1,1 @@
-"""Whether evidence supports a sentence, contradicts it, or does neither."""
+"""Checks whether evidence supports a sentence, contradicts it, or does neither."""

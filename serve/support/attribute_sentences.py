@@ -1,8 +1,7 @@
-"""Supported or silent: for each sentence of an answer, the citations that support it.
+"""Attribute the sentences of an answer to the citations that support them.
 
-How well a passage supports a sentence is a `SupportScorer`'s to say: by similarity and
-lexical checks (`SimilaritySupport`), or by any natural language inference model
-(`check_entailment.NliSupport`).
+A `SupportScorer` rates how well a passage supports a sentence: by similarity and lexical checks
+(`SimilaritySupport`), or by a natural language inference model (`check_entailment.NliSupport`).
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ log = logging.getLogger(__name__)
 Encoder = Callable[[Sequence[str]], np.ndarray]
 Stance = Literal["support", "contradict", "neutral", "unknown"]
 
-# A passage on the same matter that says the opposite must share this much wording
-# before it counts as contradicting rather than as being about something else.
+# Minimum coverage of content words for a contradiction. With less shared wording, a passage of
+# opposite polarity is probably about something else.
 CONTRADICTION_COVERAGE = 0.5
-# A second and third PMID are cited only when they support nearly as well as the first.
+# A second or third PMID is cited only if its score is at least this share of the best score.
 SECOND_PMID_SHARE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """How far a premise supports a hypothesis, 0 to 1, and the stance it takes.
+    """Support score of a premise for a hypothesis, 0 to 1, and the resulting stance.
 
-    `against` is how far it contradicts it, 0 to 1.
+    `against` is the contradiction score, 0 to 1.
     """
 
     score: float
@@ -51,10 +50,10 @@ class Support:
 
 
 class SupportScorer(Protocol):
-    """Says how well premises support hypotheses."""
+    """Scores how well premises support hypotheses."""
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
-        """One Support for each (premise, hypothesis), in order."""
+        """Return one Support for each (premise, hypothesis), in order."""
         ...
 
 
@@ -67,12 +66,12 @@ def attribute(
     max_pmids: int = 3,
     claimed: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> list[Sentence | None]:
-    """For each sentence itself with its 1 to `max_pmids` PMIDs, or None if nothing supports it.
+    """Return each sentence with 1 to `max_pmids` PMIDs, or None if nothing supports it.
 
-    PMIDs come in the order of support, ties in the order of `evidence`; a citation counts
-    by its best passage. The first must reach `threshold`, the others also come close to it.
-    Of the PMIDs `claimed` for a sentence those that reach `threshold` go before all others:
-    only where none does, others take their place.
+    A citation's score is that of its best passage. PMIDs are ordered by score; ties keep the order
+    of `evidence`. The first must reach `threshold`, and the others must also reach
+    SECOND_PMID_SHARE of the first one's score. If any PMIDs `claimed` for a sentence reach
+    `threshold`, only those are cited.
     """
     found: list[Sentence | None] = []
     for sentence, row in zip(sentences, score_rows(sentences, evidence, scorer), strict=True):
@@ -87,7 +86,7 @@ def attribute(
 def score_rows(
     sentences: Sequence[str], evidence: Sequence[Evidence], scorer: SupportScorer
 ) -> list[list[Support]]:
-    """For each sentence what each passage of `evidence` does to it, in one call of `scorer`."""
+    """Return the Support of each sentence by each passage, with one call of `scorer`."""
     pairs = [(item.passage.text, sentence) for sentence in sentences for item in evidence]
     supports = scorer.score(pairs) if pairs else []
     width = len(evidence)
@@ -115,10 +114,10 @@ def _cite(
 
 
 class SimilaritySupport:
-    """Support by the premise's best sentence: half cosine, half coverage of content words.
+    """Support by the premise's best sentence: the mean of cosine and content-word coverage.
 
-    0 where a number of the hypothesis is missing from that sentence, where one negates what the
-    other affirms, where the directions are opposite, or where the sentence is a question.
+    The score is 0 if that sentence lacks a number of the hypothesis, if one negates what the other
+    affirms, if their directions are opposite, or if the sentence is a question.
     """
 
     def __init__(self, encode: Encoder) -> None:
@@ -147,9 +146,9 @@ class SimilaritySupport:
 
 
 class WordingSupport:
-    """Support by the wording alone, for when no encoder can be had.
+    """Support by wording alone, for use without an encoder.
 
-    As `SimilaritySupport`, with the coverage of content words in place of the cosine.
+    Like `SimilaritySupport`, with the coverage of content words instead of the cosine.
     """
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
@@ -187,7 +186,7 @@ def _strength(support: Support) -> tuple[float, bool, float]:
 
 
 def remember(encode: Encoder) -> Encoder:
-    """`encode`, but each text only once: the steps of one answer ask for the same sentences."""
+    """Return `encode` with a cache, because the steps of an answer encode the same sentences."""
     known: dict[str, np.ndarray] = {}
 
     def encode_new(texts: Sequence[str]) -> np.ndarray:
@@ -200,14 +199,14 @@ def remember(encode: Encoder) -> Encoder:
 
 
 class RememberingScorer:
-    """Scores each pair only once: the steps of one answer ask for the same ones."""
+    """Caches the scores of pairs, because the steps of an answer score the same ones."""
 
     def __init__(self, scorer: SupportScorer) -> None:
         self._scorer = scorer
         self._known: dict[tuple[str, str], Support] = {}
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
-        """See `SupportScorer.score`; a pair's Support is kept as long as this object."""
+        """See `SupportScorer.score`; results are cached for the lifetime of this object."""
         new = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
         if new:
             self._known.update(zip(new, self._scorer.score(new), strict=True))
@@ -215,7 +214,7 @@ class RememberingScorer:
 
 
 class SecondScorer:
-    """Scores by `first`, and once that fails by `second`; `lost` says whether it did."""
+    """Scores with `first`, and with `second` after `first` has failed (`lost`)."""
 
     def __init__(self, first: SupportScorer | None, second: SupportScorer) -> None:
         self._first = first
@@ -223,25 +222,25 @@ class SecondScorer:
         self.lost = False
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
-        """See `SupportScorer.score`; a failure of `first` is logged and not raised."""
+        """See `SupportScorer.score`; a failure of `first` is logged, not raised."""
         if self._first is not None and not self.lost:
             try:
                 return self._first.score(pairs)
             except Exception:
-                # A model's faults have no common type: out of memory, a lost device, bad weights.
+                # Model failures have no common type: out of memory, a lost device, bad weights.
                 log.exception("support: the model cannot score %d pairs", len(pairs))
                 self.lost = True
         return self._second.score(pairs)
 
 
-# Each sentence of an answer is compared with the same passages.
+# Cached because each sentence of an answer is compared with the same passages.
 @lru_cache(maxsize=2048)
 def stated_text(text: str) -> str:
-    """Return the text without its sentences that are questions."""
+    """Return the text without its questions."""
     return " ".join(part for part in split_sentences(text) if not asks(part))
 
 
 def split_sentences(text: str) -> list[str]:
-    """The text's sentences as strings, without surrounding white space, empty ones left out."""
+    """Return the non-empty sentences of a text, stripped of white space."""
     parts = (text[begin:end].strip() for begin, end in sentence_spans(text))
     return [part for part in parts if part]

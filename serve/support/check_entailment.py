@@ -1,4 +1,4 @@
-"""Support by a natural language inference model: premise a passage, hypothesis a sentence."""
+"""Support by natural language inference, with a passage as premise, a sentence as hypothesis."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _CONTRADICTS = re.compile(r"^(contradict|refut)", re.IGNORECASE)
 
 
 def nli_labels(id2label: Mapping[int, str]) -> tuple[int, int]:
-    """The ids of entailment and contradiction among a model's labels, by their names.
+    """Return the label ids of entailment and contradiction, found by their names.
 
-    Raises InputError, listing the labels, when either is not there exactly once: models
-    number them differently, so a guess would turn the answer round.
+    Raises InputError, listing the labels, unless each occurs exactly once. Models number them
+    differently, so a wrong guess would invert the result.
     """
     found = []
     for name, pattern in (("entailment", _ENTAILS), ("contradiction", _CONTRADICTS)):
@@ -40,7 +40,7 @@ def nli_labels(id2label: Mapping[int, str]) -> tuple[int, int]:
 
 
 def _load(model_dir: str, dtype: torch.dtype) -> tuple[Any, Any]:
-    """The tokenizer and the model of a folder. Raises InputError for one that does not load."""
+    """Load the tokenizer and the model of a folder; raises InputError if they do not load."""
     try:
         tokenizer = AutoTokenizer.from_pretrained(model_dir, **SAFELY)
         return tokenizer, AutoModelForSequenceClassification.from_pretrained(
@@ -53,8 +53,8 @@ def _load(model_dir: str, dtype: torch.dtype) -> tuple[Any, Any]:
 class NliSupport:
     """Support by any Hugging Face sequence-classification NLI model in `model_dir`.
 
-    The score is the probability of entailment, `against` that of contradiction; the stance
-    is the likeliest label.
+    The score is the probability of entailment, `against` is that of contradiction, and the stance
+    is the most probable label.
     """
 
     def __init__(
@@ -67,15 +67,15 @@ class NliSupport:
         self._tokenizer, self._model = _load(model_dir, choose_dtype(dtype, device))
         self._model.to(device).eval()
         self._entails, self._contradicts = nli_labels(self._model.config.id2label)
-        # RoBERTa's first two positions are not for tokens; tokenizers often state no limit.
+        # RoBERTa reserves its first two positions, and tokenizers often state no limit.
         positions = getattr(self._model.config, "max_position_embeddings", MAX_TOKENS + 2) - 2
         self._max_tokens = min(MAX_TOKENS, positions, self._tokenizer.model_max_length)
         self._device = device
         self._batch_size = batch_size
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
-        """See `SupportScorer.score`; texts beyond the model's limit are cut."""
-        # Alike lengths share a batch, so little is padded.
+        """See `SupportScorer.score`; texts beyond the model's limit are truncated."""
+        # Batch pairs of similar length to reduce padding.
         order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]) + len(pairs[i][1]))
         supports: dict[int, Support] = {}
         for begin in range(0, len(order), self._batch_size):
@@ -87,7 +87,7 @@ class NliSupport:
         return [supports[i] for i in range(len(pairs))]
 
     def _probabilities(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        """(len(pairs), labels) float32, rows summing to 1."""
+        """Return probabilities of shape (len(pairs), labels), float32; rows sum to 1."""
         inputs = self._tokenizer(
             [premise for premise, _ in pairs],
             [hypothesis for _, hypothesis in pairs],

@@ -1,6 +1,7 @@
-"""Whether a sentence's names are those of the passages that it cites.
+"""Check that the names in a sentence occur in the passages that it cites.
 
-Likeness of wording hardly sees one name in another's place; these checks look at names alone.
+Similarity scores hardly change when one name is replaced by another, so names are checked
+separately.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from cluster.text.mine_abbreviations import mine_abbreviations
 from serve.support.attribute_sentences import stated_text
 from serve.support.compare_wording import Wording, holds, read_wording, stem
 
-# A name that more passages hold belongs to the subject, not to one of them.
+# A name that occurs in more passages than this belongs to the subject, not to one passage.
 COMMON_PASSAGES = 2
 
 _CAPITALISED = re.compile(r"\b[A-Z][\w-]{3,}")
@@ -22,7 +23,7 @@ _VERDICT = re.compile(r"(?:yes|no)\s*[,.:;]\s*", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_][\w-]*")
 _TWO_CAPITALS = re.compile(r"\b[A-Z]{2}\b")
 _PARTS = re.compile(r"[-/]")
-# What opens a sentence and is no name.
+# Words that open a sentence and are not names.
 _OPENER = re.compile(
     r"\w+(?:ly|ing)|after|also|although|because|before|besides|both|despite|due|during|each|early|"
     r"either|even|every|few|finally|first|from|further|furthermore|hence|here|however|increased|into|"
@@ -36,12 +37,11 @@ _OPENER = re.compile(
 def borrowed_names(
     sentence: Sentence, evidence: Sequence[Evidence], names: Sequence[str], body: str
 ) -> list[str]:
-    """Those of the sentence's `names` that come from a passage which it does not cite.
+    """Return those of the sentence's `names` that come from a passage that it does not cite.
 
-    Small models put the drug of one passage into the finding of another, and every word
-    but one agrees. A name in the question `body` is not borrowed, nor is the long form of a short
-    form that is cited; nor is one that more than `COMMON_PASSAGES` others hold, which is common
-    wording.
+    Small models put the drug of one passage into the finding of another, so that all words but one
+    agree. Names in the question `body`, other forms of a cited abbreviation, and names in more than
+    `COMMON_PASSAGES` uncited passages (common wording) are not borrowed.
     """
     cited: list[Wording] = []
     others: list[Wording] = []
@@ -67,12 +67,12 @@ def borrowed_names(
 def invented_names(
     sentence: str, evidence: Sequence[Evidence], names: Sequence[str], body: str
 ) -> list[str]:
-    """Those of the sentence's `names`, and of its capitalised words, that no passage states.
+    """Return the sentence's `names` and capitalised words that no passage contains.
 
-    Likeness of wording hardly sees a name put in another's place: of BioASQ's ideal sentences with
-    one name replaced 0.71 are like the snippets of the true ones, and 0.07 if what no passage
-    names is left out. Of the true ones that leaves out a tenth. The question `body` is no source:
-    what only it names is not supported, unless a passage has its initials or its short form.
+    Similarity scores hardly detect a replaced name: of BioASQ's ideal sentences with one name
+    replaced, 0.71 still pass as supported by the original's snippets, and 0.07 with this check. The
+    check also rejects a tenth of the original sentences. The question `body` is not a source: a
+    name that only the question has is invented, unless a passage has its initials or short form.
     """
     texts = [stated_text(_text(item)) for item in evidence]
     wordings = [read_wording(text) for text in texts]
@@ -93,7 +93,7 @@ def invented_names(
 
 
 def _names(source: Wording, word: str) -> bool:
-    """Whether `source` has the stem `word`, if only within a word: "hair" of "outer-hair"."""
+    """Return True if `source` has the stem `word`, even as part of a word ("outer-hair")."""
     return holds(source, word) or any(word in _PARTS.split(whole) for whole in source.words)
 
 
@@ -102,10 +102,10 @@ def _text(item: Evidence) -> str:
 
 
 def _other_forms(sentence: str, defining: Iterable[str], sources: Sequence[Wording]) -> set[str]:
-    """The words of the sentence's short and long forms of which one of `sources` has the other.
+    """Return the words of abbreviations in the sentence whose other form is in `sources`.
 
-    The sentence and `defining` are the texts that may say "mammalian target of rapamycin (mTOR)".
-    A form counts where the sentence has all of it: "rapamycin" alone is another thing.
+    Abbreviations are mined from the sentence and `defining`, as in "mammalian target of rapamycin
+    (mTOR)". The sentence must have the whole form: "rapamycin" alone means something else.
     """
     said = read_wording(sentence)
     other: set[str] = set()
@@ -120,9 +120,9 @@ def _other_forms(sentence: str, defining: Iterable[str], sources: Sequence[Wordi
 
 
 def _initials_of_two(body: str, texts: Sequence[str]) -> set[str]:
-    """The words of two neighbours in `body` whose initials stand in capitals in one of `texts`.
+    """Return the stems of adjacent words of `body` whose initials occur in capitals in `texts`.
 
-    `Wording.initials` has longer runs alone: without its capitals "IS" is a word.
+    `Wording.initials` only has longer runs, because in lower case "IS" is a word.
     """
     there = {capitals for text in texts for capitals in _TWO_CAPITALS.findall(text)}
     words = _WORD.findall(body)
@@ -135,7 +135,7 @@ def _initials_of_two(body: str, texts: Sequence[str]) -> set[str]:
 
 
 def _capitalised(sentence: str) -> Iterator[str]:
-    """The sentence's words with a capital, but for those that merely open it."""
+    """Yield the sentence's capitalised words, without common words that open it."""
     for match in _CAPITALISED.finditer(sentence):
         opens = not match.start() or _VERDICT.fullmatch(sentence, 0, match.start())
         if not (opens and _OPENER.fullmatch(match[0])):

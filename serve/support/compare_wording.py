@@ -1,7 +1,7 @@
-"""What dense similarity misses between two sentences: numbers, negation, direction, names.
+"""Compare two sentences by what dense similarity misses: numbers, negation, direction, names.
 
-Negation follows NegEx (Chapman et al. 2001): a cue negates the words after it up to the
-end of its clause, here at most `NEGATION_REACH` content words.
+Negation follows NegEx (Chapman et al. 2001): a cue negates the words after it up to the end of the
+clause, here at most `NEGATION_REACH` content words.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _UNIT = (
     r"(?:%|percent\b|per cent\b|(?:ug|mg|kg|g|ml|l|mm|cm|[nu]?m|kda|years?|months?|weeks?|days?"
     r"|hours?|h|min|fold)\b)"
 )
-# The unit may stand only after the second number of a range: "10-12%".
+# In a range, the unit may follow only the second number: "10-12%".
 _NUMBER = re.compile(
     rf"(?<![\w.])(?<![A-Za-z]-)(\d+(?:[.,]\d+)*)(?![\d-]*[A-Za-z]\d)"
     rf"(?:\s*-?({_UNIT})|(?=\s*(?:-|to|and)\s*\d+(?:\.\d+)?\s*({_UNIT})))?",
@@ -35,7 +35,7 @@ absence absent unable none excluded
 """
 _NEGATIONS = frozenset(_CUES.split())
 _CLAUSE_ENDS = frozenset({*".;:()", "but", "however", "although", "whereas", "while", "though"})
-# A word that carries its own negation, by the word it negates.
+# Words that include a negation, and the words that they negate.
 _OPPOSITES = {
     "dispensable": "essential",
     "ineffective": "effective",
@@ -77,7 +77,7 @@ def _stemmer() -> tantivy.TextAnalyzer:
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """The word's English stem in lower case; a word with a digit stays whole."""
+    """Return the word's English stem in lower case; words with a digit are not stemmed."""
     if any(c.isdigit() for c in word):
         return word.casefold()
     stems: list[str] = _stemmer().analyze(word)
@@ -86,10 +86,10 @@ def stem(word: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """What a sentence says, word by word: stems with weights, and the scope of each negation.
+    """Lexical features of a sentence: weighted stems and the scope of each negation.
 
-    `numbers` maps each number to the units it stands with ("" for none), `initials` each
-    run of three to five words, written as its initials, to the stems of those words.
+    `numbers` maps each number to its units ("" for none). `initials` maps the initials of each run
+    of three to five words to the stems of those words.
     """
 
     words: dict[str, float]
@@ -101,8 +101,8 @@ class Wording:
 
 @lru_cache(maxsize=8192)
 def read_wording(text: str) -> Wording:
-    """The wording of one sentence. Names (digits or inner capitals) weigh 2, words 1."""
-    # "No, it does not": the verdict's own negation is not one of the words after it.
+    """Return the wording of a sentence. Names (digits or inner capitals) weigh 2, words 1."""
+    # Remove a leading verdict ("No, it does not"): it does not negate the words after it.
     text = _VERDICT.sub("", _plain(text))
     tokens = _TOKEN.findall(text)
     words: dict[str, float] = {}
@@ -135,10 +135,10 @@ def read_wording(text: str) -> Wording:
 
 
 def coverage(said: Wording, source: Wording) -> float:
-    """The weighted share, 0 to 1, of the content words of `said` that `source` holds.
+    """Return the weighted share, 0 to 1, of the content words of `said` that `source` has.
 
-    A hyphenated word also counts as held when all its parts are, and an abbreviation when
-    the other side has words with its initials. 0 for no content words.
+    A hyphenated word also counts if all its parts do, and an abbreviation if the other side has
+    words with its initials. Returns 0 if there are no content words.
     """
     total = sum(said.words.values())
     if not total:
@@ -152,7 +152,7 @@ def coverage(said: Wording, source: Wording) -> float:
 
 
 def numbers_agree(said: Wording, source: Wording) -> bool:
-    """Whether each number of `said` stands in `source`, with the same unit where it has one."""
+    """Return True if `source` has each number of `said`, with the same unit if it has one."""
     return all(
         number in source.numbers and (units <= source.numbers[number] or units == {""})
         for number, units in said.numbers.items()
@@ -160,10 +160,10 @@ def numbers_agree(said: Wording, source: Wording) -> bool:
 
 
 def polarity_agrees(said: Wording, source: Wording) -> bool:
-    """Whether `source` negates what `said` negates, and nothing that `said` affirms.
+    """Return True if `source` negates what `said` negates, and nothing that `said` affirms.
 
-    Scopes end differently in two wordings of one fact, so half of a scope's shared words
-    is enough. Opposite directions (increases against reduces) disagree too.
+    Two wordings of a fact have different negation scopes, so half of the shared words of a scope
+    is enough. Opposite directions (increases, reduces) also disagree.
     """
     shared = said.words.keys() & source.words.keys()
     if not all(_is_negated(scope & shared, source) for scope in said.negations):
@@ -175,10 +175,10 @@ def polarity_agrees(said: Wording, source: Wording) -> bool:
 
 
 def contradicts(said: Wording, source: Wording) -> bool:
-    """Whether `source` says what goes against `said`, as far as negations and directions tell.
+    """Return True if `source` contradicts `said`, judged by negations and directions.
 
-    Two sentences that both deny, but hardly the same words, need not: "did not improve outcome"
-    and "failed to bring any benefit".
+    Two negative sentences whose scopes share few words do not contradict each other: "did not
+    improve outcome" and "failed to bring any benefit".
     """
     if polarity_agrees(said, source):
         return False
@@ -204,7 +204,7 @@ def _is_name(token: str) -> bool:
 
 
 def holds(source: Wording, word: str) -> bool:
-    """Whether `source` has the stem `word`, as a word, as initials or as parts of it."""
+    """Return True if `source` has the stem `word` as a word, as initials or as its parts."""
     if word in source.words or word in source.initials:
         return True
     parts = [p for p in re.split(r"[-/]", word) if p]
@@ -236,5 +236,5 @@ def _directions(words: dict[str, float]) -> frozenset[str]:
 def _initials(tokens: list[str]) -> dict[str, frozenset[str]]:
     words = [t for t in tokens if t[0].isalpha() and t.casefold() not in FUNCTION_WORDS]
     runs = (words[i : i + n] for n in (3, 4, 5) for i in range(len(words) - n + 1))
-    # Words are compared by their stems, and that of "ALS" is "al".
+    # Words are compared by their stems, so initials are stemmed too: "ALS" becomes "al".
     return {stem("".join(word[0] for word in run)): frozenset(map(stem, run)) for run in runs}

@@ -1,8 +1,8 @@
-"""Links, addresses and identifiers of articles in what a language model wrote.
+"""Detect links, addresses and article identifiers in the output of a language model.
 
-An answer cites by attribution alone: a model's own link, e-mail address, telephone number, DOI or
-PMID is either invented or copied from a text that may have been planted, and a link can carry the
-question away. So a sentence or a name that holds one does not enter an answer.
+Answers cite only by attribution. A link, e-mail address, telephone number, DOI or PMID from the
+model is either invented or copied from a text, which may be a prompt injection, and a link can leak
+the question. Sentences and names that contain one are removed from answers.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ _DOMAIN = (
     r"com|org|net|edu|gov|int|info|biz|io|ai|app|dev|health|online|site|shop|xyz|"
     r"eu|uk|de|fr|es|nl|ch|pl|ru|cn|jp|br|au|us|vn|example|test|invalid|local"
 )
-# Each alternative begins where a run of its characters begins, and has bounded repetition, so that
-# the time is linear in the text's length.
+# Each alternative starts at the beginning of a run of its characters and has bounded repetition, so
+# that matching takes linear time.
 _REFERENCE = re.compile(
     r"\b(?:https?|hxxps?|ftps?|file|mailto|javascript|tel)\s?:|\bdata:\w+/|\bwww\.|\]\("
     r"|</?[a-z][^<>]{0,200}>"
@@ -30,5 +30,5 @@ _REFERENCE = re.compile(
 
 
 def holds_reference(text: str) -> bool:
-    """Whether `text` holds a link, an address, or the identifier of an article."""
+    """Return True if `text` contains a link, an address or an article identifier."""
     return _REFERENCE.search(text) is not None

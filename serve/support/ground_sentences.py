@@ -1,7 +1,7 @@
-"""Grounding of given sentences: PMIDs that support each, and PMIDs that contradict it.
+"""Ground given sentences: find PMIDs that support each, and PMIDs that contradict it.
 
-TREC BioGen's task A (paper 004, section 2.3), with contradictions asked for by the
-sentence's negated and opposite forms too.
+TREC BioGen's task A (paper 004, section 2.3). Contradictions are also searched for with the
+negated and opposite forms of the sentence.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Search = Callable[[str], Sequence[Evidence]]
 
 @dataclass(frozen=True, slots=True)
 class Grounds:
-    """PMIDs for and against a sentence, the strongest first, none on both sides."""
+    """PMIDs for and against a sentence, strongest first; no PMID is in both."""
 
     supported: tuple[int, ...]
     contradicted: tuple[int, ...]
@@ -34,11 +34,11 @@ def ground_sentence(
     thresholds: Thresholds,
     limit: int = MAX_PMIDS,
 ) -> Grounds:
-    """At most `limit` PMIDs on either side, none of `existing`.
+    """Return at most `limit` PMIDs for and against a sentence, without those in `existing`.
 
-    `search` finds evidence by the preset's own way, `search_words` by words alone, for the
-    contrary forms. A citation counts by its best passage on either side; one that reaches
-    both thresholds is on neither.
+    `search` uses the preset's retrieval; `search_words` uses words only, for the contrary forms. A
+    citation's score on each side is that of its best passage. Citations that reach both thresholds
+    are left out.
     """
     found: dict[str, Evidence] = {item.passage.id: item for item in search(sentence)}
     for form in contrary_forms(sentence):
@@ -58,9 +58,9 @@ def ground_sentence(
 
 
 class OpposingSupport:
-    """Another scorer's word, except where a premise says the opposite of a claim's word.
+    """Wraps a scorer; a premise with the opposite of one of the claim's words contradicts it.
 
-    It contradicts the claim then, by the words shared: similarity would call it support.
+    The contradiction score is the share of words in common. Similarity alone would see support.
     """
 
     def __init__(self, scorer: SupportScorer) -> None:

@@ -1,7 +1,6 @@
-"""What each piece of evidence does to a claim: for it, against it, or neither.
+"""Determine the stance of each piece of evidence on a claim: for it, against it, or neither.
 
-By the scorer's probabilities and two thresholds, so that stances mean the same wherever they
-come from.
+All stances are derived from the scorer's scores and two thresholds, so they are comparable.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ MAX_PMIDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """From which score on a passage supports a sentence, and contradicts it."""
+    """Minimum scores at which a passage supports or contradicts a sentence."""
 
     support: float = 0.5
     contradiction: float = 0.5
 
     def stance(self, support: Support) -> Stance:
-        """The side that reaches its threshold; where both do, the stronger."""
+        """Return the side that reaches its threshold; if both do, the stronger side."""
         for_, against = support.score >= self.support, support.against >= self.contradiction
         if for_ and against:
             return "support" if support.score >= support.against else "contradict"
@@ -43,10 +42,10 @@ def split_by_stance(
     thresholds: Thresholds,
     limit: int,
 ) -> tuple[list[Evidence], list[Evidence]]:
-    """(for, against): at most `limit` passages each, the strongest first (paper 004, 2.4).
+    """Return (for, against): at most `limit` passages each, strongest first (paper 004, 2.4).
 
-    Neutral ones fill up the first, in the order of `evidence`: a question is no claim, and
-    few passages entail one.
+    Neutral passages fill the first list, in the order of `evidence`: if the claim is a question,
+    few passages entail it.
     """
     row = score_rows([claim], evidence, scorer)[0] if evidence else []
     stances = [thresholds.stance(support) for support in row]
@@ -66,10 +65,10 @@ def note_contradictions(
     scorer: SupportScorer,
     thresholds: Thresholds,
 ) -> tuple[tuple[Sentence, ...], dict[str, Stance]]:
-    """The sentences with the PMIDs that contradict them, and each passage's stance by its id.
+    """Return the sentences with contradicting PMIDs, and the stance of each passage by its id.
 
-    A citation that a sentence cites, or whose other passage supports it, contradicts it not.
-    A passage contradicts the answer if it contradicts a sentence and supports none.
+    A citation that the sentence cites, or that has another passage supporting it, is not listed as
+    contradicting. A passage contradicts the answer if it contradicts a sentence and supports none.
     """
     rows = score_rows([sentence.text for sentence in ideal], evidence, scorer)
     noted = []
@@ -96,7 +95,7 @@ def note_contradictions(
 def strongest(
     scores: Mapping[int, float], without: set[int], limit: int = MAX_PMIDS
 ) -> tuple[int, ...]:
-    """At most `limit` PMIDs by score, none of `without`; ties in the order of `scores`."""
+    """Return the `limit` best PMIDs, except `without`; ties keep the order of `scores`."""
     ranked = sorted(scores.items(), key=lambda entry: -entry[1])
     return tuple(pmid for pmid, _ in ranked if pmid not in without)[:limit]
 
@@ -107,9 +106,10 @@ def contradicting_sentence(
     scorer: SupportScorer,
     thresholds: Thresholds,
 ) -> Sentence | None:
-    """The evidence's sentence that speaks most against the answer, said as such, or None.
+    """Return the evidence sentence that most contradicts the answer, prefixed "In contrast:".
 
-    None where nothing contradicts the answer, or where it cites what does already.
+    Returns None if nothing contradicts the answer, if the answer already cites a contradicting
+    source, or if the prefixed sentence is not supported by its source.
     """
     cited = {pmid for sentence in ideal for pmid in sentence.pmids}
     against = {pmid for sentence in ideal for pmid in sentence.contradicted}

@@ -1,1 +1,1 @@
-"""What experts said in earlier rounds: judged documents, and examples of good answers."""
+"""Expert feedback of earlier Synergy rounds: judged documents and few-shot examples."""

@@ -1,4 +1,4 @@
-"""A round of Synergy: new documents for every question, answers for those that are ready."""
+"""Answer a Synergy round: new documents for every question, and answers if they are ready."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from serve.formats.given_snippets import give_snippets
 from serve.synergy.read_rounds import Judged, read_judged, read_round_questions
 
 NOT_JUDGED = Judged()
-# What a round's entry takes from the answer; the documents and snippets are the search's.
+# Fields of an entry that come from the answer; documents and snippets come from the search.
 SAID = ("exact_answer", "ideal_answer", "verdict", "confidence")
 
 
@@ -36,12 +36,12 @@ def synergy_batch(
     answers: bool,
     given: bool = False,
 ) -> Batch:
-    """The round of the file `questions` after `feedback`, the files of all rounds before.
+    """Return the batch of the round in `questions`; `feedback` are the files of all earlier rounds.
 
-    Judged documents are not submitted again, whatever the judgement, nor are their snippets;
-    an answer may rest on those judged relevant, but not on those rejected. Where evidence is
-    `given`, it rests on the golden snippets alone; without any it is searched for. Raises
-    InputError as `read_round_questions`, `read_judged` and `give_snippets` do.
+    Judged documents and their snippets are not submitted again. Answers may use documents judged
+    relevant, but not rejected ones. If evidence is `given`, answers use only the golden snippets,
+    or a search for questions without any. Raises the InputError of `read_round_questions`,
+    `read_judged` and `give_snippets`.
     """
     asked = read_round_questions(questions)
     judged = read_judged(feedback)
@@ -64,7 +64,7 @@ def synergy_batch(
 def ask_question(
     client: Client, question: Question, system: str, judged: Mapping[str, Judged], ready: bool
 ) -> Asked:
-    """The round's entry of one question; answers only if it is `ready`."""
+    """Return the entry of one question, with answers only if it is `ready`."""
     known = judged.get(question.id, NOT_JUDGED)
     new = replace(question, exclude=tuple(sorted(known.all)), given=())
     reply = client.search(request_of(new, system))

@@ -1,7 +1,7 @@
-"""Few-shot examples out of Synergy's feedback files and BioASQ's gold files (paper 000, 3.3.1).
+"""Read few-shot examples from Synergy feedback and BioASQ gold files (paper 000, section 3.3.1).
 
-A question counts when it is not marked as unready (`answerReady`) and has an answer. Exact
-answers are normalised: a word for yes/no, a list of lists of names for the rest.
+A question is used if it has an answer and its `answerReady` is not false. Exact answers are
+normalised: a word for yes/no, a list of lists of names for the other types.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question with the answers that experts approved; "" and None where there is none."""
+    """Question with answers approved by experts; "" and None for a missing answer."""
 
     id: str
     type: QuestionType
@@ -37,9 +37,9 @@ class Example:
 
 
 def curate_examples(path: Path) -> list[Example]:
-    """The examples of one file, in its order.
+    """Return the examples of a file in their order.
 
-    Raises InputError naming the file, the question and the field for what has not the form.
+    Raises InputError naming the file, the question and the field if the format is invalid.
     """
     found = []
     for number, row in enumerate(read_rows(path)):
@@ -77,7 +77,7 @@ def _text(row: Row, field: str, place: str) -> str:
 
 
 def _golden(value: Any, place: str) -> Iterable[Any]:
-    """The answers of a field: bare, or objects of which those marked as not golden are out."""
+    """Yield the answers of a field, plain or in objects, without those marked as not golden."""
     for item in value if isinstance(value, list) else [] if value is None else [value]:
         if not isinstance(item, dict):
             yield item

@@ -1,7 +1,7 @@
-"""Examples for a question: the likest ones that experts approved, as the model is to see them.
+"""Select few-shot examples for a question: the most similar ones that experts approved.
 
-As turns of the conversation (paper 001, section 6.1), or as text for a prompt that has
-`$examples` in it (paper 000, section 3.3.1).
+They are given to the model as turns of the conversation (paper 001, section 6.1), or as text in a
+prompt that contains `$examples` (paper 000, section 3.3.1).
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from serve.synergy.curate_examples import Example
 from serve.synergy.keep_examples import Round, read_round, stored_rounds
 
 Stage = Literal["ideal", "exact"]
-# Of an example's ideal answer no more than this is shown, in whole sentences.
+# Maximum length of the ideal answer in an example, cut after a complete sentence if possible.
 MAX_CHARACTERS = 600
 
 
 class EncoderLostError(CiteRayError):
-    """The encoder of the examples failed, was late, or is gone with its process."""
+    """The encoder of the examples failed, timed out, or its process has died."""
 
 
 class ExampleMemory:
-    """The newest round of a folder, its questions as vectors of `encode`, searched exactly.
+    """Exact vector search over the questions of the newest round in a folder.
 
-    A round that is stored while the service runs is used from the next question on.
+    A round that is stored while the service runs is used from the next question on. Thread-safe.
     """
 
     def __init__(self, folder: Path, encode: Encoder) -> None:
@@ -48,15 +48,14 @@ class ExampleMemory:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no round is stored."""
+        """Return True if no round is stored."""
         return not stored_rounds(self._folder)
 
     def nearest(self, question: Question, limit: int) -> list[Example]:
-        """The `limit` examples of the question's type nearest to it, best first.
+        """Return the `limit` nearest examples of the question's type, best first.
 
-        The question itself, by id or by its words, is never its own example. Raises
-        InputError where no round is stored or the newest cannot be read, EncoderLostError where
-        there are no vectors to compare by.
+        Examples with the id or the words of the question itself are left out. Raises InputError if
+        no round is stored or the newest cannot be read, and EncoderLostError if the encoder fails.
         """
         round_, vectors = self._newest()
         asked = _words(question.body)
@@ -76,8 +75,8 @@ class ExampleMemory:
     def _encode(self, texts: list[str]) -> Vectors:
         try:
             return self._encoder(texts)
-        except Exception as error:  # Of another process the loss has many forms.
-            raise EncoderLostError(f"the encoder of examples: {error!r}") from error
+        except Exception as error:  # The encoder may run in another process, with many errors.
+            raise EncoderLostError(f"the encoder of examples failed: {error!r}") from error
 
     def _newest(self) -> tuple[Round, Vectors]:
         with self._lock:
@@ -91,7 +90,7 @@ class ExampleMemory:
 
 
 def as_text(examples: Sequence[Example], stage: Stage) -> str:
-    """The examples as lines for a prompt; "" for none that has an answer of this stage."""
+    """Return the examples as text for a prompt, or "" if none has an answer for this stage."""
     lines = []
     for example in _answered(examples, stage):
         line = f"Question: {quote(example.body)} -> "
@@ -102,9 +101,9 @@ def as_text(examples: Sequence[Example], stage: Stage) -> str:
 
 
 def as_turns(examples: Sequence[Example], stage: Stage, *, reasoned: bool) -> list[Message]:
-    """The examples as user and assistant turns, the likest last, nearest to the question.
+    """Return the examples as user and assistant turns, the most similar one last.
 
-    Answers have the form that the model is to reply in.
+    The answers have the format in which the model must reply.
     """
     turns: list[Message] = []
     for example in reversed(_answered(examples, stage)):
@@ -132,7 +131,7 @@ def _reply(example: Example, stage: Stage, reasoned: bool) -> str:
 
 
 def _said(example: Example, stage: Stage) -> str:
-    """The answer as JSON: of synonyms the first, as BioASQ wants it since its fifth year."""
+    """Return the answer as JSON, with the first of its synonyms (BioASQ's rule since year 5)."""
     if stage == "ideal":
         value: str | list[str] | None = _short(example.ideal)
     elif isinstance(example.exact, list):

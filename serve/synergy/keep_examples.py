@@ -1,7 +1,7 @@
-"""The few-shot memory on disk: one JSON file a round, each with all examples up to it.
+"""Store few-shot examples on disk: one JSON file per round, with all examples up to that round.
 
 `FOLDER/round-0002.json` is `{"format", "round", "sources", "examples"}`. A round is never
-rewritten, so that a run can be made again with what was known then.
+rewritten, so that an earlier run can be reproduced.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EXAMPLES = TypeAdapter(list[Example])
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What is remembered after a round; `sources` are the files of all rounds, sha256 to name."""
+    """Examples up to a round. `sources` maps the SHA-256 of each file of all rounds to its name."""
 
     number: int
     sources: dict[str, str]
@@ -36,23 +36,22 @@ class Round:
 
 
 def stored_rounds(folder: Path) -> list[int]:
-    """The rounds that are stored, in order; [] for no folder."""
+    """Return the numbers of the stored rounds in order, [] if there is no folder."""
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     return sorted(int(match[1]) for name in names if (match := _FILE.fullmatch(name)))
 
 
 def read_round(folder: Path, number: int | None = None) -> Round:
-    """The round `number`, by default the last one.
+    """Return the round `number`, by default the last one.
 
-    Raises InputError naming the folder where it is not stored, and the file where it is not
-    of this form.
+    Raises InputError if the round is not stored or its file has another format.
     """
     stored = stored_rounds(folder)
     if not stored or (number is not None and number not in stored):
         known = ", ".join(map(str, stored)) or "none"
         raise InputError(
             f"{folder}: few-shot round {number or 'last'} is not stored (there are: {known}); "
-            "make it with `citeray remember`"
+            "create it with `citeray remember`"
         )
     path = _path(folder, number or stored[-1])
     value = parse_json(read_given(path), str(path))
@@ -69,14 +68,14 @@ def read_round(folder: Path, number: int | None = None) -> Round:
 def remember(folder: Path, sources: Sequence[Path], number: int | None = None) -> Round:
     """Store the examples of `sources` as round `number`, by default the one after the last.
 
-    Those of the round before are kept, but where a question comes again with answers: the
-    newest count. Nothing is written where a stored round has these sources already. Raises
-    InputError for a round that is stored from others or would not be the last, and as
-    `curate_examples` does.
+    The examples of earlier rounds are kept, except that a newer answer to the same question
+    replaces the older one. If the last round contains these sources already, it is returned and
+    nothing is written. Raises InputError if `number` is not after the last round, and the errors of
+    `curate_examples`.
     """
     stored = stored_rounds(folder)
     last = read_round(folder) if stored else Round(0, {}, ())
-    # Read first: what is no whole file is refused by it, and a digest would have no end.
+    # Read first: this rejects special files, whose digest might never end.
     curated = [curate_examples(path) for path in sources]
     digests = {sha256_of(path): path.name for path in sources}
     if stored and digests.keys() <= last.sources.keys() and number in (None, last.number):

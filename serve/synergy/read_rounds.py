@@ -1,7 +1,7 @@
-"""Synergy's files: a round's questions, and what experts judged in the rounds before.
+"""Read Synergy files: the questions of a round, and the experts' feedback on earlier rounds.
 
-Experts mark documents and snippets as golden or not; a question that is `answerReady` wants
-answers, the others only new documents (participants-area.bioasq.org, Task Synergy).
+Experts mark documents and snippets as golden or not. A question with `answerReady` needs answers,
+the others only new documents (participants-area.bioasq.org, Task Synergy).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PMID = re.compile("[0-9]{1,9}")
 
 @dataclass(frozen=True, slots=True)
 class RoundQuestion:
-    """A question of a round. `ready` ones are to be answered."""
+    """Question of a round. It needs an answer if `ready` is True."""
 
     question: Question
     ready: bool
@@ -30,22 +30,22 @@ class RoundQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """PMIDs that experts have judged for one question, relevant or not."""
+    """PMIDs that experts have judged for one question as relevant or not."""
 
     golden: frozenset[int] = frozenset()
     rejected: frozenset[int] = frozenset()
 
     @property
     def all(self) -> frozenset[int]:
-        """All judged PMIDs, relevant or not."""
+        """Return all judged PMIDs."""
         return self.golden | self.rejected
 
 
 def read_round_questions(path: Path) -> list[RoundQuestion]:
-    """The questions of a round's test set, in its order.
+    """Return the questions of a round's test set in their order.
 
-    Without `answerReady` a question is not ready, as in the first round. Raises InputError
-    as `read_questions` does, and for a flag that is neither true nor false.
+    A question without `answerReady` is not ready, as in the first round. Raises InputError if the
+    flag is neither true nor false, and the errors of `read_questions`.
     """
     found = []
     for question, row in zip(read_questions(path), read_rows(path), strict=True):
@@ -59,9 +59,9 @@ def read_round_questions(path: Path) -> list[RoundQuestion]:
 
 
 def read_judged(paths: Iterable[Path]) -> dict[str, Judged]:
-    """What the feedback files judged, by question id; of two judgements the later counts.
+    """Return the judgements of feedback files by question id; a later judgement replaces earlier.
 
-    Raises InputError naming the file, the question and the field for what has not the form.
+    Raises InputError naming the file, the question and the field if the format is invalid.
     """
     judgements: dict[str, dict[int, bool]] = {}
     for path in paths:
@@ -93,7 +93,7 @@ def _items(row: Mapping[str, Any], field: str, place: str) -> list[Any]:
 
 
 def _judgement(item: Any, field: str, place: str) -> tuple[int, bool]:
-    """(PMID, whether it is golden) of a bare address, or of an object with its mark."""
+    """Return (PMID, whether it is golden) of a plain URL, or of an object with a mark."""
     judged = item if isinstance(item, dict) else {field: item}
     name, golden = judged.get(field), judged.get("golden", True)
     last = name.rstrip("/").rpartition("/")[2] if isinstance(name, str) else ""

@@ -1,1 +1,1 @@
-"""What an answer is worth: its order, its counts, its sides, its caveats and how far it agrees."""
+"""Help readers to judge an answer: sort order, counts, sides, agreement and caveats."""

@@ -1,4 +1,4 @@
-"""The order in which a result is shown, and its citations counted by year and by design."""
+"""Sort a result for display, and count its citations by year and by study design."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ UNKNOWN = "unknown"
 
 
 def arranged(found: R, sort: Sort) -> R:
-    """`found` in the order `sort`, with the counts of its citations. What it holds stays the same.
+    """Return `found` sorted by `sort`, with the counts of its citations.
 
-    What is equal stays by relevance: newest year first by date, without a year last; by design
-    in the order in which evidence weighs.
+    "date" puts the newest year first and items without a year last. "design" sorts by strength of
+    evidence. Ties keep the order of relevance.
     """
     return replace(
         found,
@@ -41,7 +41,7 @@ def _sorted(items: Iterable[Item], sort: Sort) -> tuple[Item, ...]:
 
 
 def count_evidence(citations: Iterable[RankedCitation]) -> EvidenceCounts:
-    """How many citations there are by year, in order, and by design, the weightiest first."""
+    """Count citations by year, in order, and by study design, strongest first."""
     citations = list(citations)
     years = Counter(citation.year for citation in citations)
     designs = Counter(citation.design for citation in citations)

@@ -1,4 +1,4 @@
-"""Which concepts of a question its cited evidence and its answer name (paper 001, section 7.2)."""
+"""Measure which concepts of a question the evidence and the answer name (paper 001, 7.2)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cluster.records import Entity
 from cluster.text.analysis import analyse
 from cluster.weighing import ConceptCoverage
 
-# Further names and characters are not compared, so that the work is bounded.
+# Limits on the names and characters that are compared, which bound the work.
 MOST_NAMES = 30
 MOST_CHARACTERS = 50_000
 
@@ -20,10 +20,10 @@ def cover_concepts(
     exact: ExactAnswer,
     evidence: Iterable[Evidence],
 ) -> ConceptCoverage | None:
-    """The shares of the question's linked concepts; None where it has none.
+    """Return the shares of the question's linked concepts that are named; None if it has none.
 
-    A concept is named by its words in the question or by one of its synonyms, in any form of
-    the words. The evidence counts as far as the answer cites it, with its titles.
+    A concept is named by its words in the question or by a synonym, in any inflection. Only cited
+    evidence counts, including its titles.
     """
     named = {entity.concept: entity for entity in entities if entity.concept}
     if not named:
@@ -46,18 +46,18 @@ def cover_concepts(
 
 
 def names_of(concept: Entity) -> list[str]:
-    """Return the concept's words in the question and its synonyms, as `plain_stems` has them."""
-    # Stemmers leave the plural of "RNAs".
+    """Return the concept's words in the question and its synonyms as `plain_stems`."""
+    # The stemmer does not remove the plural ending of "RNAs".
     one = [concept.text[:-1]] if concept.text.endswith("s") else []
     plain = map(plain_stems, [concept.text, *one, *concept.synonyms][:MOST_NAMES])
     return [name for name in plain if name.strip()]
 
 
 def plain_stems(text: str) -> str:
-    """Return the stems of a text's words, each between spaces: "bleeds" names bleeding."""
+    """Return the stems of a text's words, separated and surrounded by spaces."""
     return f" {' '.join(analyse(text[:MOST_CHARACTERS]))} "
 
 
 def has_any(plain: str, names: Sequence[str]) -> bool:
-    """Return whether one of `names` occurs in `plain`, both made by `plain_stems`."""
+    """Return True if one of `names` occurs in `plain`; both are outputs of `plain_stems`."""
     return any(name in plain for name in names)

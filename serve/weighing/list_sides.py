@@ -1,4 +1,4 @@
-"""The sources for a stated answer and those against it, and how far they agree."""
+"""List the sources for and against a stated answer, and measure their agreement."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from serve.answer.tell_verdict import shortened
 
 
 def list_sides(evidence: Iterable[Evidence], ideal: Sequence[Sentence]) -> Sides:
-    """Each citation that takes a stance, once: by its passage that ranks best of those that do.
+    """Return each citation with a stance once, with its best-ranked passage that has a stance.
 
-    `evidence` is in its order of relevance. `ideal` are the sentences that are stated.
+    `evidence` is ordered by relevance. `ideal` has the sentences of the stated answer.
     """
     first: dict[int, Evidence] = {}
     for item in evidence:
@@ -40,14 +40,14 @@ def _source(item: Evidence, ideal: Sequence[Sentence]) -> SideSource:
 
 
 def _sentence(item: Evidence, ideal: Sequence[Sentence]) -> str:
-    """The first sentence that names the source on its side, else the answer's first."""
+    """Return the first sentence that cites the source on its side, else the first sentence."""
     pmid, supports = item.passage.pmid, item.stance == "support"
     named = (s.text for s in ideal if pmid in (s.pmids if supports else s.contradicted))
     return next(named, ideal[0].text if ideal else "")
 
 
 def measure_agreement(sides: Sides) -> Agreement | None:
-    """How far the sources agree with the answer; None where none takes a stance."""
+    """Return the sources' agreement with the answer; None if no source takes a stance."""
     sources = [*sides.supporting, *sides.contradicting]
     if not sources:
         return None

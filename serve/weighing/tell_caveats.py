@@ -1,4 +1,4 @@
-"""What a reader must be told beside an answer: that its sources are of animals or cells."""
+"""Caveats about answers whose sources are studies of animals or cells."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from cluster.answers import Evidence, Sentence
 from cluster.study_design.subjects import IN_VITRO, without_people
 
-# A text that has one of these words says itself that it is not about people, or asks for it.
+# A text with one of these words already states that it is about animals or cells.
 _SAYS_SO = re.compile(
     r"\b(?:mice|mouse|murine|rats?|rodents?|rabbits?|dogs?|canine|cats?|feline|pigs?|porcine"
     r"|piglets?|hamsters?|monkeys?|macaques?|primates?|sheep|cattle|bovine|chickens?|horses?"
@@ -21,11 +21,11 @@ _SAYS_SO = re.compile(
 def tell_caveats(
     question: str, ideal: Sequence[Sentence], evidence: Iterable[Evidence]
 ) -> tuple[str, ...]:
-    """Sentences on what an answer rests on without saying so; () for nothing.
+    """Return caveats about sources that are not studies of people; () if there are none.
 
-    A sentence is meant where all its sources are studies of animals or in vitro and neither it
-    nor the question names any. A source that may be of people, or that is not known, is enough
-    to say nothing.
+    A caveat covers the sentences whose sources are all animal or in vitro studies, unless the
+    sentence or the question mentions it. A source that may be about people, or whose subjects are
+    unknown, exempts a sentence.
     """
     if _SAYS_SO.search(question):
         return ()

@@ -1,4 +1,4 @@
-"""Everything about a written answer by which a reader can weigh it."""
+"""Add caveats, sides, agreement and concept coverage to a written answer."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from serve.weighing.tell_caveats import tell_caveats
 
 
 def weigh_answer(answer: Answer) -> Answer:
-    """The answer with its caveats, sides, agreement and concepts, of evidence by relevance.
+    """Return the answer with caveats, sides, agreement and concept coverage.
 
-    Where nothing is stated there is nothing to weigh.
+    The evidence must be ordered by relevance. An answer that states nothing is unchanged.
     """
     if answer.verdict == NOT_ENOUGH:
         return answer

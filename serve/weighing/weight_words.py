@@ -1,4 +1,4 @@
-"""What an answer is worth in plain words, for every client that people or models read."""
+"""Describe the strength of an answer's evidence in plain words, for all text clients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cluster.weighing import Agreement
 
 
 def notice_lines(answer: Answer) -> list[str]:
-    """What became of the citations that the answer names, or that it offers as the nearest."""
+    """Return the notices, such as retractions, of citations that the answer names or offers."""
     named = {p for s in answer.ideal for p in (*s.pmids, *s.contradicted)}
     cited = {i.passage.pmid: i.notice for i in answer.evidence if i.passage.pmid in named}
     offered = {} if answer.ideal else {c.pmid: c.notice for c in answer.citations}
@@ -16,7 +16,7 @@ def notice_lines(answer: Answer) -> list[str]:
 
 
 def agreement_words(agreed: Agreement) -> str:
-    """How far the sources agree, in a clause."""
+    """Return a clause that says how far the sources agree."""
     if agreed.sources == 1:
         does = "supports" if agreed.supporting else "contradicts"
         return f"the one source that takes a side {does} this answer"
@@ -29,7 +29,7 @@ def agreement_words(agreed: Agreement) -> str:
 
 
 def weight_lines(answer: Answer) -> list[str]:
-    """The evidence by design, how far sources agree, and which concepts are not named."""
+    """Return lines on study designs, agreement of sources, and concepts that are not named."""
     counts = answer.evidence_by.design
     designs = [f"{DESIGN_WORDS[d] or 'unknown'} {counts[d]}" for d in DESIGN_WORDS if d in counts]
     lines = [f"citations by design: {', '.join(designs)}"] if designs else []

@@ -120,7 +120,7 @@ def test_no_token_is_written_where_none_is_wanted(
 
 def test_a_home_that_cannot_hold_a_token_is_one_sentence(token: Path) -> None:
     token.parent.write_text("a file where the folder should be")
-    with pytest.raises(RayStartError, match="give a token in RAY_AUTH_TOKEN"):
+    with pytest.raises(RayStartError, match="set a token in RAY_AUTH_TOKEN"):
         ray_access.keep_token_private()
 
 

@@ -1,4 +1,4 @@
-"""The filters of a search: which citations may be found at all."""
+"""Search filters: conditions that a citation must meet to be found."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_VALUES = 1000
 
 
 def fold(value: str) -> str:
-    """The form in which values are stored and compared: case-folded, with single spaces."""
+    """Return the form for storing and comparing values: case-folded, with single spaces."""
     return " ".join(value.casefold().split())
 
 
@@ -30,17 +30,17 @@ def fold(value: str) -> str:
 class Filters:
     """Conditions that a citation must meet to be found; the default admits every citation.
 
-    Every field that is set must hold. Within a list one matching value is enough, and case
-    does not matter. `year_from` and `year_to` are inclusive; a citation without a year never
-    lies between them. `journals` are titles or ISO abbreviations in full, `languages` are codes
-    as in "eng", `mesh` are descriptor UIs as in "D006801". `humans` is whether the citation
-    bears the descriptor Humans. A flag left at None admits both kinds. `until` is a day as in
-    "2024-05-31": what may have been published later is left out, by the last day of the month or
-    the year that the record tells. `authors` are names as in "Smith J" or "John Smith"; see
-    `names_author`. `design` are study designs as in "randomised_trial", told as in every reply
-    (`cluster.study_design`). `all_of` names those lists of which every value must match, not one.
+    Every field that is set must match. Within a list, one matching value is enough, and case is
+    ignored. `year_from` and `year_to` are inclusive; a citation without a year does not pass
+    them. `journals` are full titles or ISO abbreviations, `languages` are codes such as "eng",
+    `mesh` are descriptor UIs such as "D006801". `humans` tests for the descriptor Humans. A flag
+    of None admits both kinds. `until` is a day such as "2024-05-31": citations that may have been
+    published later are excluded, judged by the last day of their month or, if unknown, year.
+    `authors` are names such as "Smith J" or "John Smith"; see `names_author`. `design` are study
+    designs such as "randomised_trial", determined as in every answer (`cluster.study_design`).
+    `all_of` names the lists of which every value must match.
 
-    Raises InputError, which names the field and the fix, for values that make no sense.
+    Raises InputError, which names the field and the fix, for invalid values.
     """
 
     year_from: int | None = None
@@ -66,9 +66,9 @@ class Filters:
                 "swap the two years or leave one out"
             )
         for name in (*VALUES, "all_of"):
-            # Sorted, so that filters that mean the same are equal and share one cache entry.
+            # Sort the values, so that equivalent filters are equal and share one cache entry.
             object.__setattr__(self, name, _checked_values(name, getattr(self, name)))
-        # Folded and sorted above; in words two may be one.
+        # Different spellings may name the same design, so remove duplicates and sort again.
         named = {_checked_design(value) for value in self.design}
         object.__setattr__(self, "design", tuple(sorted(named)))
         for ui in self.mesh:
@@ -85,27 +85,27 @@ class Filters:
             as_day(self.until, "filters.until")
 
     def __bool__(self) -> bool:
-        """Whether any condition is set."""
+        """Return whether any condition is set."""
         return any(getattr(self, f.name) != f.default for f in fields(self))
 
     @property
     def first_day(self) -> date | None:
-        """The first day that passes; None for no bound."""
+        """The first day that passes, or None without a bound."""
         return date(self.year_from, 1, 1) if self.year_from else None
 
     @property
     def last_day(self) -> date | None:
-        """The last day that passes; None for no bound."""
+        """The last day that passes, or None without a bound."""
         ends = [date(self.year_to, 12, 31)] if self.year_to else []
         ends += [date.fromisoformat(self.until)] if self.until else []
         return min(ends, default=None)
 
     def no_later_than(self, day: str) -> Filters:
-        """These, with `until` at `day` or before it; "" changes nothing."""
+        """Return these filters with `until` no later than `day`; "" changes nothing."""
         return replace(self, until=min(day, self.until or day)) if day else self
 
     def admits(self, citation: Citation) -> bool:
-        """Whether the citation passes. The day is looked at here alone: columns have years."""
+        """Return whether the citation passes; unlike the columns, this also compares months."""
         first, last = self.first_day, self.last_day
         if (first or last) and citation.year is None:
             return False
@@ -121,7 +121,7 @@ class Filters:
             "publication_types": citation.publication_types,
             "languages": citation.languages,
             "mesh": tuple(heading.ui for heading in citation.mesh),
-            # Reading an abstract takes a while.
+            # Determining the design reads the abstract, which is slow.
             "design": (tell_design(citation).name,) if self.design else (),
         }
         met = all(_share(wanted, held[name]) for name, wanted in self.clauses())
@@ -131,13 +131,13 @@ class Filters:
         )
 
     def clauses(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """The list columns that are filtered, each with values of which one is enough."""
+        """Yield each filtered list column with values of which one must match."""
         for name in LISTS:
             for some in self._groups(name):
                 yield name, some
 
     def author_clauses(self) -> list[tuple[str, ...]]:
-        """Names of authors, of each group of which one is enough."""
+        """Return groups of author names; in each group, one name must match."""
         return self._groups("authors")
 
     def _groups(self, name: str) -> list[tuple[str, ...]]:
@@ -150,19 +150,19 @@ class Filters:
         return ((name, getattr(self, name)) for name in FLAGS)
 
 
-# The fields that hold lists of values, and those that are yes or no.
+# The list fields and the Boolean fields.
 LISTS = ("journals", "publication_types", "languages", "mesh", "design")
 FLAGS = ("retracted", "humans", "has_abstract")
-# Authors are looked up in the records: an index has no column of them.
+# Authors are looked up in the records, because the index has no column of authors.
 VALUES = (*LISTS, "authors")
 # A citation has one design.
 ALL_OF = tuple(name for name in VALUES if name != "design")
 
 
 def as_day(value: object, place: str) -> date:
-    """The day; raises InputError naming `place` for what is none.
+    """Return `value` as a day. Raises InputError naming `place` if it is not a day.
 
-    Days are compared as texts, so that ISO's other forms, such as 20240531, are refused.
+    Days are compared as strings, so other ISO forms such as 20240531 are rejected.
     """
     with suppress(ValueError):
         day = date.fromisoformat(str(value))
@@ -172,7 +172,7 @@ def as_day(value: object, place: str) -> date:
 
 
 def last_day_of(year: int, month: int | None) -> date:
-    """Return the last day of the month, or of the year where the month is not known."""
+    """Return the last day of the month, or of the year if the month is unknown."""
     month = month or 12
     return date(year, month, calendar.monthrange(year, month)[1])
 
@@ -193,11 +193,13 @@ def _check_year(name: str, year: object) -> None:
 
 def _checked_values(name: str, values: object) -> tuple[str, ...]:
     if isinstance(values, str) or not isinstance(values, tuple | list):
-        raise InputError(f"filters.{name}: {cut(repr(values))} is not a list; give a list of texts")
+        raise InputError(
+            f"filters.{name}: {cut(repr(values))} is not a list; give a list of strings"
+        )
     for value in values:
         if not isinstance(value, str) or not value.strip():
             raise InputError(
-                f"filters.{name}: {cut(repr(value))} is not a value; give texts that are not empty"
+                f"filters.{name}: {cut(repr(value))} is not a value; give non-empty strings"
             )
     if len(values) > MOST_VALUES:
         raise InputError(

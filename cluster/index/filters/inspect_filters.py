@@ -1,6 +1,6 @@
 """Look up the values of filters in a shard, and count the citations that pass.
 
-Values are looked up in the dictionaries of the filterable columns, so that no citation is read.
+Values are looked up in the dictionaries of the filterable columns, so no citations are read.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from cluster.index.filters.read_filters import FilterColumns
 
 # The list columns whose values only the index knows; study designs are a fixed list.
 CHECKED = ("journals", "publication_types", "languages", "mesh")
-# Number of values that are suggested for one that is not held.
+# Maximum number of suggestions for a value that the index does not hold.
 MOST_NEAR = 3
-# A column with at most this many values is listed in full where none of them is close.
+# A column with at most this many values is listed in full if none of them is close.
 MOST_LISTED = 6
 _CUTOFF = 0.6
-# Longer values are cut before they are compared, which takes time by their length.
+# Longer values are truncated, because the time of a comparison grows with their length.
 _MOST_CHARACTERS = 100
 
 Values = Mapping[str, Sequence[str]]
@@ -80,8 +80,9 @@ def inspect_filters(segments: Sequence[FilteredSegment], asked: FilterInquiry) -
 def closest_values(value: str, held: Iterable[str]) -> tuple[str, ...]:
     """Return up to MOST_NEAR of the `held` values, those closest to `value` first.
 
-    Initials count ("rct" for "randomized controlled trial"), then spelling, then values that
-    contain the other one. Where nothing is close, all of few held values are returned.
+    Matching initials come first ("rct" for "randomized controlled trial"), then similar
+    spellings, then values of which one contains the other. If nothing is close, all held values
+    are returned, provided there are at most MOST_LISTED.
     """
     every, value = list(held), value[:_MOST_CHARACTERS]
     initials = [one for one in every if _initials(one) == value.replace(".", "")]

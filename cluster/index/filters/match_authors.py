@@ -1,6 +1,6 @@
-"""Names of authors as people write them, against those of a record, and the rows of their papers.
+"""Matches author names as people write them with the authors of records.
 
-No column of an index holds authors: the records themselves are read, once for a segment and filter.
+The index has no column of authors, so the records are read once per segment and filter.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _PARTS = ("last", "fore", "initials", "collective")
 
 
 def plain(name: str) -> str:
-    """The name without case, diacritics and punctuation, its words parted by single spaces."""
+    """Return the name without case, diacritics and punctuation, with single spaces."""
     text = unicodedata.normalize("NFKD", name)
     text = "".join(c for c in text if not unicodedata.combining(c)).casefold()
     return " ".join(_BETWEEN.sub(" ", _MARKS.sub("", text)).split())
 
 
 def names_author(wanted: str, author: Author) -> bool:
-    """Whether `wanted`, in the form of `plain`, names the author.
+    """Return whether `wanted`, in the form of `plain`, names the author.
 
-    "smith", "smith j", "smith ja", "smith john" and "john smith" all name John A Smith; initials
-    and given names may be cut short, as in PubMed. A group is named by its whole name.
+    "smith", "smith j", "smith ja", "smith john" and "john smith" all name John A Smith; later
+    initials and given names may be omitted, as in PubMed. A group matches only its full name.
     """
     if author.collective:
         return plain(author.collective) == wanted
@@ -49,12 +49,12 @@ def names_author(wanted: str, author: Author) -> bool:
 
 
 def _begins(fore: str, given: str) -> bool:
-    """Whether the given names begin with `given`, by whole words but for the last."""
+    """Return whether the given names begin with the words of `given`."""
     return bool(given) and f"{fore} ".startswith(f"{given} ")
 
 
 def rows_by(authors: pa.ChunkedArray, wanted: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """Of each record, whether one of its `authors` is one of `wanted` (see `plain`)."""
+    """Return, for each record, whether one of its `authors` is in `wanted` (see `plain`)."""
     names = sorted(set(wanted))
     parts = [_rows_of_chunk(chunk, names) for chunk in authors.chunks]
     return np.concatenate(parts) if parts else np.empty(0, np.bool_)
@@ -77,7 +77,7 @@ def _rows_of_chunk(lists: pa.ListArray, wanted: Sequence[str]) -> npt.NDArray[np
 
 
 def _may_be(names: pa.StringArray, wanted: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """Which names could be part of a wanted one, cheaply: few of them are looked at closely."""
+    """Preselect names that could be part of a wanted one, so that few are compared in full."""
     coded = pc.utf8_lower(pc.fill_null(names, "")).dictionary_encode()
     parts = {part for name in wanted for part in _parts_of(name)}
     chosen = pc.is_in(coded.dictionary, pa.array(sorted(parts), pa.string())).to_numpy(False)
@@ -90,7 +90,7 @@ def _may_be(names: pa.StringArray, wanted: Sequence[str]) -> npt.NDArray[np.bool
 
 
 def _parts_of(name: str) -> set[str]:
-    """Every run of words that begins or ends the name."""
+    """Return every run of words at the beginning or end of the name."""
     words = name.split()
     return {" ".join(words[:n]) for n in range(1, len(words) + 1)} | {
         " ".join(words[n:]) for n in range(len(words))

@@ -1,4 +1,4 @@
-"""The live rows of one segment that pass some filters, kept for the next search by them."""
+"""Cache of the live rows of one segment that pass given filters."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from cluster.index.filters.read_filters import FilterColumns, SegmentFilters
 from cluster.index.read_records import Rows, SegmentRecords
 from cluster.index.vectors import RowSelection
 
-# How many filters' rows a segment keeps, at one bit a citation and a passage each.
+# Number of filters whose rows a segment caches, at one bit per citation and per passage.
 KEPT = 16
 
 
 @dataclass(frozen=True, slots=True)
 class FilteredRows:
-    """`filters` in the codes of a segment, and which of its live `rows` pass them."""
+    """`filters` in the codes of a segment, and the live `rows` that pass them."""
 
     filters: SegmentFilters
     rows: RowSelection
@@ -27,16 +27,16 @@ class FilteredRows:
 
 @dataclass(frozen=True, slots=True)
 class PassingRows:
-    """What passes some filters, counted as citations and as passages."""
+    """The citations and the passages of a segment that pass filters."""
 
     citations: FilteredRows
     passages: FilteredRows
 
 
 class PassingRowsCache:
-    """Finds the passing rows of a segment whose citation rows `dead` are not live.
+    """Finds and caches the rows of a segment that pass filters, except the `dead` ones.
 
-    Safe to use from several threads.
+    Thread-safe.
     """
 
     def __init__(self, columns: FilterColumns, records: SegmentRecords, dead: Rows) -> None:
@@ -45,7 +45,7 @@ class PassingRowsCache:
         self._lock = Lock()
 
     def find(self, filters: Filters) -> PassingRows:
-        """The rows that pass, from an earlier search by equal filters if there was one."""
+        """Return the rows that pass, from the cache if equal filters were used before."""
         with self._lock:
             found = self._kept.get(filters)
         if found is None:

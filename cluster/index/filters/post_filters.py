@@ -1,4 +1,4 @@
-"""The filterable columns in a segment's BM25 indexes, and filters as a query over them."""
+"""Filter values in a segment's BM25 indexes, and filters as a tantivy query over them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ YEAR, TERMS = "year", "filters"
 
 
 def add_fields(builder: tantivy.SchemaBuilder) -> None:
-    """Add the fields of filters to the schema of a BM25 index."""
+    """Add the filter fields to the schema of a BM25 index."""
     builder.add_integer_field(YEAR, fast=True)
     builder.add_text_field(TERMS, tokenizer_name="whitespace", index_option="basic")
 
 
 def fields_of(posted: Posted) -> dict[str, int | str]:
-    """The values of the fields for one document; without a year it has no such field."""
+    """Return the filter fields of one document; the year field is omitted without a year."""
     year = {} if posted.year is None else {YEAR: posted.year}
     return {**year, TERMS: posted.terms}
 
@@ -27,7 +27,7 @@ def fields_of(posted: Posted) -> dict[str, int | str]:
 def filtered(
     query: tantivy.Query, filters: SegmentFilters, schema: tantivy.Schema
 ) -> tantivy.Query:
-    """`query` over the documents that pass `filters`, with the scores that it has without."""
+    """Restrict `query` to the documents that pass `filters`, without changing its scores."""
     must = [(tantivy.Occur.Must, query)]
     for occur, clause in _clauses(filters, schema):
         if occur == tantivy.Occur.Must:

@@ -1,4 +1,4 @@
-"""Reads the filterable columns of a segment: which of its citations pass some filters."""
+"""Reads the filterable columns of a segment, to find the citations that pass filters."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Mask = npt.NDArray[np.bool_]
 @dataclass(frozen=True, slots=True)
 class SegmentFilters:
     """Filters in the codes of one segment; `clauses` are list columns, each with codes of which one
-    is enough.
+    must match.
 
-    A clause without any code admits no citation: the segment holds none of its values. `by_rows`
-    says that no column holds all of the filters, so that only rows tell what passes.
+    A clause without codes admits no citation, because the segment holds none of its values.
+    `by_rows` is True if the columns do not cover all filters, so that records have to be read.
     """
 
     year_from: int | None
@@ -36,18 +36,18 @@ class SegmentFilters:
 
 
 class FilterColumns:
-    """The file FILTERS of a segment, memory-mapped; raises IndexFormatError where it is missing."""
+    """The memory-mapped file FILTERS of a segment. Raises IndexFormatError if it is missing."""
 
     def __init__(self, path: Path) -> None:
         if not path.is_file():
             raise IndexFormatError(f"{path}: missing from the index; build it again or restore it")
         table = map_table(path)
         self._batches = table.to_batches()
-        # Segments that an older CiteRay wrote have no column of designs.
+        # Segments written by older versions have no column of designs.
         self.tells_design = "design" in table.schema.names
 
     def translate(self, filters: Filters) -> SegmentFilters:
-        """`filters` in this segment's codes."""
+        """Return `filters` in this segment's codes."""
         flags = {name: getattr(filters, name) for name in FLAGS}
         last = filters.last_day
         return SegmentFilters(
@@ -72,7 +72,7 @@ class FilterColumns:
     def _dictionary(self, name: str) -> pa.StringArray | None:
         if not self._batches:
             return None
-        # In an Arrow file every batch has the whole dictionary, as it was at the end.
+        # In an Arrow file every batch has the complete, final dictionary.
         return self._batches[-1].column(name).values.dictionary
 
     def holds(self, name: str, value: str) -> bool:
@@ -85,7 +85,7 @@ class FilterColumns:
         return [] if dictionary is None else list(dictionary.to_pylist())
 
     def mask(self, filters: SegmentFilters) -> Mask:
-        """Of each citation row, whether it passes; reads only the columns that are filtered."""
+        """Return whether each citation row passes; reads only the filtered columns."""
         parts = [_mask_batch(batch, filters) for batch in self._batches]
         return np.concatenate(parts) if parts else np.empty(0, np.bool_)
 

@@ -1,7 +1,7 @@
-"""Writes the filterable columns of a segment, one row a citation, in the citations' order.
+"""Writes the filterable columns of a segment, one row per citation, in the citations' order.
 
-Values of lists are stored folded and as codes into one dictionary a column, which grows while
-the segment is written. A code means something within its segment only.
+List values are stored folded, as codes of one dictionary per column, which grows while the
+segment is written. Codes are valid only within their segment.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Codes = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """What the BM25 indexes hold of one citation: its year, and its terms joined by spaces."""
+    """Filter values of a citation in the BM25 indexes: its year, and terms joined by spaces."""
 
     year: int | None = None
     terms: str = ""
@@ -63,7 +63,7 @@ NOTHING_POSTED = Posted()
 
 
 def term_of(column: str, code: int) -> str:
-    """The term for a value of a list column, as in "mesh:17"."""
+    """Return the term for a value of a list column, such as "mesh:17"."""
     return f"{column}:{code}"
 
 
@@ -71,12 +71,12 @@ class FilterEncoder:
     """Turns citations into rows of FILTER_SCHEMA; its dictionaries grow from batch to batch."""
 
     def __init__(self) -> None:
-        # Arrow's files let a dictionary grow unless it was empty, so each begins with "".
+        # In an Arrow file only a non-empty dictionary can grow, so each starts with "".
         self._codes: dict[str, dict[str, int]] = {name: {"": 0} for name in LISTS}
         self._values = {name: pa.array([""], pa.string()) for name in LISTS}
 
     def encode(self, citations: pa.RecordBatch) -> pa.RecordBatch:
-        """The filterable columns of `citations`, which hold SOURCE_COLUMNS at least."""
+        """Return the filterable columns of `citations`, which must have SOURCE_COLUMNS."""
         columns = [self._encode_list(name, _list_of(citations, name)) for name in LISTS]
         flags = pa.array(_flags(citations), pa.uint8())
         arrays = [citations.column("year").cast(pa.int16()), flags, *columns]
@@ -96,7 +96,7 @@ class FilterEncoder:
 
 
 def _list_of(citations: pa.RecordBatch, name: str) -> pa.ListArray:
-    """The texts of each citation that the filter `name` compares."""
+    """Return the strings of each citation that the filter `name` compares."""
     if name == "journals":
         names = [citations.column(c).to_pylist() for c in ("journal", "journal_abbreviation")]
         pairs = zip(*names, strict=True)
@@ -111,7 +111,7 @@ def _list_of(citations: pa.RecordBatch, name: str) -> pa.ListArray:
 
 
 def _offsets(lists: pa.ListArray) -> npt.NDArray[np.int64]:
-    """Offsets into `lists.flatten()`, which counts from the first row even of a slice."""
+    """Return offsets into `lists.flatten()`, which starts at the first row even in a slice."""
     counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
     return np.append(0, np.cumsum(counts, dtype=np.int64))
 
@@ -133,7 +133,7 @@ def _flags(citations: pa.RecordBatch) -> npt.NDArray[np.uint8]:
 
 
 def _rows_with(lists: pa.ListArray, chosen: pa.BooleanArray) -> npt.NDArray[np.bool_]:
-    """Which rows of `lists` have at least one of their values `chosen`."""
+    """Return which rows of `lists` have at least one `chosen` value."""
     rows = np.zeros(len(lists), np.bool_)
     parents = pc.list_parent_indices(lists).to_numpy()
     rows[parents[pc.fill_null(chosen, False).to_numpy(zero_copy_only=False)]] = True
@@ -141,7 +141,7 @@ def _rows_with(lists: pa.ListArray, chosen: pa.BooleanArray) -> npt.NDArray[np.b
 
 
 def posted(rows: pa.RecordBatch) -> list[Posted]:
-    """What the BM25 indexes hold of each row of FILTER_SCHEMA."""
+    """Return the filter values in the BM25 indexes for each row of FILTER_SCHEMA."""
     terms: list[list[str]] = [[] for _ in range(len(rows))]
     for name, bit in FLAG_BITS.items():
         for row in np.flatnonzero(rows.column("flags").to_numpy() & bit):
@@ -156,10 +156,10 @@ def posted(rows: pa.RecordBatch) -> list[Posted]:
 
 
 class FilterWriter:
-    """Writes the file FILTERS of a segment; whole once its `with` block has ended."""
+    """Writes the file FILTERS of a segment, which is complete when the `with` block ends."""
 
     def __init__(self, directory: Path) -> None:
-        # A dictionary that grew is written as what was added to it.
+        # When a dictionary grows, write only the added values.
         options = ipc.IpcWriteOptions(emit_dictionary_deltas=True)
         self._file = ipc.new_file(directory / FILTERS, FILTER_SCHEMA, options=options)
         self._encoder = FilterEncoder()
@@ -171,7 +171,7 @@ class FilterWriter:
         self._file.close()
 
     def add(self, citations: pa.RecordBatch) -> list[Posted]:
-        """Write the rows of `citations` and give what the BM25 indexes hold of each."""
+        """Write the rows of `citations` and return their filter values for the BM25 indexes."""
         rows = self._encoder.encode(citations)
         self._file.write_batch(rows)
         return posted(rows)

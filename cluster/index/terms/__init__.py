@@ -1,1 +1,1 @@
-"""How many units hold each term: what BM25 weighs terms by, of a segment and of a version."""
+"""Document frequencies of terms for BM25, in a segment and in a version."""

@@ -1,7 +1,7 @@
-"""The terms of each unit as numbers, so that a unit is scored without its text.
+"""The terms of each unit as numbers, so that a unit can be scored without its text.
 
-tantivy tells neither how often a term is in a document nor how long that is exactly; analysing
-the texts of some hundred candidates anew took nearly all of a BM25 search.
+tantivy exposes neither term frequencies nor exact lengths of documents, and analysing the texts
+of a few hundred candidates again took most of the time of a BM25 search.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ Rows = NDArray[np.int64]
 
 
 def numbered(terms: Sequence[str]) -> list[int]:
-    """Each term's 32-bit number, in order; part of the index format.
+    """Return the 32-bit number of each term, in order; part of the index format.
 
-    Two terms share one in 4 billion pairs, so that of some million searches one candidate's
-    count is off by one.
+    One in 4 billion pairs of terms shares a number, so that in a few million searches the
+    count of one candidate is off by one.
     """
     return [crc32(term.encode()) for term in terms]
 
 
 class BagWriter:
-    """Writes the bags of consecutive units to the file BAGS in `directory`."""
+    """Writes the terms of consecutive units to the file BAGS in `directory`."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / BAGS
@@ -42,13 +42,13 @@ class BagWriter:
         self._waiting: list[list[int]] = []
 
     def add(self, terms: Sequence[str]) -> None:
-        """The terms of the next unit, in their order."""
+        """Add the terms of the next unit, in order."""
         self._waiting.append(numbered(terms))
         if len(self._waiting) == _BATCH:
             self._write()
 
     def close(self) -> None:
-        """Write what waits; the file is whole after it."""
+        """Write the pending units, which completes the file."""
         self._write()
         self._writer.close()
 
@@ -59,7 +59,7 @@ class BagWriter:
 
 
 class Bags:
-    """The reader's side, mapped. Raises IndexFormatError for what is no such file."""
+    """Reads the memory-mapped file BAGS. Raises IndexFormatError if it is not a valid file."""
 
     def __init__(self, directory: Path) -> None:
         path = directory / BAGS
@@ -73,13 +73,13 @@ class Bags:
         self.units = table.num_rows
 
     def of(self, rows: Rows) -> tuple[NDArray[np.uint32], Rows]:
-        """The terms of `rows`, one's after the other's, and how many each has."""
+        """Return the concatenated terms of `rows`, and the number of terms of each row."""
         lists = self._rows.take(rows).column("terms").combine_chunks()
         counts = np.diff(lists.offsets.to_numpy()).astype(np.int64)
         return np.asarray(lists.flatten().to_numpy(), np.uint32), counts
 
     def count(self, rows: Rows, terms: Sequence[str]) -> tuple[NDArray[np.int64], Rows]:
-        """(how often each of `rows` holds each of `terms`: (n, terms); its terms in all: (n,))."""
+        """Return the counts (n, terms) of `terms` in `rows`, and the lengths (n,) of `rows`."""
         flat, lengths = self.of(rows)
         numbers = np.array(numbered(terms), np.uint32)
         order = np.argsort(numbers)

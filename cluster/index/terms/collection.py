@@ -1,4 +1,4 @@
-"""BM25's statistics of a whole version, so that no question has to ask its shards for them."""
+"""BM25 statistics of a whole version, so that a search need not request them from shards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cluster.storage.places import Place
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Of a version or a shard: its live units, their terms in all, and how many hold each term."""
+    """The live units of a version or shard, their total terms, and the units per term."""
 
     units: int
     terms: int
@@ -26,7 +26,7 @@ class Statistics:
 
 
 class CollectionTerms:
-    """The tables that a version names, mapped, with the totals of its manifest."""
+    """The memory-mapped term tables of a version, with the totals of its manifest."""
 
     def __init__(self, manifest: Manifest, tables: Sequence[pa.Table]) -> None:
         self._totals: dict[str, tuple[int, int]] = {
@@ -40,7 +40,7 @@ class CollectionTerms:
 
     @classmethod
     def open(cls, index: Place, manifest: Manifest) -> CollectionTerms:
-        """Those of a published version; raises IndexFormatError where a file is damaged."""
+        """Open the tables of a published version. Raises IndexFormatError if one is damaged."""
         tables = []
         for entry in manifest.terms:
             file = str(terms_file(entry.version))
@@ -48,13 +48,13 @@ class CollectionTerms:
         return cls(manifest, tables)
 
     def statistics(self, terms: Iterable[str], over: str) -> Statistics:
-        """What BM25 `over` "citations" or "passages" needs to know of these terms."""
+        """Return the statistics of `terms` for BM25 `over` "citations" or "passages"."""
         units, length = self._totals[over]
         found = {term: frequency_of(self._tables, term, over) for term in terms}
         return Statistics(units, length, found)
 
     def frequent(self, least: int, over: str) -> tuple[list[str], NDArray[np.int64]]:
-        """The terms that at least so many units of `over` hold, and how many; reads all terms."""
+        """Return the terms in at least `least` units of `over`, with counts; reads all terms."""
         merged = merge_terms(self._tables) if len(self._tables) > 1 else None
         table = merged if merged is not None else next(iter(self._tables), NO_TERMS)
         found = table.filter(pa.compute.greater_equal(table[over], least))

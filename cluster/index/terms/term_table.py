@@ -1,7 +1,7 @@
-"""Tables of terms: how many citations and how many passages hold each, sorted by term.
+"""Tables of the number of citations and of passages that hold each term, sorted by term.
 
-Counts of disjoint sets of units add up, so a version's are those of its segments together. What
-an update replaces or removes is counted below zero.
+Counts of disjoint sets of units can be added, so those of a version are the sum over its
+segments. Units that an update replaces or removes have negative counts.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ Over = Literal["citations", "passages"]
 OVER: tuple[Over, Over] = ("citations", "passages")
 TERMS_SCHEMA = pa.schema([("term", pa.large_string()), *((over, pa.int64()) for over in OVER)])
 NO_TERMS = TERMS_SCHEMA.empty_table()
-# So many distinct terms are held as Python's own before they become a table.
+# Maximum number of distinct terms in Python objects before they are moved to a table.
 HELD_TERMS = 200_000
-# So many terms of the longest table are merged at once.
+# Number of terms of the longest table that are merged at once.
 MERGED_TERMS = 200_000
 
 
 class TermCounter:
-    """Counts the units that hold each term; its memory is that of the distinct terms."""
+    """Counts the units that hold each term; memory grows with the number of distinct terms."""
 
     def __init__(self) -> None:
         self._held: dict[str, Counter[str]] = {over: Counter() for over in OVER}
         self._tables: list[pa.Table] = []
 
     def add(self, over: str, terms: Iterable[str]) -> None:
-        """Count a unit of `over` "citations" or "passages" that is made of `terms`."""
+        """Count a unit of `over` "citations" or "passages" with the given `terms`."""
         held = self._held[over]
         held.update(set(terms))
         if len(held) > HELD_TERMS:
             self._put_away()
 
     def table(self) -> pa.Table:
-        """What was counted so far, in TERMS_SCHEMA."""
+        """Return the counts so far, in TERMS_SCHEMA."""
         self._put_away()
         return merge_terms(self._tables)
 
@@ -54,25 +54,25 @@ class TermCounter:
         self._tables.append(pa.table([names, *columns], schema=TERMS_SCHEMA))
         for held in self._held.values():
             held.clear()
-        # Like sizes are merged, so that each row is merged a logarithmic number of times.
+        # Merge tables of similar size, so that each row is merged O(log n) times.
         while len(self._tables) > 1 and len(self._tables[-2]) <= 2 * len(self._tables[-1]):
             last = self._tables.pop()
             self._tables[-1] = merge_terms([self._tables[-1], last])
 
 
 def negated(table: pa.Table) -> pa.Table:
-    """Takes these counts off others when merged with them."""
+    """Return the table with negative counts, to subtract them in a merge."""
     columns = [pa.compute.negate(table[over]) for over in OVER]
     return pa.table([table["term"], *columns], schema=TERMS_SCHEMA)
 
 
 def merge_terms(tables: Sequence[pa.Table]) -> pa.Table:
-    """The sums of `tables`, without what comes to nothing."""
+    """Return the sums of `tables`, without terms whose sums are all zero."""
     return pa.Table.from_batches(merged_batches(tables), TERMS_SCHEMA).combine_chunks()
 
 
 def merged_batches(tables: Sequence[pa.Table]) -> Iterator[pa.RecordBatch]:
-    """As `merge_terms`, range by range of the terms, so that mapped tables stay on disk."""
+    """Yield the result of `merge_terms` by ranges of terms; mapped tables stay on disk."""
     longest = max(tables, key=len, default=NO_TERMS)
     rows = range(MERGED_TERMS, len(longest), MERGED_TERMS)
     bounds = [longest["term"][row].as_py() for row in rows]
@@ -93,17 +93,17 @@ def _sums(rows: pa.Table) -> pa.Table:
         TERMS_SCHEMA.names
     )
     counted = pa.compute.or_(*(pa.compute.not_equal(sums[over], 0) for over in OVER))
-    # Arrow orders text by its bytes in UTF-8, which is Python's order of code points.
+    # Arrow sorts strings by their UTF-8 bytes, which equals Python's order of code points.
     return sums.filter(counted).sort_by("term").cast(TERMS_SCHEMA).combine_chunks()
 
 
 def place_of(table: pa.Table, term: str) -> int:
-    """The row of `term` in a sorted table, or where it would stand."""
+    """Return the row of `term` in a sorted table, or its insertion point."""
     return bisect.bisect_left(table["term"], term, key=lambda name: name.as_py())
 
 
 def frequency_of(tables: Sequence[pa.Table], term: str, over: str) -> int:
-    """How many units of `over` hold `term`, by all `tables` together."""
+    """Return the number of units of `over` that hold `term`, summed over `tables`."""
     found = 0
     for table in tables:
         row = place_of(table, term)
@@ -113,14 +113,14 @@ def frequency_of(tables: Sequence[pa.Table], term: str, over: str) -> int:
 
 
 def write_terms(batches: Iterable[pa.RecordBatch], path: Path) -> None:
-    """Write batches of TERMS_SCHEMA, sorted throughout, as one Arrow file."""
+    """Write batches of TERMS_SCHEMA, sorted across all batches, to one Arrow file."""
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, TERMS_SCHEMA) as writer:
         for batch in batches:
             writer.write_batch(batch)
 
 
 def map_terms(path: Path) -> pa.Table:
-    """The table of `write_terms`, mapped; raises IndexFormatError where it is none."""
+    """Map a table written by `write_terms`. Raises IndexFormatError if it is not one."""
     try:
         table = map_table(path)
     except (OSError, pa.ArrowException) as error:

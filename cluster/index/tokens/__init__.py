@@ -1,1 +1,1 @@
-"""Token vectors of passages, compressed: how they are coded, kept and scored."""
+"""Compressed token vectors of passages: encoding, storage and scoring."""

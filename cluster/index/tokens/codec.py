@@ -1,9 +1,9 @@
-"""Codes a token's vector in a few bytes: its first principal components, some bits each.
+"""Encodes token vectors in a few bytes: their first principal components, a few bits each.
 
-64 components at 2 bits, 16 bytes a token, rank as the vectors themselves do; docs/benchmarks.md
-has the figures. A question's tokens stay as they are: only stored ones are coded. Santhanam et
-al. 2022 (ColBERTv2) keep 1 or 2 bits of each dimension's residual; here components take its
-centroids' place, so that scoring needs no cluster of its own.
+64 components at 2 bits (16 bytes per token) rank as well as the vectors themselves; see
+docs/benchmarks.md. Only stored tokens are encoded, not those of a question. ColBERTv2 (Santhanam
+et al. 2022) keeps 1 or 2 bits of each dimension's residual from a centroid; here principal
+components replace the centroids, so that scoring needs no clusters.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Codes = NDArray[np.uint8]
 
 @dataclass(frozen=True, eq=False)
 class TokenCodec:
-    """`components` (c, width); by component `bounds` (c, 2^bits - 1) and `levels` (c, 2^bits).
+    """`components` (c, width), each with `bounds` (c, 2^bits - 1) and `levels` (c, 2^bits).
 
-    A number between two bounds is coded as its place among them, and comes back as the level
-    there. A byte holds 8 / bits components, the first in its lowest bits.
+    A value is encoded as the number of its interval between bounds, and decoded as the level of
+    that interval. A byte holds 8 / bits components, the first in its lowest bits.
     """
 
     components: Vectors
@@ -39,22 +39,22 @@ class TokenCodec:
 
     @property
     def bits(self) -> int:
-        """Of each component: 1, 2, 4 or 8."""
+        """Number of bits per component: 1, 2, 4 or 8."""
         return int(self.levels.shape[1]).bit_length() - 1
 
     @property
     def bytes_a_token(self) -> int:
-        """The length of a code."""
+        """Length of a code in bytes."""
         return len(self.components) * self.bits // 8
 
     def project(self, tokens: Vectors | Halves) -> Vectors:
-        """The components (n, c), of length 1, of token vectors (n, width)."""
+        """Return the components (n, c), of length 1, of token vectors (n, width)."""
         return _unit(tokens.astype(np.float32, copy=False) @ self.components.T)
 
     def code(self, tokens: Vectors) -> Codes:
-        """The codes (n, bytes_a_token) of token vectors (n, width) of length 1.
+        """Return the codes (n, bytes_a_token) of token vectors (n, width) of length 1.
 
-        `cluster.models.compress_tokens` does so on the device that made them.
+        `cluster.models.compress_tokens` does the same on the device that computed the vectors.
         """
         projected, per_byte = self.project(tokens), 8 // self.bits
         places = np.zeros(projected.shape, np.uint8)
@@ -66,7 +66,7 @@ class TokenCodec:
         return codes
 
     def decode(self, codes: Codes) -> Vectors:
-        """The levels (n, c) that `codes` (n, bytes_a_token) stand for."""
+        """Return the levels (n, c) for `codes` (n, bytes_a_token)."""
         if not len(codes):
             return np.empty((0, len(self.components)), np.float32)
         # `take` of whole items copies each byte's numbers at once; indexing by arrays is slower.
@@ -75,7 +75,7 @@ class TokenCodec:
 
     @cached_property
     def _by_byte(self) -> NDArray[np.void]:
-        """What each byte of a code stands for, byte by byte: 256 items of 8 / bits numbers each."""
+        """Decoded values for each byte of a code: 256 items of 8 / bits numbers per byte."""
         size, per_byte = self.bytes_a_token, 8 // self.bits
         places = (np.arange(256)[:, None] >> (self.bits * np.arange(per_byte))) & (
             (1 << self.bits) - 1
@@ -85,20 +85,20 @@ class TokenCodec:
         return table.astype(np.float32).reshape(-1).view(f"V{4 * per_byte}")
 
     def to_bytes(self) -> bytes:
-        """The codec as a safetensors file; equal codecs give equal bytes."""
+        """Return the codec as a safetensors file; equal codecs give equal bytes."""
         arrays = {"components": self.components, "bounds": self.bounds, "levels": self.levels}
         return save({k: np.ascontiguousarray(v, np.float32) for k, v in arrays.items()})
 
 
 def learn_codec(sample: Vectors, components: int, bits: int) -> TokenCodec:
-    """The codec of a sample (n, width) of token vectors of length 1.
+    """Learn a codec from a sample (n, width) of token vectors of length 1.
 
-    The components are those of the vectors themselves, not of their distances from a mean, so
-    that inner products keep; the bounds are even quantiles, the levels the means between them.
-    Raises ValueError without any.
+    The components are those of the uncentred vectors, so that inner products are preserved; the
+    bounds are evenly spaced quantiles, and the levels the means between them. Raises ValueError
+    if the sample is empty.
     """
     if not len(sample):
-        raise ValueError("a codec is learnt from token vectors, and there is none")
+        raise ValueError("no token vectors to learn a codec from")
     width = sample.shape[1]
     moments = sample.T.astype(np.float64) @ sample
     chosen = np.linalg.eigh(moments)[1][:, ::-1][:, : min(components, width)].T
@@ -112,14 +112,14 @@ def learn_codec(sample: Vectors, components: int, bits: int) -> TokenCodec:
         places = np.searchsorted(bounds[axis], column)
         counts = np.bincount(places, minlength=1 << bits)
         sums = np.bincount(places, column, minlength=1 << bits)
-        # A place that nothing of the sample fell into stands for the bound beside it.
+        # The level of an interval without samples is an adjacent bound.
         empty = np.append(bounds[axis], bounds[axis][-1])
         levels[axis] = np.where(counts > 0, sums / np.maximum(counts, 1), empty)
     return TokenCodec(axes, bounds, levels)
 
 
 def read_codec(file: Place) -> TokenCodec:
-    """The codec of `to_bytes` in `file`; IndexFormatError where it is none."""
+    """Read a codec written by `to_bytes`. Raises IndexFormatError if `file` is not one."""
     try:
         arrays = load(file.read_bytes())
         codec = TokenCodec(arrays["components"], arrays["bounds"], arrays["levels"])
@@ -138,7 +138,7 @@ def _check(codec: TokenCodec) -> None:
     if shapes != (2, (count, steps - 1), (count, steps)) or codec.bits not in (1, 2, 4, 8):
         raise ValueError(f"its arrays do not fit together: {shapes}")
     if count * codec.bits % 8:
-        raise ValueError(f"{count} components of {codec.bits} bits fill no whole bytes")
+        raise ValueError(f"{count} components of {codec.bits} bits do not fill whole bytes")
 
 
 def _unit(vectors: Vectors) -> Vectors:

@@ -1,4 +1,4 @@
-"""The codec that all segments of a version share, as its manifest names it."""
+"""Opens the codec that all segments of a version share, which its manifest names."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from cluster.storage.places import Place
 
 
 def open_codec(index: Place, tokens: TokensEntry | None) -> TokenCodec | None:
-    """The codec of a version's tokens, verified; None where it keeps none.
+    """Return the verified codec of a version's tokens, or None if it stores no tokens.
 
-    Raises IndexFormatError where it is missing or damaged, InputError where a store cannot be
+    Raises IndexFormatError if it is missing or damaged, and InputError if a store cannot be
     read.
     """
     if tokens is None:

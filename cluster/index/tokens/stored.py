@@ -1,7 +1,7 @@
-"""The coded tokens of a segment's passages: one flat file, mapped, of which few are read.
+"""The encoded tokens of a segment's passages, in one memory-mapped file.
 
-A passage's tokens lie one after another, and passages in the order of their rows; where each
-ends, passages.arrow says.
+The tokens of a passage are contiguous, and passages are in the order of their rows;
+passages.arrow has the end of each passage.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Rows = NDArray[np.int64]
 
 
 class StoredTokens:
-    """Maps `path`; `ends` (n,) says how many tokens passages 0 to i have together."""
+    """Maps `path`; `ends` (n,) is the cumulative number of tokens of passages 0 to i."""
 
     def __init__(self, path: Path, ends: NDArray[np.uint64], codec: TokenCodec) -> None:
         self.codec = codec
@@ -30,13 +30,13 @@ class StoredTokens:
                 f"{path}: {path.stat().st_size} bytes where {tokens} tokens take "
                 f"{tokens * codec.bytes_a_token}; build the index again"
             )
-        # A file without a byte cannot be mapped.
+        # An empty file cannot be memory-mapped.
         self._codes = (
             np.memmap(path, np.uint8, "r", shape=shape) if tokens else np.empty(shape, np.uint8)
         )
 
     def of(self, passages: Rows) -> tuple[Codes, Rows]:
-        """The codes of passage rows, one passage's after the other's, and how many each has."""
+        """Return the concatenated codes of passage rows, and the number of tokens of each."""
         ends = self._ends[passages].astype(np.int64)
         begins = np.where(passages > 0, self._ends[passages - 1], 0).astype(np.int64)
         counts = ends - begins
@@ -45,19 +45,19 @@ class StoredTokens:
         return np.asarray(self._codes[places]), counts
 
     def best_cosines(self, question: Vectors, passages: Rows) -> Vectors:
-        """For each passage row the best cosine with each token of `question`: (n, tokens).
+        """Return the best cosine of each passage row with each token of `question`: (n, tokens).
 
-        `question` (tokens, c) is as `TokenCodec.project` gives it. See `best_cosines` below.
+        `question` (tokens, c) comes from `TokenCodec.project`. See `best_cosines` below.
         """
         codes, counts = self.of(passages)
         return best_cosines(self.codec.decode(codes), counts, question)
 
 
 def best_cosines(tokens: Vectors, counts: Rows, question: Vectors) -> Vectors:
-    """For each text the best cosine of its tokens with each of the question's: (n, question's).
+    """Return the best cosine of each text's tokens with each token of the question: (n, q).
 
-    `tokens` (m, d) are those of texts, one's after the other's, and `counts` (n,) how many each
-    has; `question` (q, d). A text without tokens has -inf throughout.
+    `tokens` (m, d) are the concatenated tokens of the texts, `counts` (n,) the number of tokens
+    of each text, and `question` is (q, d). A text without tokens has -inf throughout.
     """
     best = np.full((len(counts), len(question)), -np.inf, np.float32)
     filled = np.flatnonzero(counts)
@@ -68,10 +68,10 @@ def best_cosines(tokens: Vectors, counts: Rows, question: Vectors) -> Vectors:
 
 
 def mean_max_sim(best: Vectors) -> Vectors:
-    """The late-interaction score (n,) of `best_cosines`: the mean over the question's tokens.
+    """Return the late-interaction scores (n,): means of `best_cosines` over question tokens.
 
-    ColBERT's MaxSim (Khattab and Zaharia 2020, section 3.3) with a mean for its sum, so that
-    questions of different lengths compare; 0 where either has no tokens.
+    This is ColBERT's MaxSim (Khattab and Zaharia 2020, section 3.3) with a mean instead of a sum,
+    so that questions of different lengths are comparable; 0 if either side has no tokens.
     """
     if not best.shape[1]:
         return np.zeros(len(best), np.float32)

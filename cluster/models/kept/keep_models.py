@@ -1,8 +1,7 @@
-"""What is kept of a model that runs on OpenVINO, so that the next process needs no torch for it.
+"""Cache records of models that run on OpenVINO, so that later processes do not import torch.
 
-A record is a file of JSON in the model store, beside the converted models. It holds for the files
-of the model's folder, the settings, the packages and the processor that it was made with, and is
-not found under others.
+A record is a JSON file in the model store. Its key is a hash of the files in the model's folder,
+the settings, the package versions and the processor, so that it is never used for others.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from cluster.storage.whole_files import sha256_of, write_atomically
 MIN_COSINE = 0.999
 PACKAGES = ("openvino", "torch", "transformers", "sentence-transformers", "tokenizers")
 PRECISIONS = {"float32": "f32", "bfloat16": "bf16"}
-# Where one of these is, "auto" may mean a GPU, of which only torch can tell.
+# If one of these exists, "auto" may mean a GPU, which only torch can determine.
 _GPUS = ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 
 log = logging.getLogger("citeray")
@@ -40,7 +39,7 @@ log = logging.getLogger("citeray")
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """How a model of `folder` is asked to run; see the settings of the encoder."""
+    """Settings under which the model in `folder` runs; see `EncoderSettings`."""
 
     folder: Path
     device: str
@@ -50,13 +49,13 @@ class Conditions:
 
     @classmethod
     def of(cls, settings: EncoderSettings, folder: Path) -> Self:
-        """How the settings ask for the encoder, or the reader, that lies in `folder`."""
+        """Return the conditions for the encoder or the reader in `folder`."""
         how = (settings.device, settings.dtype, settings.runtime, settings.threads)
         return cls(folder, *how)
 
     @property
     def may_be_kept(self) -> bool:
-        """Whether OpenVINO on a CPU can be meant, and is here."""
+        """Whether the model may run on OpenVINO on a CPU, and OpenVINO is installed."""
         on_cpu = self.device == "cpu" or (
             self.device == "auto" and not any(Path(place).exists() for place in _GPUS)
         )
@@ -64,7 +63,7 @@ class Conditions:
 
     @property
     def record(self) -> Path:
-        """Where the record of these conditions is kept."""
+        """Path of the cache record for these conditions."""
         files = sorted(path for path in self.folder.rglob("*") if path.is_file())
         parts = [f"{path.relative_to(self.folder)} {sha256_of(path)}" for path in files]
         parts += [f"{name} {_version(name)}" for name in PACKAGES]
@@ -75,10 +74,11 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """`converted` is the folder of the converted model, `dtype` its number type.
+    """Cache record of a converted model.
 
-    `names` are those of its inputs, `most` the longest text in tokens, and `facts` what else its
-    user needs.
+    `converted` is the folder of the converted model, `dtype` its number type, `names` are the
+    names of its inputs, and `most` is the longest text in tokens. `facts` are further values that
+    the encoder or reader needs, such as its padding.
     """
 
     converted: str
@@ -88,13 +88,13 @@ class Kept:
     facts: dict[str, Any]
 
     def load(self, threads: int | None) -> ConvertedModel:
-        """The model, compiled for this CPU."""
+        """Load the model and compile it for this CPU."""
         model = openvino().Core().read_model(Path(self.converted) / "model.xml")
         return ConvertedModel(model, self.names, PRECISIONS[self.dtype], threads, self.most)
 
 
 def find_kept(conditions: Conditions) -> Kept | None:
-    """What is kept for these conditions, if anything; a record that cannot be read is none."""
+    """Return the cache record for these conditions; None if it is missing or unreadable."""
     if not conditions.may_be_kept:
         return None
     with suppress(OSError, CiteRayError, TypeError):
@@ -105,17 +105,17 @@ def find_kept(conditions: Conditions) -> Kept | None:
 
 
 def write_kept(conditions: Conditions, kept: Kept) -> None:
-    """Keep it; a store that cannot be written keeps nothing."""
+    """Write the cache record; if the store is not writable, only log it."""
     try:
         record = conditions.record
         record.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(record, json.dumps(asdict(kept)).encode())
     except (OSError, CiteRayError) as error:
-        log.info("%s: how it runs is not kept (%s)", conditions.folder, error)
+        log.info("%s: the cache record is not written (%s)", conditions.folder, error)
 
 
 def is_same(wanted: NDArray[np.float32], found: NDArray[np.float32]) -> bool:
-    """Whether rows (n, d) are alike, the least by MIN_COSINE; not where one holds a NaN."""
+    """Return whether all pairs of rows (n, d) have a cosine of MIN_COSINE; False for any NaN."""
     if wanted.shape != found.shape:
         return False
     lengths = np.linalg.norm(wanted, axis=1) * np.linalg.norm(found, axis=1)
@@ -123,9 +123,9 @@ def is_same(wanted: NDArray[np.float32], found: NDArray[np.float32]) -> bool:
 
 
 def only_mean(modules: Mapping[str, Any]) -> bool:
-    """Whether a sentence-transformers model is a transformer, the mean of its tokens and no more.
+    """Return whether a sentence-transformers model is a transformer with mean pooling only.
 
-    `modules` has each by its class's name, in their order.
+    `modules` maps class names to the model's modules, in their order. Normalisation may follow.
     """
     names = list(modules)
     mean = getattr(modules.get("Pooling"), "pooling_mode", None) == "mean"

@@ -1,4 +1,4 @@
-"""An encoder that runs without torch: what `cluster.models.encoder` makes of texts, on OpenVINO."""
+"""Run a cached encoder on OpenVINO, without importing torch; see `cluster.models.encoder`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from cluster.settings.settings import EncoderSettings
 
 Vectors = NDArray[np.float32]
 Ids = NDArray[np.int64]
-# From token vectors (n, width) of length 1 their codes (n, bytes).
+# Quantises unit token vectors (n, width) to codes (n, bytes).
 Code = Callable[[Vectors], Codes]
 
 
 class KeptEncoder:
-    """The encoder of `conditions.folder` as `kept`, which pools by the mean over the tokens.
+    """The encoder in `conditions.folder`, loaded from the cache record `kept`; mean pooling only.
 
-    `max_tokens` cuts texts, `batch_size` is in texts, and `query_prefix` stands before a question.
+    Texts are truncated to `max_tokens`, `batch_size` is in texts, and `query_prefix` is added
+    before a question.
     """
 
     runtime = "openvino"
@@ -50,17 +51,17 @@ class KeptEncoder:
         self._tokenizer.enable_truncation(max_tokens)
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """Vectors of shape (n, dimensions), float32, of length 1, in the order of `texts`."""
+        """Return unit vectors of shape (n, dimensions), float32, in the order of `texts`."""
         return self.embed(texts, None).vectors
 
     def compress_by(self, codec: TokenCodec, pool: int) -> Code:
-        """What codes tokens; each stays one of its own, so that `pool` must be 1."""
+        """Return the codec's function; raises ValueError if `pool` is not 1."""
         if pool != 1:
             raise ValueError("a kept encoder pools no tokens: load the encoder itself")
         return codec.code
 
     def embed(self, texts: Sequence[str], compress: Code | None) -> Embedded:
-        """As `encode`, with the codes of the texts' own tokens, of the same pass over them."""
+        """Return the vectors of `encode` and the token codes, computed in one forward pass."""
         vectors = np.zeros((len(texts), self.dimensions), np.float32)
         codes = [NO_CODES] * len(texts)
         for places, ids, seen, states in self._run(texts, self.batch_size):
@@ -74,7 +75,7 @@ class KeptEncoder:
         return Embedded(vectors, codes)
 
     def encode_queries(self, texts: Sequence[str]) -> list[QuestionVectors]:
-        """The vectors of questions; of their tokens those of the prefix are left out."""
+        """Return the vectors of questions, without the token vectors of the prefix."""
         skipped = len(self._tokenizer.encode(self.query_prefix, add_special_tokens=False).ids)
         found: dict[int, QuestionVectors] = {}
         asked = [self.query_prefix + text for text in texts]
@@ -85,7 +86,7 @@ class KeptEncoder:
         return [found[place] for place in range(len(texts))]
 
     def token_vectors(self, texts: Sequence[str], batch_size: int | None = None) -> list[Vectors]:
-        """For each text its tokens' last hidden states, (tokens, width) float32 of length 1."""
+        """Return each text's normalised last hidden states, of shape (tokens, width), float32."""
         found: dict[int, Vectors] = {}
         for places, ids, _, states in self._run(texts, batch_size or self.batch_size):
             found.update(zip(places, self._own(ids, states), strict=True))
@@ -94,7 +95,7 @@ class KeptEncoder:
     def _run(
         self, texts: Sequence[str], size: int
     ) -> Iterator[tuple[list[int], Ids, Ids, Vectors]]:
-        """Batches of like length: places, token ids, which are seen, and their hidden states."""
+        """Yield batches of similar length: positions, token ids, attention mask, hidden states."""
         order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
         for first in range(0, len(order), size):
             places = order[first : first + size]
@@ -105,13 +106,13 @@ class KeptEncoder:
             yield places, ids, seen, states
 
     def _own(self, ids: Ids, states: Vectors) -> Iterator[Vectors]:
-        """The vectors, of length 1, of each text's own tokens, without special ones and padding."""
+        """Yield the normalised token vectors of each text, without special tokens and padding."""
         for row, inner in zip(states, ~np.isin(ids, self._edges), strict=True):
             yield _unit(row[inner])
 
 
 def find_encoder(settings: EncoderSettings, folder: Path) -> KeptEncoder | None:
-    """The encoder in `folder` as it is kept for these settings, if it is."""
+    """Return the cached encoder for `folder` and these settings, or None if there is none."""
     conditions = Conditions.of(settings, folder)
     kept = find_kept(conditions)
     if kept is None:
@@ -126,7 +127,7 @@ def find_encoder(settings: EncoderSettings, folder: Path) -> KeptEncoder | None:
 
 
 def keep_encoder(conditions: Conditions, kept: Kept, texts: Sequence[str], encoder: Any) -> None:
-    """Keep how `encoder` runs, where without torch it gives the same vectors of `texts`."""
+    """Cache `encoder` if the cached one gives the same vectors for `texts`."""
     other = KeptEncoder(conditions, kept, max_tokens=encoder.max_tokens, batch_size=len(texts))
     tokens = (np.concatenate(each.token_vectors(texts)) for each in (encoder, other))
     if is_same(encoder.encode(texts), other.encode(texts)) and is_same(*tokens):
@@ -134,7 +135,7 @@ def keep_encoder(conditions: Conditions, kept: Kept, texts: Sequence[str], encod
 
 
 def tokenizer_of(folder: Path, kept: Kept) -> Tokenizer:
-    """The tokeniser of a model's folder, which fills batches up as the model wants them."""
+    """Return the tokeniser in a model's folder, with the padding that the model expects."""
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     pad, side = kept.facts["pad"], kept.facts["padding_side"]
     token = tokenizer.id_to_token(pad)

@@ -1,4 +1,4 @@
-"""The reader without torch: what `cluster.models.reader` reads of passages, on OpenVINO."""
+"""Run a cached reader on OpenVINO, without importing torch; see `cluster.models.reader`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from cluster.models.readings import STRIDE, BatchReader, PairLogits
 
 
 class KeptReader(BatchReader):
-    """The reader of `conditions.folder` as `kept`; `max_tokens` is the size of a window."""
+    """The reader in `conditions.folder`, loaded from the cache record `kept`.
+
+    `max_tokens` is the size of a window.
+    """
 
     def __init__(
         self, conditions: Conditions, kept: Kept, *, max_tokens: int, batch_size: int
@@ -23,7 +26,7 @@ class KeptReader(BatchReader):
         self._max_tokens = max_tokens
         self._pad_id = int(kept.facts["pad"])
         self._tokenizer = tokenizer_of(conditions.folder, kept)
-        # A tokeniser that cuts second sequences alone cannot encode a question by itself.
+        # A tokeniser that truncates only second sequences cannot encode a single question.
         self._whole = tokenizer_of(conditions.folder, kept)
         self._whole.no_truncation()
         self._tokenizer.enable_truncation(
@@ -71,7 +74,7 @@ class KeptReader(BatchReader):
 
 
 def find_reader(conditions: Conditions, *, max_tokens: int, batch_size: int) -> KeptReader | None:
-    """The reader that is kept for these conditions, if any."""
+    """Return the cached reader for these conditions, or None if there is none."""
     kept = find_kept(conditions)
     if kept is None:
         return None
@@ -81,7 +84,7 @@ def find_reader(conditions: Conditions, *, max_tokens: int, batch_size: int) -> 
 def keep_reader(
     conditions: Conditions, kept: Kept, question: str, passages: Sequence[str], reader: Any
 ) -> None:
-    """Keep how `reader` runs, where without torch it gives the same logits of `passages`."""
+    """Cache `reader` if the cached one gives the same logits for `passages`."""
     other = KeptReader(conditions, kept, max_tokens=reader.max_tokens, batch_size=len(passages))
     pairs = zip(reader.score(question, passages), other.score(question, passages), strict=True)
     if all(_agree(*pair) for pair in pairs):
@@ -90,6 +93,6 @@ def keep_reader(
 
 def _agree(wanted: PairLogits, found: PairLogits) -> bool:
     same = np.array_equal(wanted.seen, found.seen) and np.array_equal(wanted.offsets, found.offsets)
-    # All tokens are one row, since single logits may be near 0 and then vary.
+    # Compare all tokens as one row, since single logits near 0 may vary.
     rows = (each.logits[each.seen].reshape(1, -1) for each in (wanted, found))
     return same and is_same(*rows)

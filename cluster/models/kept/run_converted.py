@@ -1,4 +1,4 @@
-"""Run a model that was converted for OpenVINO on this CPU; imports no torch."""
+"""Run a model that was converted for OpenVINO on this CPU, without importing torch."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Limit of OpenVINO's cache of kernels, which has several entries for each batch shape. With the
-# default of 5,000 a build's batches would fill gigabytes: 156 shapes took 140 MB. With 64 they took
-# 27 MB, and 20% more time when every batch had another shape than the one before.
+# Limit of OpenVINO's kernel cache, which has several entries for each batch shape. With the default
+# of 5,000, the batches of a build would fill gigabytes: 156 shapes took 140 MB. With 64 they took
+# 27 MB, and 20% more time when every batch had a different shape from the one before.
 MAX_KERNELS = 128
-# Tokens by which lengths grow.
+# Lengths are padded to multiples of this many tokens.
 LENGTHS = 16
 
 Ids = NDArray[np.int64]
 
 
 class ConvertedModel:
-    """A converted `model` with dynamic batch sizes and lengths; `names` are those of its inputs.
+    """A converted `model` with dynamic batch sizes and lengths; `names` are its input names.
 
     `precision` is OpenVINO's name of the number type, `most` the longest text in tokens. Lengths
-    are filled up to multiples of LENGTHS, since kernels are made for each new shape. Calls from
-    several threads run one after another, each on `threads` threads; None takes all cores.
+    are padded to multiples of LENGTHS, since kernels are compiled for each new shape. Calls from
+    several threads run one after another, each on `threads` threads; None uses all cores.
     """
 
     def __init__(
@@ -38,10 +38,13 @@ class ConvertedModel:
         self._lock = Lock()
 
     def run(self, inputs: Mapping[str, Ids]) -> NDArray[np.float32]:
-        """Of shape (texts, tokens, width), for inputs (texts, tokens); those added are masked."""
+        """Return the output (texts, tokens, width) for inputs (texts, tokens).
+
+        Padding that is added here is masked and removed from the output.
+        """
         given = dict(inputs)
         if "token_type_ids" in self.names and "token_type_ids" not in given:
-            # As the model itself takes them: one text a row.
+            # The model's own default for rows of a single text.
             given["token_type_ids"] = np.zeros_like(given["input_ids"])
         if given.keys() != set(self.names):
             raise ValueError(f"the model was compiled for {list(self.names)}, not {list(given)}")
@@ -54,7 +57,7 @@ class ConvertedModel:
 
 
 def processor() -> str:
-    """The processor's name and its number of cores."""
+    """Return the processor's name and its number of cores."""
     return f"{openvino().Core().get_property('CPU', 'FULL_DEVICE_NAME')}, {os.cpu_count()} cores"
 
 
@@ -64,7 +67,7 @@ def compile_for_cpu(model: Any, precision: str, threads: int | None) -> Any:
         "PERFORMANCE_HINT": "LATENCY",
         "NUM_STREAMS": 1,
         "INFERENCE_PRECISION_HINT": precision,
-        # Each process would pin its threads to the first cores, where those of all others are.
+        # With pinning, every process would pin its threads to the same first cores.
         "ENABLE_CPU_PINNING": False,
         "CPU_RUNTIME_CACHE_CAPACITY": MAX_KERNELS,
     }
@@ -74,9 +77,9 @@ def compile_for_cpu(model: Any, precision: str, threads: int | None) -> Any:
 
 
 def openvino() -> Any:
-    """The package, which reports nothing of its use."""
-    # OpenVINO reports its use over the network through this package where it is installed. Hidden,
-    # it is replaced by a stub of OpenVINO's own.
+    """Import the package openvino, with its telemetry disabled, and return it."""
+    # OpenVINO sends usage data over the network with this package if it is installed. If the import
+    # fails, OpenVINO uses a stub of its own.
     sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
     import openvino as package
 

@@ -45,7 +45,7 @@ def open_zip(path: Path, damaged: str) -> Iterator[ZipFile]:
 def unpack(name: ModelName, archive: ZipFile, target: Path, limit: int) -> None:
     """Write the member `name.inner_path`, or the kept files under it, to `target`.
 
-    `limit` is the most bytes that they may unpack to.
+    `limit` is the maximum number of unpacked bytes.
     """
     path, prefix = name.inner_path, f"{name.inner_path}/"
     members = [m for m in archive.infolist() if m.filename == path]
@@ -74,13 +74,13 @@ def unpack(name: ModelName, archive: ZipFile, target: Path, limit: int) -> None:
 
 
 def require_size(name: ModelName, size: int, limit: int) -> None:
-    """Raises CiteRayError if the files unpack to more than `limit` bytes."""
+    """Raise CiteRayError if `size`, the unpacked bytes, exceeds `limit`."""
     if size > limit:
         raise CiteRayError(f"{name}: refused, it unpacks to {size} bytes, more than {limit}")
 
 
 def not_in(name: ModelName, place: str, archive: ZipFile) -> InputError:
-    """The error for a path that `archive` does not have; it names the most similar paths."""
+    """Return the error for a path that is not in `archive`; it names the most similar paths."""
     path = name.inner_path
     return InputError(f"{name}: {path!r} is not in {place}; {_near(path, archive)}")
 

@@ -54,7 +54,7 @@ class ModelName:
 
     @property
     def is_local(self) -> bool:
-        """Whether it lies on this machine already, and is used where it lies."""
+        """Whether the model is a local path, which is used in place."""
         return self.kind in ("file", "citeray")
 
     @property
@@ -84,9 +84,9 @@ class ModelName:
 
     @property
     def entry(self) -> str:
-        """Name of its folder in the store, without slashes, braces and exclamation marks.
+        """Name of the model's folder in the store, without slashes, braces and exclamation marks.
 
-        A range is written with a tilde, which no plain name has in its distribution.
+        A range is written with a tilde, which cannot occur in the name of a distribution.
         """
         text = _RANGE.sub(r"\1~\2", str(self).partition(":")[2])
         return text.replace("!/", "--").replace("/", "--")
@@ -146,7 +146,7 @@ def _not_split(name: str) -> InputError:
 
 
 def _numbered(template: str, number: int) -> str:
-    """Put `number` in place of every range, with leading zeros where a shell would write them."""
+    """Replace every range by `number`, with leading zeros where a shell would write them."""
 
     def written(found: re.Match[str]) -> str:
         bounds = found.groups()
@@ -157,6 +157,6 @@ def _numbered(template: str, number: int) -> str:
 
 
 def is_inside(path: str) -> bool:
-    """Whether a path, or any end of it, stays below the folder that it is joined to."""
+    """Return whether a path, or any suffix of it, stays below the folder that it is joined to."""
     parts = path.replace("\\", "/").split("/")
     return ".." not in parts and "" not in parts and ":" not in path

@@ -1,1 +1,1 @@
-"""What the small models learn from."""
+"""Training examples of the small models."""

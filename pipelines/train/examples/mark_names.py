@@ -1,4 +1,4 @@
-"""Where a passage has the names of a gold answer: what the reader learns to mark."""
+"""Find the names of a gold answer in a passage, which the reader learns to mark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Marked:
 
 
 def find_names(text: str, groups: Sequence[Sequence[str]]) -> list[Marked]:
-    """Where `text` has one of the names as whole words, longer ones first, none inside another."""
+    """Return non-overlapping occurrences of the names as whole words; longer names win."""
     forms = {form for group in groups for name in group for form in _forms(name)}
     found: list[Marked] = []
     for form in sorted(forms, key=lambda form: (-len(form), form)):
@@ -31,7 +31,7 @@ def find_names(text: str, groups: Sequence[Sequence[str]]) -> list[Marked]:
 
 
 def _forms(name: str) -> Iterator[str]:
-    """The name as evidence may write it: without its article, stop or short form in brackets."""
+    """Yield forms of the name: without article, full stop, or short form in brackets."""
     plain = _ARTICLE.sub("", name.strip().rstrip("."), count=1)
     both = _SHORT_FORM.fullmatch(plain)
     for form in (plain, *(map(str.strip, both.groups()) if both else ())):

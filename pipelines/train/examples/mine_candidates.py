@@ -1,7 +1,7 @@
-"""The citations that come closest to a question, gold or not: where hard negatives come from.
+"""Find the citations closest to a question, from which hard negatives are drawn.
 
-A model learns from what it takes for right, so half of them come from BM25 and half from the
-encoder before training (Karpukhin et al. 2020, section 3.2, and Xiong et al. 2021).
+Half of them come from BM25 and half from the untrained encoder, so that negatives are documents
+that the model finds relevant (Karpukhin et al. 2020, section 3.2, and Xiong et al. 2021).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Vectors = NDArray[np.float32]
 Encode = Callable[[Sequence[str]], Vectors]
 
 WRITER_HEAP_BYTES = 64 << 20
-# How many texts have vectors at once.
+# How many texts have vectors in memory at once.
 BLOCK = 4096
 
 
 def kept_candidates(
     file: Path, identity: str, mine: Callable[[], list[list[int]]]
 ) -> list[list[int]]:
-    """What `mine` gives, kept in `file` for runs of the same `identity`."""
+    """Return the result of `mine`, cached in `file` for runs of the same `identity`."""
     if file.is_file():
         kept = json.loads(file.read_text(encoding="utf-8"))
         if kept["identity"] == identity:
@@ -43,9 +43,10 @@ def kept_candidates(
 def mine_candidates(
     texts: Sequence[str], questions: Sequence[str], queries: Vectors, encode: Encode, each: int
 ) -> list[list[int]]:
-    """For each question the rows of the `each` best texts by BM25 and by `encode`, in turn.
+    """Return for each question the rows of its `each` best texts by BM25 and by `encode`.
 
-    `queries` are the questions' vectors, of length 1 as those that `encode` gives.
+    The two lists are interleaved. `queries` are the questions' vectors; like those of `encode`,
+    they have length 1.
     """
     lexical = best_by_bm25(texts, questions, each)
     dense = best_by_vectors(texts, queries, encode, each)
@@ -58,7 +59,7 @@ def _in_turn(first: Iterable[int], second: Iterable[int]) -> list[int]:
 
 
 def best_by_bm25(texts: Sequence[str], questions: Sequence[str], limit: int) -> list[list[int]]:
-    """The rows of the `limit` best of `texts` by tantivy's BM25 (k1 1.2, b 0.75), best first."""
+    """Return for each question the `limit` best rows by tantivy's BM25 (k1 1.2, b 0.75)."""
     builder = tantivy.SchemaBuilder()
     builder.add_integer_field("row", fast=True)
     builder.add_text_field("body", tokenizer_name="whitespace", index_option="freq")
@@ -87,9 +88,9 @@ def best_by_bm25(texts: Sequence[str], questions: Sequence[str], limit: int) -> 
 def best_by_vectors(
     texts: Sequence[str], queries: Vectors, encode: Encode, limit: int
 ) -> NDArray[np.int64]:
-    """(questions, up to `limit`) rows of `texts` by inner product with `queries`, best first.
+    """Return the rows (questions, at most `limit`) with the largest inner products, best first.
 
-    Vectors of BLOCK texts are held at once, whatever the size of the corpus.
+    The vectors of only BLOCK texts are in memory at once.
     """
     scores = np.empty((len(queries), 0), np.float32)
     rows = np.empty((len(queries), 0), np.int64)

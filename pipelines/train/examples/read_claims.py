@@ -1,4 +1,4 @@
-"""Claims with evidence and what it does to them, and which claims to keep apart."""
+"""Read claims with evidence and labels, and split them by claim."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from cluster.errors import InputError
 from pipelines.train.examples.read_lines import read_lines
 
-# The order of a trained model's labels; by these names a service tells which is which.
+# The labels of a trained model, in order; the service identifies them by name.
 LABELS = ("CONTRADICT", "NEUTRAL", "SUPPORT")
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimPair:
-    """`label` is a place in LABELS: what the evidence does to the claim."""
+    """A claim and evidence; `label` is an index into LABELS."""
 
     claim: str
     evidence: str
@@ -24,7 +24,7 @@ class ClaimPair:
 
 
 def read_claims(paths: Sequence[Path]) -> list[ClaimPair]:
-    """The rows of JSON lines with `claim`, `evidence` and `label`.
+    """Read JSON lines with `claim`, `evidence` and `label`.
 
     Raises InputError, with file and line, for a row without them or with another label.
     """
@@ -36,7 +36,7 @@ def read_claims(paths: Sequence[Path]) -> list[ClaimPair]:
                 pairs.append(ClaimPair(str(row["claim"]), str(row["evidence"]), label))
             except (KeyError, ValueError) as error:
                 raise InputError(
-                    f"{path}, line {number}: no judged claim ({error!r}); it needs `claim`, "
+                    f"{path}, line {number}: not a labelled claim ({error!r}); it needs `claim`, "
                     f"`evidence` and a `label` of {', '.join(LABELS)}"
                 ) from error
     return pairs
@@ -45,9 +45,9 @@ def read_claims(paths: Sequence[Path]) -> list[ClaimPair]:
 def split_by_claim(
     pairs: Sequence[ClaimPair], share: float
 ) -> tuple[list[ClaimPair], list[ClaimPair]]:
-    """Pairs to train on, and those of about `share` of the claims to measure on.
+    """Return the pairs to train on, and those of about `share` of the claims to measure on.
 
-    All pairs of a claim go to one side, and to the same one whatever other pairs there are.
+    All pairs of a claim are in the same part, which does not depend on other pairs.
     """
     sides: tuple[list[ClaimPair], list[ClaimPair]] = ([], [])
     for pair in pairs:

@@ -1,4 +1,4 @@
-"""JSON lines, each with its number for whoever must name it."""
+"""Read JSON lines with their line numbers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cluster.parse_json import parse_json
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of `path`, one a line, from line 1; blank lines are passed over.
+    """Yield the objects of `path` with their line numbers from 1; blank lines are skipped.
 
-    Raises InputError for a file that cannot be read, or a line that is no JSON object.
+    Raises InputError for a file that cannot be read, or a line that is not a JSON object.
     """
     try:
-        # Not splitlines: JSON may hold line separators of other kinds within its strings.
+        # Not splitlines, because JSON strings may contain other line separators.
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({error}); name a file of JSON lines") from error

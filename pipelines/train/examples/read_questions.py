@@ -1,4 +1,4 @@
-"""Questions with their gold citations, and the texts of a corpus that answer them."""
+"""Read questions with their gold citations, and the texts of a corpus."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cluster.storage.object_store import File
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """The texts of citations as BM25 sees them, and the row of each PMID."""
+    """The searchable texts of citations, and the row of each PMID."""
 
     texts: tuple[str, ...]
     rows: dict[int, int]
@@ -24,7 +24,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class GoldQuestion:
-    """`gold` are the rows of the citations that answer it; `id` is "" where the file has none."""
+    """A question; `gold` are the rows of citations that answer it, `id` is "" if it has none."""
 
     text: str
     gold: frozenset[int]
@@ -32,10 +32,10 @@ class GoldQuestion:
 
 
 def read_corpus(sources: Sequence[File]) -> Corpus:
-    """Every citation of `sources` with a text; of a PMID that comes again, the later one.
+    """Read every citation of `sources` with a text; the last record of a PMID is used.
 
-    All texts are held in memory, about 2 GB a million whole abstracts. Raises SourceError for a
-    file that cannot be read to its end, InputError if no citation has a text.
+    All texts are held in memory, about 2 GB per million whole abstracts. Raises SourceError for a
+    file that cannot be read to its end, and InputError if no citation has a text.
     """
     texts: dict[int, str] = {}
     for source in sources:
@@ -43,12 +43,12 @@ def read_corpus(sources: Sequence[File]) -> Corpus:
             if isinstance(record, Citation) and record.search_text:
                 texts[record.pmid] = record.search_text
     if not texts:
-        raise InputError("no citation of the corpus has a text: name PubMed XML files as --corpus")
+        raise InputError("no citation of the corpus has a text: pass PubMed XML files as --corpus")
     return Corpus(tuple(texts.values()), {pmid: row for row, pmid in enumerate(texts)})
 
 
 def read_questions(paths: Sequence[Path], corpus: Corpus) -> list[GoldQuestion]:
-    """The questions of BioASQ files that have gold citations in `corpus`, in order.
+    """Read the questions of BioASQ files that have gold citations in `corpus`, in order.
 
     Raises InputError for a row without body or documents, or if no question is left.
     """
@@ -63,14 +63,14 @@ def read_questions(paths: Sequence[Path], corpus: Corpus) -> list[GoldQuestion]:
     if not questions:
         names = ", ".join(map(str, paths))
         raise InputError(
-            f"{names}: no question has a gold document in the corpus; name the citations that "
-            "they are about as --corpus"
+            f"{names}: no question has a gold document in the corpus; pass PubMed files with "
+            "their gold documents as --corpus"
         )
     return questions
 
 
 def read_unanswered(paths: Sequence[Path]) -> list[GoldQuestion]:
-    """The questions of BioASQ files, in order, without gold: only `id` and `body` are read.
+    """Read the questions of BioASQ files, in order, without gold: only `id` and `body`.
 
     Raises InputError for a row without them, or if there is no question.
     """
@@ -97,5 +97,5 @@ def _row(row: Any, place: str) -> tuple[str, list[int]]:
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"{place}: no question with gold documents ({error!r}); it needs `body` and "
-            "`documents`, whose last part is a PMID"
+            "`documents`, whose last path component is a PMID"
         ) from error

@@ -1,4 +1,4 @@
-"""Documents that a language model wrote as answers to questions: pseudo-documents."""
+"""Read pseudo-documents: documents that a language model wrote as answers to questions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipelines.train.examples.read_lines import read_lines
 
 @dataclass(frozen=True, slots=True)
 class WrittenText:
-    """`question` is the id of the question that `text` answers; `model` wrote it."""
+    """A pseudo-document: `text`, written by `model`, answers the question with id `question`."""
 
     question: str
     text: str
@@ -20,7 +20,7 @@ class WrittenText:
 
 
 def read_written(paths: Sequence[Path]) -> list[WrittenText]:
-    """The rows of JSON lines with `id` and `text`, in order; a row may name its `model`.
+    """Read JSON lines with `id` and `text`, in order; a row may name its `model`.
 
     Raises InputError, with file and line, for a row without them or with a blank text.
     """
@@ -30,8 +30,8 @@ def read_written(paths: Sequence[Path]) -> list[WrittenText]:
             known, text = row.get("id"), row.get("text")
             if not isinstance(known, str) or not isinstance(text, str) or not text.strip():
                 raise InputError(
-                    f"{path}, line {number}: no pseudo-document; it needs `id`, the question's, "
-                    "and a `text`"
+                    f"{path}, line {number}: no pseudo-document; it needs `id`, that of the "
+                    "question, and `text`"
                 )
             texts.append(WrittenText(known, text, str(row.get("model", ""))))
     return texts

@@ -1,4 +1,4 @@
-"""Questions with documents that are relevant to them, or are not (paper 003, section 3.1)."""
+"""Pair questions with relevant and irrelevant documents (paper 003, section 3.1)."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def make_pairs(
     negatives: int,
     seed: int,
 ) -> list[RelevancePair]:
-    """The gold rows of `texts` and the `written` documents of each question, and random rows.
+    """Pair each question with its gold rows of `texts`, its `written` documents and random rows.
 
-    `written` has the documents by the question's id. For each relevant document come `negatives`
-    rows that are not the question's gold, each once a question; fewer where `texts` has no more.
-    Raises InputError where it has none at all.
+    `written` maps question ids to pseudo-documents. For each relevant document, `negatives` random
+    rows are drawn that are not gold, without repetition per question; fewer if `texts` has no more.
+    Raises InputError if no question has any.
     """
     draw = random.Random(seed)
     pairs: list[RelevancePair] = []
@@ -42,14 +42,14 @@ def make_pairs(
         pairs += [RelevancePair(question.text, texts[row], False) for row in others]
     if all(pair.relevant for pair in pairs):
         raise InputError(
-            "every citation of the corpus is gold to its question: --corpus needs others too, to "
-            "learn what is not relevant"
+            "every citation of the corpus is gold for its question: --corpus needs others too, as "
+            "negative examples"
         )
     return pairs
 
 
 def _random_rows(draw: random.Random, count: int, rows: int, gold: frozenset[int]) -> list[int]:
-    # Drawn one by one: a list of all other rows, for each question, would be of the corpus' size.
+    # Drawn one by one, to avoid a list of the size of the corpus for each question.
     found: dict[int, None] = {}
     while len(found) < min(count, rows - len(gold)):
         row = draw.randrange(rows)

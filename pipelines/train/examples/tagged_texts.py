@@ -1,4 +1,4 @@
-"""Texts with marked entities, read from JSON lines and cut into windows for a tagger."""
+"""Read texts with marked entities from JSON lines, and cut them into windows for a tagger."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Span = tuple[int, int, str]
 
 @dataclass(frozen=True, slots=True)
 class TaggedText:
-    """`entities` are (begin, end, type) in code points; `marked` the types that the file marks.
+    """A text; `entities` are (begin, end, type) in code points, end exclusive.
 
-    A type that is not in `marked` may be in the text all the same.
+    `marked` are the types that the file marks. Other types may occur in the text unmarked.
     """
 
     text: str
@@ -27,10 +27,10 @@ class TaggedText:
 
 
 def read_tagged_texts(paths: Sequence[Path]) -> list[TaggedText]:
-    """The texts of JSON lines with `text` and `entities` of `start`, `end`, `type`.
+    """Read JSON lines with `text` and `entities`, each with `start`, `end` and `type`.
 
-    What a file marks is what it has an entity of. Raises InputError, with file and line, for a
-    row that is none of these or an entity that lies outside its text.
+    A file marks the types of which it has an entity. Raises InputError, with file and line, for a
+    row of another form or an entity outside its text.
     """
     texts = []
     for path in paths:
@@ -59,16 +59,16 @@ def _row(path: Path, number: int, row: dict[str, Any]) -> tuple[str, tuple[Span,
 
 
 def labels_of(kinds: Iterable[str]) -> list[str]:
-    """O, then B- and I- of each type, in order of their names."""
+    """Return O, then B- and I- of each type, in the order of the types' names."""
     return ["O", *(f"{part}-{kind}" for kind in sorted(kinds) for part in "BI")]
 
 
 def windows_of(
     texts: Sequence[TaggedText], tokenizer: Any, limits: Sequence[int]
 ) -> list[TaggedText]:
-    """Windows of at most as many tokens as the `limits`, which the texts take in turn.
+    """Cut texts into windows; text i has at most `limits[i % len(limits)]` tokens per window.
 
-    With several limits a tagger sees short texts, such as questions, and long ones.
+    With several limits, a tagger is trained on both short texts, such as questions, and long ones.
     """
     windows = []
     for place, text in enumerate(texts):
@@ -85,10 +85,10 @@ def windows_of(
 def allowed_labels(
     window: TaggedText, offsets: Sequence[tuple[int, int]], labels: Sequence[str]
 ) -> list[list[bool]]:
-    """For each token at `offsets`, which of `labels` its annotation allows.
+    """Return for each token at `offsets` which of `labels` its annotation allows.
 
-    Exactly one, but where a window does not mark a type and marks nothing else: there the token
-    may be outside or of that type.
+    A token in an entity has exactly one label. Other tokens may be outside, or of a type that the
+    window's file does not mark.
     """
     unmarked = {f"{part}-{kind}" for part in "BI" for kind in _kinds(labels) - window.marked}
     rows = []
@@ -97,7 +97,7 @@ def allowed_labels(
         if tag is None:
             rows.append([label == "O" or label in unmarked for label in labels])
             continue
-        # The first token of a name may begin before it, where a tokeniser cuts otherwise.
+        # The first token may begin before the entity, if the tokeniser splits elsewhere.
         wanted = f"{'B' if begin <= tag[0] else 'I'}-{tag[2]}"
         rows.append([label == wanted for label in labels])
     return rows

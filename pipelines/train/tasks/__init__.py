@@ -1,1 +1,1 @@
-"""What each small model learns."""
+"""Training tasks of the small models: data, loss and measures."""

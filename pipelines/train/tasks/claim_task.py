@@ -21,12 +21,12 @@ from pipelines.train.loop import Measures
 from pipelines.train.recipe import ClaimRecipe
 
 BATCH = 32
-# The settings that a card gives figures for, and the label that each is of.
+# Settings for which a card gives thresholds, and the label of each.
 THRESHOLDS = {"support.threshold": "SUPPORT", "support.contradiction": "CONTRADICT"}
 
 
 class ClaimTask:
-    """Learns from `pairs`, measures on `held_out`, which has none of their claims."""
+    """Trains on `pairs` and measures on `held_out`, which has none of their claims."""
 
     head = "classifier"
 
@@ -56,16 +56,16 @@ class ClaimTask:
         self.adapted = add_adapter(self.model, recipe, "SEQ_CLS", ["classifier", *heads])
 
     def loss(self, places: Sequence[int]) -> Tensor:
-        """Cross entropy over the pairs at `places`, weighted by class."""
+        """Return the cross entropy over the pairs at `places`, weighted by class."""
         pairs = [self._pairs[place] for place in places]
         labels = torch.tensor([pair.label for pair in pairs], device=self.device)
         return cross_entropy(self._logits(pairs), labels, self._weights)
 
     def measure(self) -> Measures:
-        """Over the pairs held out: accuracy, macro F1 (the mean of the labels' F1), and thresholds.
+        """Return accuracy, macro F1 (the mean of the labels' F1) and thresholds on held-out pairs.
 
-        These are for the settings' `support`: where the probability of support, and that of
-        contradiction, tell best.
+        The thresholds are for the settings `support`: the probabilities of support and of
+        contradiction with the best F1.
         """
         if not self._held_out:
             return {}
@@ -87,7 +87,7 @@ class ClaimTask:
         inputs: Any = self.tokenizer(
             [pair.evidence for pair in pairs],
             [pair.claim for pair in pairs],
-            # Claims are short: what is cut is evidence.
+            # Truncate the evidence; claims are short.
             truncation="only_first",
             max_length=self._limit,
             padding=True,
@@ -98,7 +98,7 @@ class ClaimTask:
 
 
 def measure_labels(labels: Sequence[int], guesses: Sequence[int]) -> Measures:
-    """Accuracy, macro F1 and the F1 of each of LABELS."""
+    """Return accuracy, macro F1 and the F1 of each of LABELS."""
     right = Counter(g for label, g in zip(labels, guesses, strict=True) if label == g)
     there, named = Counter(labels), Counter(guesses)
     f1s = [2 * right[n] / max(there[n] + named[n], 1) for n in range(len(LABELS))]
@@ -109,9 +109,9 @@ def measure_labels(labels: Sequence[int], guesses: Sequence[int]) -> Measures:
 def measure_threshold(
     setting: str, shares: NDArray[np.float32], there: NDArray[np.bool_]
 ) -> Measures:
-    """Of `shares` (n,) the one with the best F1 as a threshold, with that F1 and its precision.
+    """Return the threshold among `shares` (n,) with the best F1, with that F1 and its precision.
 
-    `there` (n,) says which pairs have the label. {} where none has it.
+    `there` (n,) is true for pairs with the label. Return {} if no pair has it.
     """
     if not there.any():
         return {}
@@ -119,7 +119,7 @@ def measure_threshold(
     right = np.cumsum(there[order])
     named = np.arange(1, len(order) + 1)
     f1s = 2 * right / (named + there.sum())
-    # Equal shares pass a threshold together.
+    # Equal shares are on the same side of a threshold.
     f1s[:-1][shares[order][:-1] == shares[order][1:]] = 0
     best = int(np.argmax(f1s))
     return {
@@ -130,6 +130,6 @@ def measure_threshold(
 
 
 def _balance(pairs: Sequence[ClaimPair]) -> Tensor:
-    """Weights of LABELS that make each count the same in all, as macro F1 does."""
+    """Return weights that give each of LABELS the same total weight, as in macro F1."""
     counts = Counter(pair.label for pair in pairs)
     return torch.tensor([len(pairs) / (len(LABELS) * counts[n]) for n in range(len(LABELS))])

@@ -1,4 +1,4 @@
-"""The cross-encoder: how relevant a document is to a question that it is read beside."""
+"""Training task of the cross-encoder, which scores how relevant a document is to a question."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ BATCH = 32
 
 
 class PairModel:
-    """A transformers model that gives one logit a pair of texts.
+    """A transformers model that returns one logit per pair of texts.
 
-    A model without a head gets one that starts from noise, unless it must be `trained`. Raises
-    InputError for a folder that does not load so.
+    A model without a head gets a randomly initialised one, unless `trained` requires a trained
+    model. Raises InputError if the folder cannot be loaded as such.
     """
 
     def __init__(self, folder: Path, device: str, max_tokens: int, *, trained: bool) -> None:
@@ -55,12 +55,12 @@ class PairModel:
         self._limit = min(max_tokens, self.tokenizer.model_max_length, positions)
 
     def logits(self, pairs: Sequence[tuple[str, str]]) -> Tensor:
-        """One logit a (question, document), with gradients."""
+        """Return one logit per (question, document), with gradients."""
         questions, texts = zip(*pairs, strict=True)
         inputs: Any = self.tokenizer(
             list(questions),
             list(texts),
-            # As the service reads pairs: the longer text, which is the document, is cut.
+            # As in the service: truncate the longer text, which is the document.
             truncation="longest_first",
             max_length=self._limit,
             padding=True,
@@ -70,7 +70,7 @@ class PairModel:
         return logits.float().squeeze(-1)
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """The probability that each document is relevant, in the order of `pairs`."""
+        """Return the probability that each document is relevant, in the order of `pairs`."""
         order = sorted(range(len(pairs)), key=lambda place: len(pairs[place][1]))
         scores: dict[int, float] = {}
         self.model.eval()
@@ -83,7 +83,7 @@ class PairModel:
 
 
 class CrossEncoderTask:
-    """Learns from `pairs`, measures on `held_out`, whose candidates are rows of `texts`."""
+    """Trains on `pairs` and measures on `held_out`, whose candidates are rows of `texts`."""
 
     head = "classifier"
 
@@ -112,14 +112,14 @@ class CrossEncoderTask:
         add_adapter(self.model, recipe, "SEQ_CLS")
 
     def loss(self, places: Sequence[int]) -> Tensor:
-        """Binary cross entropy of the pairs at `places`."""
+        """Return the binary cross entropy of the pairs at `places`."""
         pairs = [self._pairs[place] for place in places]
         labels = torch.tensor([float(pair.relevant) for pair in pairs], device=self.device)
         logits = self._scorer.logits([(pair.question, pair.text) for pair in pairs])
         return binary_cross_entropy_with_logits(logits, labels)
 
     def measure(self) -> Measures:
-        """Mean MAP@10 of the questions held out: of their candidates as found, and reranked."""
+        """Return MAP@10 of the held-out questions: of their candidates by BM25, and reranked."""
         if not self._held_out:
             return {}
         golds = [one.question.gold for one in self._held_out]
@@ -132,7 +132,7 @@ class CrossEncoderTask:
 
     def save(self, base: str, folder: Path) -> None:
         """See `Trainable.save`."""
-        # Read anew: the one in use would be written with its last batch's padding and length.
+        # Reloaded, because the one in use would be saved with the last batch's padding and length.
         tokenizer = AutoTokenizer.from_pretrained(self._base, **SAFELY)
         save_model(self.model, tokenizer, None, base, folder)
 

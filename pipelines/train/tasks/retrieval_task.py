@@ -1,4 +1,4 @@
-"""The encoder, and the late-interaction reranker: questions near the citations that answer them."""
+"""Training task of the encoder and the late-interaction reranker, on questions with citations."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from pipelines.train.losses import contrastive_loss, mean_max_sim
 from pipelines.train.recipe import RetrievalRecipe
 
 BATCH = 32
-# How many texts share their padding: a batch's longest is twice as long as the mean one.
+# How many texts are padded together; the longest of a batch is twice as long as the average.
 ALIKE = 12
-# How many citations count as found, and how many of the first are judged (BioASQ's MAP).
+# Ranks of recall, and ranks of BioASQ's MAP.
 FOUND, JUDGED = 100, 10
 
 
 @dataclass(frozen=True, slots=True)
 class MinedQuestion:
-    """A question with the rows nearest to it, gold among them or not."""
+    """A question with the rows nearest to it, which may include gold."""
 
     question: GoldQuestion
     candidates: Sequence[int]
@@ -41,7 +41,7 @@ class MinedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class _Embedded:
-    """One vector a text, and one a token, of length 1; `mask` tells tokens from padding."""
+    """One vector per text and per token, of length 1; `mask` is true for tokens, not padding."""
 
     texts: Tensor
     tokens: Tensor
@@ -49,7 +49,7 @@ class _Embedded:
 
 
 class RetrievalTask:
-    """Learns from `mined`, measures on `held_out`; rows are those of `texts`."""
+    """Trains on `mined` and measures on `held_out`; rows are those of `texts`."""
 
     head = ""
 
@@ -71,7 +71,7 @@ class RetrievalTask:
         self._texts = texts
         self._held_out = held_out
         self._pairs = _pairs(mined, recipe)
-        # All alike: a batch of one length would have negatives that are too easy to tell.
+        # Equal sizes, because in batches of similar lengths negatives would be too easy to detect.
         self.sizes: Sequence[int] = [0] * len(self._pairs)
         with quiet_loading():
             self.model = SentenceTransformer(
@@ -84,7 +84,7 @@ class RetrievalTask:
         self.adapted = add_adapter(self.model[0].auto_model, recipe, "FEATURE_EXTRACTION")
 
     def loss(self, places: Sequence[int]) -> Tensor:
-        """Contrastive loss of the pairs at `places`, dense, by MaxSim, or the sum of both."""
+        """Return the contrastive loss of the pairs at `places`: dense, MaxSim, or their sum."""
         recipe = self._recipe
         pairs = [self._pairs[place] for place in places]
         rows = [pair.own for pair in pairs] + [row for pair in pairs for row in self._drawn(pair)]
@@ -108,15 +108,15 @@ class RetrievalTask:
         return torch.stack(losses).sum()
 
     def _drawn(self, pair: _Pair) -> list[int]:
-        # By torch's generator, which the loop seeds by the step: a resumed run draws the same.
+        # The loop seeds torch's generator by step, so that a resumed run draws the same rows.
         order = torch.randperm(len(pair.hard))[: self._recipe.negatives]
         return [pair.hard[place] for place in order.tolist()]
 
     def measure(self) -> Measures:
-        """Mean over the questions held out.
+        """Return means over the held-out questions.
 
-        Of dense search in all texts: MAP@10 as BioASQ defines it, recall@100. Of their candidates
-        ranked by late interaction: MAP@10.
+        For dense search in all texts: MAP@10 as BioASQ defines it, and recall@100. For their
+        candidates ranked by late interaction: MAP@10.
         """
         if not self._held_out:
             return {}
@@ -134,7 +134,7 @@ class RetrievalTask:
         }
 
     def encode(self, texts: Sequence[str], question: bool = False) -> Vectors:
-        """Vectors (n, width) of length 1, in the order of `texts`."""
+        """Return vectors (n, width) of length 1, in the order of `texts`."""
         order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
         vectors: dict[int, Vectors] = {}
         for first in range(0, len(order), BATCH):
@@ -174,7 +174,7 @@ class RetrievalTask:
         return _Embedded(
             normalize(output["sentence_embedding"].float(), dim=-1),
             normalize(output["token_embeddings"].float(), dim=-1),
-            # As the reranker: special tokens stand for no text.
+            # As in the reranker, special tokens are excluded.
             ~torch.isin(output["input_ids"], edges) & output["attention_mask"].bool(),
         )
 
@@ -195,7 +195,7 @@ class _Pair:
 
 
 def _pairs(mined: Sequence[MinedQuestion], recipe: RetrievalRecipe) -> list[_Pair]:
-    """Each question with some of its gold rows, if it has a candidate that is not gold."""
+    """Pair each question that has a candidate other than gold with some of its gold rows."""
     pairs = []
     for one in mined:
         hard = tuple(row for row in one.candidates if row not in one.question.gold)
@@ -214,7 +214,10 @@ def _late(asked: _Embedded, passages: _Embedded) -> Tensor:
 
 
 def average_precision(rows: Sequence[int], gold: frozenset[int]) -> float:
-    """Over the first 10, divided by 10 or the number of gold ones if that is less (BioASQ)."""
+    """Return the average precision of the first 10 rows, as BioASQ defines it.
+
+    The sum is divided by 10, or by the number of gold rows if that is smaller.
+    """
     hits, total = 0, 0.0
     for rank, row in enumerate(rows[:JUDGED], 1):
         if row in gold:

@@ -1,4 +1,4 @@
-"""The recogniser: every token of a text is outside, or begins or goes on with a name."""
+"""Training task of the recogniser, which tags tokens as outside, begin or inside of an entity."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from pipelines.train.loop import Measures
 from pipelines.train.losses import allowed_labels_loss
 from pipelines.train.recipe import Recipe
 
-# Texts in turn are cut at these shares of the recipe's tokens: questions are short, abstracts not.
+# Texts are cut at these shares of the recipe's tokens in turn, as questions are short.
 SHARES = (0.25, 0.5, 1.0)
 
 
 class TagTask:
-    """Learns the entities of `texts`, measures on `held_out`."""
+    """Trains on the entities of `texts` and measures on `held_out`."""
 
     head = "classifier"
 
@@ -52,7 +52,7 @@ class TagTask:
         self.tokenizer, self.model = load_with_head(
             AutoModelForTokenClassification, base, labels, recipe, device
         )
-        # For the tagger: longer windows than it was trained on would be strange to it.
+        # The tagger uses this, as it must not get longer windows than those it was trained on.
         self.model.config.window_tokens = recipe.max_tokens
         self.adapted = add_adapter(self.model, recipe, "TOKEN_CLS")
         limits = [max(8, round(share * recipe.max_tokens)) for share in SHARES]
@@ -61,7 +61,7 @@ class TagTask:
         self.sizes: Sequence[int] = [len(window.text) for window in self._windows]
 
     def loss(self, places: Sequence[int]) -> Tensor:
-        """Loss over the labels that each token of the windows at `places` may have."""
+        """Return the loss over the allowed labels of the tokens in the windows at `places`."""
         windows = [self._windows[place] for place in places]
         inputs = self.tokenizer(
             [window.text for window in windows],
@@ -84,7 +84,7 @@ class TagTask:
         return allowed_labels_loss(logits[real.to(self.device)], allowed[real].to(self.device))
 
     def measure(self) -> Measures:
-        """Scores of the tagger on the held-out texts; {} where there are none."""
+        """Return the scores of the tagger on the held-out texts; {} if there are none."""
         if not self._held_out:
             return {}
         return measure_tagger(EntityTagger(self.model, self.tokenizer), self._held_out)
@@ -95,9 +95,9 @@ class TagTask:
 
 
 def measure_tagger(tagger: EntityTagger, texts: Sequence[TaggedText]) -> Measures:
-    """Precision, recall and F1 of exact spans with their type, over all `texts` and by type.
+    """Return precision, recall and F1 of exact spans with their type, over `texts` and by type.
 
-    Types that a text's file does not mark are not judged in it.
+    Predictions of types that the file of a text does not mark are ignored.
     """
     found = tagger.tag([text.text for text in texts])
     right: Counter[str] = Counter()

@@ -1,1 +1,1 @@
-"""The graph's move from one index version to the next."""
+"""Switching a running graph from one index version to the next."""

@@ -1,8 +1,8 @@
-"""Keeps a stage on the published version of the index, while it goes on answering.
+"""Move a running stage to each newly published version of the index.
 
-Each replica looks for itself, so that any number of them on any node follow and nobody
-needs to know them all. They take turns in opening, so that no more than one shard is open
-twice. Whoever has read `current` works on that version to the end.
+Each replica polls for new versions itself, so no central list of replicas is needed. A lease lets
+only one replica open a new version at a time, so at most one shard is open twice. A request that
+has read `current` uses that version until it ends.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ T = TypeVar("T")
 log = logging.getLogger("citeray")
 
 TURN_POLL_S = 0.5
-# A version that was refused is tried again after 2 looks, then 4, up to so many.
+# Exponential back-off: a refused version is retried after 2 polls, then 4, up to this number.
 MOST_LOOKS = 64
 
 
 def check_follows(deployed: Manifest, published: Manifest) -> None:
-    """Raise IndexFormatError where a graph started on `deployed` cannot serve `published`."""
+    """Raise IndexFormatError if a graph started on `deployed` cannot serve `published`."""
     check_analyser(published)
     again = "start the graph again to serve it"
     shards, before = len(published.shards), len(deployed.shards)
@@ -63,7 +63,7 @@ def check_follows(deployed: Manifest, published: Manifest) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Opened(Generic[T]):
-    """A version, and what a stage has opened of it."""
+    """A version and the data that a stage has opened from it."""
 
     manifest: Manifest
     value: T
@@ -71,7 +71,10 @@ class Opened(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class StageVersion:
-    """What a stage serves; `refused` says in one sentence why not what is published, or ""."""
+    """The version that a stage serves.
+
+    `refused` says in one sentence why the published version is not served; "" if it is.
+    """
 
     name: VersionName
     citations: int
@@ -79,14 +82,13 @@ class StageVersion:
 
 
 class Follower(Generic[T]):
-    """Opens the published version, and later ones as `look` finds them.
+    """Opens the published version, and later versions when `look` finds them.
 
-    `pinned` stays with `deployed`, whatever is published.
-
-    `deployed` is what the graph was started on. `open_version` gets a manifest and what is
-    open of the version before it, whose files it may share. A replica that starts while
-    the published version cannot be served falls back on the one before it, then on
-    `deployed`; raises the error of the published one where neither opens.
+    `deployed` is the version on which the graph was started; if `pinned`, it is served whatever is
+    published. `open_version` receives a manifest and the value opened for the previous version,
+    whose files it may share. A replica that starts while the published version cannot be served
+    falls back on the version before it, then on `deployed`; if neither opens, the error of the
+    published version is raised.
     """
 
     def __init__(
@@ -107,12 +109,12 @@ class Follower(Generic[T]):
         self.current: Opened[T] = self._open_first()
 
     def state(self) -> StageVersion:
-        """The version in use, and why the published one is not; safe from any thread."""
+        """Return the version in use, and why the published one is refused. Thread-safe."""
         manifest = self.current.manifest
         return StageVersion(VersionName.of(manifest), manifest.citations, self._refused)
 
     def look(self, turns: Turns, holder: str) -> bool:
-        """Move to the published version if it is another; False while others have the turn."""
+        """Switch to the published version if it is new; return False if the lease is taken."""
         try:
             pointer = current_pointer(self._index)
         except (CiteRayError, OSError) as error:
@@ -128,13 +130,13 @@ class Follower(Generic[T]):
         return True
 
     def follow(self, every_s: float, turns: Turns) -> None:
-        """Look every `every_s` seconds in a thread that ends with the process; 0: never."""
+        """Call `look` every `every_s` seconds in a daemon thread; 0 disables polling."""
         if every_s and not self._pinned:
             threading.Thread(target=self._follow, args=(every_s, turns), daemon=True).start()
 
     def _follow(self, every_s: float, turns: Turns) -> None:
         holder = uuid.uuid4().hex
-        stopped = threading.Event()  # Never set: the thread is a daemon.
+        stopped = threading.Event()  # Never set, because the thread is a daemon.
         pause_s = every_s * random.random()
         while not stopped.wait(pause_s):
             pause_s = every_s
@@ -142,11 +144,11 @@ class Follower(Generic[T]):
                 if not self.look(turns, holder):
                     pause_s = min(TURN_POLL_S, every_s)
             except Exception:
-                # Whoever gives out the turns is lost and comes back.
-                log.warning("no turn to look for a new version", exc_info=True)
+                # The deployment that grants the lease is down; Serve restarts it.
+                log.warning("cannot check for a new index version", exc_info=True)
 
     def _skips(self) -> bool:
-        """Whether this look may be left out: it is served, or was refused a moment ago."""
+        """Return True if this poll can be skipped: the version is served, or in back-off."""
         if not self._refused:
             return True
         self._looks_to_skip -= 1
@@ -179,7 +181,7 @@ class Follower(Generic[T]):
             self._tried, self._failures = pointer, 0
         try:
             self.current = self._open_published(self.current.value)
-        except Exception as error:  # Whatever it is, the old version goes on serving.
+        except Exception as error:  # Keep serving the old version after any failure.
             self._failures += 1
             self._looks_to_skip = min(2**self._failures, MOST_LOOKS) - 1
             self._refuse(error)
@@ -195,7 +197,7 @@ class Follower(Generic[T]):
         return Opened(manifest, self._open_version(manifest, before))
 
     def _refuse(self, error: Exception) -> None:
-        version = self._tried["version"] if self._tried else "what is published"
+        version = self._tried["version"] if self._tried else "the published version"
         sentence = f"{version} is not served: {error}"
         if sentence != self._refused:
             log.warning("%s", sentence)
@@ -210,7 +212,7 @@ def _follower(
 
 
 def follow_shard(settings: Settings, deployed: Manifest, number: int) -> Follower[ShardVersion]:
-    """Shard `number` of each version; segments that two versions name are opened once."""
+    """Follow shard `number`; segments shared by two versions are opened once."""
 
     def open_version(manifest: Manifest, before: ShardVersion | None) -> ShardVersion:
         shared = before.reader if before else None
@@ -220,10 +222,10 @@ def follow_shard(settings: Settings, deployed: Manifest, number: int) -> Followe
 
 
 def follow_vocabulary(settings: Settings, deployed: Manifest) -> Follower[Recogniser]:
-    """The recogniser over each version's vocabulary; a transformer is loaded once."""
+    """Follow the recogniser for each version's vocabulary; a transformer is loaded once."""
     return _follower(settings, deployed, partial(load_recogniser, settings))
 
 
 def follow_expander(settings: Settings, deployed: Manifest) -> Follower[Expander]:
-    """As `follow_vocabulary`, with the statistics of each version's terms."""
+    """Follow the recogniser as `follow_vocabulary` does, with each version's term statistics."""
     return _follower(settings, deployed, partial(load_expander, settings))

@@ -1,7 +1,8 @@
-"""One shard of one version: what it answers, and which version the answer was read from.
+"""Replies of a shard, with the index version that they were read from.
 
-While a graph moves to a new version its shards differ for moments. A citation lives in one
-shard only, so what they find together is valid; what it is called must be honest.
+While a graph switches to a new version, its shards briefly serve different versions. Results of
+different versions can be combined, because each citation is in one shard only, but every reply
+must name the version that it was read from.
 """
 
 from __future__ import annotations
@@ -24,32 +25,32 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class VersionName:
-    """A version of the index, and the last source file that is in it."""
+    """Name of an index version, and the last source file that it contains."""
 
     version: str
     last_source: str
 
     @classmethod
     def of(cls, manifest: Manifest) -> VersionName:
-        """The name and last source file that `manifest` records."""
+        """Return the version name and last source file of `manifest`."""
         return cls(manifest.version, manifest.last_source)
 
 
 def oldest(names: Iterable[VersionName]) -> VersionName:
-    """The oldest of some versions, of which there must be one."""
+    """Return the oldest of `names`, which must not be empty."""
     return min(names, key=lambda name: natural_key(name.version))
 
 
 @dataclass(frozen=True, slots=True)
 class FromVersion(Generic[T]):
-    """What a shard answered and the version that it read."""
+    """A shard's reply and the version that it was read from."""
 
     value: T
     read: VersionName
 
 
 class ShardVersion:
-    """A shard's reader with the name of its version."""
+    """A shard reader that adds its version to each reply."""
 
     def __init__(self, reader: ShardReader, manifest: Manifest) -> None:
         self.reader = reader

@@ -1,4 +1,4 @@
-"""One at a time: who of a graph may open a new version of the index now."""
+"""Lease that lets one replica of a graph at a time open a new index version."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
-# One that died is waited for so long; one at work asks again three times as often.
+# The lease of a holder that died expires after this time; a live holder renews it three times
+# within it.
 LEASE_S = 30.0
 
 
@@ -25,7 +26,7 @@ class Turns(Protocol):
 
 
 class Lease:
-    """A turn that ends `lease_s` after its holder took it or last asked for it again."""
+    """Lease that expires `lease_s` seconds after it was acquired or last renewed."""
 
     def __init__(
         self, lease_s: float = LEASE_S, clock: Callable[[], float] = time.monotonic
@@ -37,7 +38,7 @@ class Lease:
         self._ends = 0.0
 
     def take(self, holder: str) -> bool:
-        """Whether it is the turn of `holder` now; asked again by it, the turn lasts longer."""
+        """Acquire or renew the lease for `holder`; return False if another holder has it."""
         with self._lock:
             now = self._clock()
             if self._holder not in ("", holder) and now < self._ends:
@@ -46,7 +47,7 @@ class Lease:
             return True
 
     def give_back(self, holder: str) -> None:
-        """End the turn of `holder`; that of another, who took it over, goes on."""
+        """Release the lease if `holder` has it; a lease taken over by another is unaffected."""
         with self._lock:
             if self._holder == holder:
                 self._holder = ""
@@ -54,12 +55,12 @@ class Lease:
 
 @contextmanager
 def held(turns: Turns, holder: str, lease_s: float = LEASE_S) -> Iterator[None]:
-    """Make the turn that `holder` has taken last as long as the block, then give it back."""
+    """Renew the lease that `holder` has for the length of the block, then release it."""
     done = threading.Event()
 
     def renew() -> None:
         while not done.wait(lease_s / 3):
-            # Whoever gives out the turns may be lost; it comes back.
+            # The deployment that grants the lease may be down; Serve restarts it.
             with suppress(Exception):
                 turns.take(holder)
 

@@ -1,1 +1,1 @@
-"""What every request meets before its route: keys, rates, limits, the log."""
+"""Middleware of the HTTP server: API keys, rate limits, size limits and the request log."""

@@ -1,4 +1,4 @@
-"""How many requests are worked on at once, how many wait, and who is sent away."""
+"""Admission control: concurrency limit, bounded queue and draining."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from contextlib import asynccontextmanager
 from cluster.errors import CiteRayError
 
 LONGEST_RETRY_S = 60
-# How much the last request counts in the mean of how long one takes.
+# Weight of the newest request in the moving average of request durations.
 NEWEST = 0.2
 
 
 class BusyError(CiteRayError):
-    """Not now: the request may be tried again after `retry_after_s` seconds."""
+    """Request that is refused now and may be retried after `retry_after_s` seconds."""
 
     def __init__(self, message: str, retry_after_s: int) -> None:
         super().__init__(message, retry_after_s)
@@ -26,15 +26,15 @@ class BusyError(CiteRayError):
 
 
 class OverloadedError(BusyError):
-    """More wait than may; HTTP 429."""
+    """The queue is full, or the wait was too long; HTTP 429."""
 
 
 class DrainingError(BusyError):
-    """This gateway is about to stop; HTTP 503."""
+    """This gateway is shutting down; HTTP 503."""
 
 
 class Admission:
-    """`at_once` requests are worked on, `waiting` more wait for a turn up to `wait_s` seconds."""
+    """Run up to `at_once` requests; queue up to `waiting` more for at most `wait_s` seconds."""
 
     def __init__(self, at_once: int, waiting: int, wait_s: float) -> None:
         self._turns = asyncio.Semaphore(at_once)
@@ -50,7 +50,7 @@ class Admission:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """A turn for the length of the block; raises OverloadedError or DrainingError."""
+        """Hold a slot during the block; raise OverloadedError or DrainingError if there is none."""
         await self._take()
         begun = asyncio.get_running_loop().time()
         try:
@@ -65,7 +65,7 @@ class Admission:
 
     async def _take(self) -> None:
         if self.draining:
-            raise DrainingError("this server is stopping; ask another, or again in a moment", 5)
+            raise DrainingError("this server is stopping; retry in a moment", 5)
         if self._turns.locked() and self.waiting >= self._most_waiting:
             raise self._overloaded()
         self.waiting += 1
@@ -83,13 +83,13 @@ class Admission:
         seconds = self._mean_s * (self.waiting + 1) / self._at_once
         retry = min(max(math.ceil(seconds), 1), LONGEST_RETRY_S)
         return OverloadedError(
-            f"{self.running} requests are at work and {self.waiting} wait, which is all this "
-            f"server takes; ask again in {retry} s",
+            f"{self.running} requests are at work and {self.waiting} wait, which is the limit of "
+            f"this server; retry in {retry} s",
             retry,
         )
 
     async def drain(self, deadline_s: float) -> bool:
-        """Take no more requests and wait for those at work; whether all ended in time."""
+        """Refuse new requests and wait for the admitted ones; return whether all ended in time."""
         self.draining = True
         try:
             async with asyncio.timeout(deadline_s):

@@ -1,4 +1,4 @@
-"""HEAD on every path that answers GET, as HTTP asks for (RFC 9110, 9.3.2)."""
+"""Support HEAD on every path that has GET, as RFC 9110, section 9.3.2, requires."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class HeadAsGet:
-    """ASGI middleware that has HEAD answered as GET is, and leaves out the body."""
+    """ASGI middleware that handles HEAD as GET and drops the response body."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on; the route taken is told to the middleware outside in `scope`."""
+        """Pass the request on, and copy its route into `scope` for the outer middleware."""
         if scope["type"] != "http" or scope["method"] != "HEAD":
             await self._app(scope, receive, send)
             return
-        # The server must go on seeing HEAD: it counts no bytes of a body then.
+        # The server must still see HEAD, or it would expect a body of Content-Length bytes.
         asked = {**scope, "method": "GET"}
 
         async def send_head(message: Message) -> None:

@@ -1,8 +1,8 @@
-"""Checks by which name a request calls this server, and which web page sends it.
+"""Checks of the `Host` and `Origin` headers.
 
-A web page can have its own name point at this machine (DNS rebinding). The browser then takes
-the page for one of this server, and lets it read, ask and delete. It cannot hide the name, which
-its browser sends as `Host`. A page of any other origin shows itself by `Origin`.
+A web page can point its own host name at this machine (DNS rebinding). The browser then treats the
+page as same-origin and lets it send any request and read the response. It cannot forge `Host`,
+in which the browser sends that name. A page of another origin is recognised by `Origin`.
 """
 
 from __future__ import annotations
@@ -19,34 +19,35 @@ AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,255})(:[0-9]{
 
 
 def explain_host(headers: Headers, hosts: Sequence[str]) -> str:
-    """What is wrong with the name that the request calls this server by, or "".
+    """Return why the `Host` of a request is not allowed, or "".
 
-    An address is nobody's to point elsewhere, and so are `localhost` and the names under it. Any
-    other name must be in `hosts`: `NAME`, `*.NAME` for all names under it, or `*` for every name.
-    A request without `Host` comes from no browser.
+    IP addresses, `localhost` and its subdomains are always allowed, as DNS rebinding cannot use
+    them. Any other name must be in `hosts`: `NAME`, `*.NAME` for all its subdomains, or `*` for
+    every name. A request without `Host` is allowed, as no browser sends one.
     """
     given = headers.getlist("host")
     if not given or ANY in hosts:
         return ""
     found = AUTHORITY.fullmatch(given[0]) if len(given) == 1 else None
     if found is None:
-        return "Host: is not one name or address; send the server's own"
+        return "Host: is not a single name or address; send the server's own"
     name = found[1].lower().removesuffix(".")
     if _is_address(name) or any(_covers(known, name) for known in ("localhost", *hosts)):
         return ""
     if name.endswith(".localhost"):
         return ""
     return (
-        f"Host: this server does not answer to the name {name}; ask by its address or localhost, "
+        f"Host: this server does not answer to the name {name}; use its address or localhost, "
         "or have its operator add the name to serve.http.hosts"
     )
 
 
 def explain_origin(method: str, headers: Headers, origins: Sequence[str]) -> str:
-    """Why the page that sends the request may not, or "". To be asked after `explain_host`.
+    """Return why the `Origin` of a request is not allowed, or ""; call after `explain_host`.
 
-    A page of this server may, and so may one of `origins`; what is no browser names no origin. A
-    preflight request (OPTIONS) changes and reads nothing: its reply tells what is allowed.
+    This server's own origin and those in `origins` are allowed, and so is a request without
+    `Origin`, such as one from a client that is not a browser. A preflight request (OPTIONS) is
+    always allowed, as it neither reads nor changes data.
     """
     origin = headers.get("origin")
     if origin is None or origin in origins or ANY in origins or method == "OPTIONS":

@@ -1,8 +1,8 @@
-"""The door of the API: what every request meets before its route, and what is noted after.
+"""Middleware that checks every request before its route, and logs and counts it afterwards.
 
-request ─► id, log, meters ─► headers ─► Host, Origin ─► key, rate ─► body ─► turn ─► route
+request ─► id, log, metrics ─► headers ─► Host, Origin ─► key, rate ─► body ─► slot ─► route
 
-Plain ASGI, so that a caller who hangs up cancels the work behind it.
+Plain ASGI, so that a client disconnect cancels the work.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from serve.http.door.read_body import BodyError, CallerGoneError, read_body, rep
 from serve.http.header_limits import HEADER_BYTES, TOO_LARGE
 from serve.http.problem_forms import problem
 
-# Without a key: what says nothing of anybody's questions, and the page that asks for the key.
+# Paths that need no key: probes, documentation, and the page in which users enter their key.
 OPEN = frozenset({"/", "/healthz", "/readyz", "/docs", "/openapi.json"})
 OPEN_FOLDERS = ("/static/",)
-# What a stage works for, and so what waits for a turn.
+# Paths with expensive work, which need a slot of the admission control.
 WORK = frozenset(
     {"/v1/answer", "/v1/search", "/v1/chat/completions", "/mcp", "/v1/answers/document"}
 )
-# What a GET searches for.
+# The one GET route that runs a search.
 RELATED = re.compile(r"/v1/citations/[^/]+/related")
 ANSWERS, REPLAY = "/v1/answers/", "/replay"
 BATCHES = "/v1/batches"
@@ -42,13 +42,13 @@ SAFE_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
-    # The page's files have a policy of their own; nothing else here is to be shown as a page.
+    # The page's files set their own policy; no other response should render as a page.
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
 }
 
 
 class RefusedError(Exception):
-    """A reply in the place of the route's."""
+    """Refused request, with the error response to send."""
 
     def __init__(self, status: int, message: str, **headers: str) -> None:
         super().__init__(status, message, headers)
@@ -56,7 +56,7 @@ class RefusedError(Exception):
 
 
 class Guard:
-    """ASGI middleware over the whole application, which answers to `hosts`."""
+    """ASGI middleware around the whole application; `hosts` are the allowed `Host` names."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Guard:
         self._meters = meters
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Admit or refuse the request, then log and count it, also when the caller hangs up."""
+        """Admit or refuse the request, then log and count it, even if the client disconnects."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -83,7 +83,7 @@ class Guard:
         headers = Headers(scope=scope)
         notes: dict[str, Any] = {"id": request_id_of(headers), "method": scope["method"]}
         NOTES.set(notes)
-        # What a caller who hung up would have been told; nginx' number for it.
+        # nginx' status for a client that disconnected before the response.
         status = [499]
 
         async def send_noted(message: Message) -> None:
@@ -132,7 +132,7 @@ class Guard:
             await refusal.response(scope, receive, send)
 
     def _check_caller(self, method: str, headers: Headers) -> None:
-        """Raise RefusedError for a name that is not this server's, and for a foreign page."""
+        """Raise RefusedError if `Host` or `Origin` is not allowed."""
         problem = explain_host(headers, self._hosts)
         if problem := problem or explain_origin(method, headers, self._settings.cors_origins):
             raise RefusedError(403, problem)
@@ -153,7 +153,7 @@ class Guard:
             limit = self._settings.per_minute
             raise RefusedError(
                 429,
-                f"{name} may ask {limit} times a minute; ask again in {retry} s",
+                f"{name} may ask {limit} times a minute; retry in {retry} s",
                 **{"Retry-After": str(retry)},
             )
 
@@ -163,36 +163,36 @@ class Guard:
         try:
             return await read_body(receive, headers, limit, self._settings.body_s)
         except BodyError as error:
-            # The rest of the body would be read as the next request.
+            # Close: the rest of the body would be parsed as the next request.
             raise RefusedError(error.status, str(error), Connection="close") from None
 
 
 def check_size(headers: Headers) -> None:
     """Raise RefusedError for headers over `HEADER_BYTES`.
 
-    Serve's proxy refuses them earlier (`header_limits`); this is for a server without its limits.
+    Serve's proxy refuses them earlier (`header_limits`); this covers servers without that limit.
     """
     if sum(len(name) + len(value) for name, value in headers.raw) > HEADER_BYTES:
         raise RefusedError(431, TOO_LARGE, Connection="close")
 
 
 def is_work(method: str, path: str) -> bool:
-    """Whether a request waits for a turn."""
+    """Return True if a request needs a slot of the admission control."""
     if method != "POST":
         return RELATED.fullmatch(path) is not None
     return path in WORK or (path.startswith(ANSWERS) and path.endswith(REPLAY))
 
 
 def route_of(scope: Scope) -> str:
-    """The path of the route that was taken, its variables unfilled."""
+    """Return the path template of the matched route, such as `/v1/citations/{pmid}`."""
     route = scope.get("route")
     return str(getattr(route, "path", UNMATCHED))
 
 
 def add_headers(message: Message, request_id: str, *, named: bool) -> None:
-    """The request's id, and what browsers should not do with the reply.
+    """Add the security headers, and `X-Request-ID` unless the request has one (`named`).
 
-    Ray Serve names each request that comes without an id, and tells the caller itself.
+    Ray Serve assigns an id to each request without one, and returns it to the client itself.
     """
     headers = MutableHeaders(scope=message)
     if not named:

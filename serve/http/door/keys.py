@@ -1,4 +1,4 @@
-"""Who may ask and how often: API keys from the environment, and a rate for each."""
+"""API keys from the environment, and a rate limit for each."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An API key by the name of its owner; of the key itself only the SHA-256 is kept."""
+    """API key: the name of its owner and the SHA-256 digest of the key."""
 
     name: str
     digest: bytes
 
 
 def read_keys(variable: str) -> tuple[Key, ...]:
-    """The keys in the environment variable: `name:key` pairs between commas or white space.
+    """Return the keys in the environment variable: `name:key` pairs, comma- or space-separated.
 
-    None where it is not set or empty. Raises InputError, which never shows a key.
+    Return () if it is unset or empty. Raise InputError for a malformed entry; the message never
+    contains a key.
     """
     keys: dict[str, Key] = {}
     for number, pair in enumerate(os.environ.get(variable, "").replace(",", " ").split(), 1):
         name, colon, key = pair.partition(":")
         if not colon or not NAME.fullmatch(name):
             raise InputError(
-                f"{variable}: entry {number} is not name:key, the name of up to 64 letters, "
+                f"{variable}: entry {number} is not name:key, with a name of up to 64 letters, "
                 "digits, dots, dashes and underscores"
             )
         if len(key) < MIN_KEY_CHARACTERS:
@@ -44,13 +45,13 @@ def read_keys(variable: str) -> tuple[Key, ...]:
                 "make one with `openssl rand -hex 32`"
             )
         if name in keys:
-            raise InputError(f"{variable}: {name} has two keys; give each a name of its own")
+            raise InputError(f"{variable}: {name} has two keys; give each key its own name")
         keys[name] = Key(name, sha256(key.encode()).digest())
     return tuple(keys.values())
 
 
 def open_door(host: str, variable: str) -> str:
-    """What to warn of where who reaches `host` may ask without a key, or ""."""
+    """Return a warning if `host` is reachable from other machines without a key, or ""."""
     if read_keys(variable) or host == "localhost" or host.startswith("127.") or host == "::1":
         return ""
     return (
@@ -60,7 +61,7 @@ def open_door(host: str, variable: str) -> str:
 
 
 def owner(given: str, keys: Sequence[Key]) -> str | None:
-    """Whose key `given` is. Takes as long whichever key it is, or none."""
+    """Return the name of the owner of the key, or None. Compares in constant time."""
     digest = sha256(given.encode(errors="surrogateescape")).digest()
     found = None
     for key in keys:
@@ -70,9 +71,10 @@ def owner(given: str, keys: Sequence[Key]) -> str | None:
 
 
 def given_key(headers: Mapping[str, str]) -> str:
-    """The key of `Authorization: Bearer KEY` or `X-API-Key: KEY`; "" for none.
+    """Return the key in `Authorization: Bearer KEY` or `X-API-Key: KEY`, or "".
 
-    Feed readers, which know only names and passwords, send it as the password of any name.
+    Basic authentication is accepted too, for feed readers: the key is the password, and the user
+    name is ignored.
     """
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
@@ -90,9 +92,9 @@ def _password(token: str) -> str:
 
 
 class Rates:
-    """A bucket of `per_minute` requests for each name, filled again evenly; 0 is no limit.
+    """Token bucket of `per_minute` requests for each name; 0 means no limit.
 
-    Each gateway replica counts for itself.
+    Each gateway replica counts separately.
     """
 
     def __init__(self, per_minute: int) -> None:
@@ -100,7 +102,7 @@ class Rates:
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def wait_s(self, name: str, now: float | None = None) -> float:
-        """0 and one request taken, or the seconds until there is one to take."""
+        """Take a token and return 0, or return the seconds until the next one is available."""
         if not self._full:
             return 0.0
         now = time.monotonic() if now is None else now

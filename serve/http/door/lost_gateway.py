@@ -1,8 +1,8 @@
-"""What Serve's proxy replies where the gateway that worked on a request was lost.
+"""Responses of Serve's proxy when a gateway replica is lost or unavailable.
 
-Of its own the proxy says nothing then, and the server under it a bare 500; where no gateway can
-be had it says so without `Retry-After`. Ray's proxy callback puts this middleware in each proxy
-(`serve.http.header_limits.install`).
+Without this middleware the proxy sends no response if the replica is lost during a request, so
+that its HTTP server replies a bare 500, and it replies 503 without `Retry-After` if no replica is
+available. Ray's proxy callback adds it to each proxy (`serve.http.header_limits.install`).
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from serve.http.problem_forms import busy_problem
 RETRY_AFTER_S = 5
 LOST = "the process that worked on this request was lost; send it again in a moment"
 ABSENT = "no process of this server can take the request now; send it again in a moment"
-# A gateway's own replies carry it, the proxy's do not.
+# Header of every gateway response, which the proxy's own responses lack.
 OURS = b"x-content-type-options"
-# Paths at which the proxy tells how it is itself.
+# Paths of the proxy's own health and route endpoints.
 PROXYS_OWN = "/-/"
 
 
 class LostGateway:
-    """ASGI middleware: 503 with `Retry-After` in place of no reply, and of the proxy's own 503.
+    """ASGI middleware that replaces a missing response and the proxy's 503 with a retryable 503.
 
-    A reply that has begun is cut off, which the caller sees.
+    A response that has begun is truncated, which the client can detect.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, and reply where nothing behind does."""
+        """Pass the request on, and reply 503 if the application does not respond."""
         if scope["type"] != "http" or scope["path"].startswith(PROXYS_OWN):
             await self._app(scope, receive, send)
             return

@@ -1,6 +1,6 @@
-"""What is noted of a request: one structured line in the log, and figures for the meters.
+"""Request log and metrics: one structured log line per request, and counters.
 
-A question's words are noted only where the settings say so.
+The text of a question is logged only if the settings enable it.
 """
 
 from __future__ import annotations
@@ -23,47 +23,47 @@ from serve.request import Request
 
 log = logging.getLogger("citeray.requests")
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-# Of the request that is at work in this context; middleware gives each a dictionary of its own.
+# Log fields of the current request; the middleware sets a new dictionary for each.
 NOTES: ContextVar[dict[str, Any]] = ContextVar("notes")
 
 
 def asker() -> str:
-    """The name of the key that this request came with, "" where the server asks for none."""
+    """Return the name of the current request's API key, or "" if the server has no keys."""
     return str(NOTES.get({}).get("key", ""))
 
 
 class Meters:
-    """Figures over all requests; this class keeps none, for tests and processes without Ray.
+    """No-op metrics, for tests and processes without Ray; subclasses record them.
 
-    `route` is a path of the API, never a caller's own words.
+    `route` is a path template of the API, never text from the client.
     """
 
     def request(self, route: str, status: int, seconds: float) -> None:
-        """Count a request with its status; 499 where the caller hung up."""
+        """Count a request by its status; 499 if the client disconnected."""
 
     def question(
         self, kind: str, system: str, timings_ms: Mapping[str, float], degraded: Sequence[str]
     ) -> None:
-        """Count a search or an answer (`kind`), its stages' times and its losses."""
+        """Count a search or an answer (`kind`) with its stage times and degradations."""
 
     def load(self, running: int, waiting: int) -> None:
-        """Set the numbers of questions that run and wait in this gateway now."""
+        """Set the number of running and waiting requests of this gateway."""
 
 
 def request_id_of(headers: Mapping[str, str]) -> str:
-    """The caller's `X-Request-ID` where it is of plain characters, else a new one."""
+    """Return the client's `X-Request-ID` if it matches REQUEST_ID, else a new id."""
     given = headers.get("x-request-id", "")
     return given if REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
 
 
 def log_request(notes: Mapping[str, Any], route: str, status: int, begun: float) -> None:
-    """One line; `begun` is of the monotonic clock, in seconds."""
+    """Log one line; `begun` is the start time on the monotonic clock, in seconds."""
     ms = round((time.monotonic() - begun) * 1000, 1)
     log.info("request", extra={"route": route, "status": status, "ms": ms, **notes})
 
 
 class NotedService:
-    """A Service whose questions are noted with what they cost and lost."""
+    """Service that logs and counts each question with its timings and degradations."""
 
     def __init__(self, service: Service, meters: Meters, *, log_questions: bool) -> None:
         self._service = service
@@ -98,7 +98,7 @@ class NotedService:
         return answer
 
     async def answer_events(self, request: Request) -> AsyncGenerator[Event, None]:
-        """See `Service.answer_events`; logged and counted once Finished comes."""
+        """See `Service.answer_events`; the answer is logged and counted on Finished."""
         events = self._service.answer_events(request)
         try:
             async for event in events:

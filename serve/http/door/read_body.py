@@ -1,4 +1,4 @@
-"""A request's body read whole before anything works on it, within a size and a time."""
+"""Read the whole body of a request before its route runs, within a size and time limit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cluster.errors import CiteRayError
 
 
 class BodyError(CiteRayError):
-    """A body that is not taken; `status` is the reply's."""
+    """Body over a limit; `status` is the HTTP status of the response."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message, status)
@@ -22,13 +22,17 @@ class BodyError(CiteRayError):
 
 
 class CallerGoneError(CiteRayError):
-    """Nobody waits for a reply any more."""
+    """The client has disconnected."""
 
 
 async def read_body(
     receive: Receive, headers: Mapping[str, str], limit: int, seconds: float
 ) -> bytes:
-    """The body of at most `limit` bytes; raises BodyError, or CallerGoneError."""
+    """Return the body.
+
+    Raise BodyError if it exceeds `limit` bytes or takes longer than `seconds`, and CallerGoneError
+    if the client disconnects.
+    """
     told = headers.get("content-length", "0")
     if told.isdecimal() and int(told[:20]) > limit:
         raise _too_large(limit)
@@ -39,7 +43,7 @@ async def read_body(
             while True:
                 message = await receive()
                 if message["type"] != "http.request":
-                    raise CallerGoneError("the caller hung up")
+                    raise CallerGoneError("the client disconnected")
                 parts.append(message.get("body", b""))
                 size += len(parts[-1])
                 if size > limit:
@@ -51,11 +55,11 @@ async def read_body(
 
 
 def _too_large(limit: int) -> BodyError:
-    return BodyError(f"the body is over {limit:,} bytes; ask for less at once", 413)
+    return BodyError(f"the body is over {limit:,} bytes; split the request", 413)
 
 
 def replay(body: bytes, receive: Receive) -> Receive:
-    """`receive` as it would have been before the body was read."""
+    """Return a `receive` that first delivers `body` again."""
     unread = [body]
 
     async def receive_again() -> Message:

@@ -1,1 +1,1 @@
-"""Answers in OpenAI's form."""
+"""OpenAI-compatible routes."""

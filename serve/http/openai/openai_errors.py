@@ -1,7 +1,7 @@
-"""Errors of the routes that speak OpenAI's form: `{"error": {message, type, param, code}}`.
+"""Errors of the OpenAI-compatible routes: `{"error": {message, type, param, code}}`.
 
-What is refused before a route is reached (no key, too busy, too large) is told in that form too,
-as OpenAI's clients show no other.
+Errors of the middleware (no key, too busy, too large) are converted too, because OpenAI's clients
+show no other format.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MODELS = "/v1/models"
 def openai_error(
     status: int, message: str, code: str | None = None, param: str | None = None
 ) -> JSONResponse:
-    """An error as OpenAI's clients read it."""
+    """Return an error response in OpenAI's format."""
     headers = {"Retry-After": "5"} if status == 503 else None
     return JSONResponse(_formed(status, message, code, param), status, headers=headers)
 
@@ -37,19 +37,19 @@ def _formed(
 
 
 def explain_chat_problems(problems: Sequence[Any]) -> JSONResponse:
-    """OpenAI's own status for a request that is not valid is 400."""
+    """Return the response to an invalid request; its status is 400, as in OpenAI's API."""
     place = [str(p) for p in problems[0]["loc"] if p != "body"]
     return openai_error(400, explain_problems(problems), None, ".".join(place) or None)
 
 
 class OpenAIErrors:
-    """ASGI middleware that gives problems (`problem_forms`) OpenAI's form, on its routes."""
+    """ASGI middleware that converts problems on the OpenAI routes to OpenAI's format."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on; on the OpenAI routes hold back and reword error replies."""
+        """Pass the request on; on the OpenAI routes, buffer and convert error responses."""
         path = scope.get("path", "")
         if scope["type"] != "http" or not (path == CHAT or path.startswith(MODELS)):
             await self._app(scope, receive, send)
@@ -69,7 +69,7 @@ class OpenAIErrors:
 
 
 async def _send_error(held: Sequence[Message], send: Send) -> None:
-    """`held` are the messages of a whole reply."""
+    """Convert and send an error response; `held` are all of its ASGI messages."""
     start, *parts = held
     body = b"".join(part.get("body", b"") for part in parts)
     try:

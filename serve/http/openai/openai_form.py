@@ -1,8 +1,8 @@
-"""Answers in the form of OpenAI's chat completions, and presets as its models.
+"""Answers as OpenAI chat completions, and presets as OpenAI models.
 
-The last message of the user is the question, which the messages before complete where it rests on
-them. What streams is the checked answer, a sentence at a time: a model's unchecked words are for
-`/v1/answer` alone. The whole Answer is in the message's field `citeray`, which is not OpenAI's.
+The user's last message is the question; earlier messages complete a follow-up question. A stream
+contains only the checked answer, one sentence per chunk; unchecked drafts are streamed only by
+`/v1/answer`. The complete Answer is in the additional message field `citeray`.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from serve.request import Request
 
 CITATIONS = 10
 
-# Tokens are the language model's own affair here; a caller is not billed for them.
+# Tokens are not counted, as callers are not billed for them.
 USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 
 
 class Completion:
-    """One chat completion, whole or in chunks."""
+    """Builder of one chat completion, whole or in chunks."""
 
     def __init__(self, model: str) -> None:
         self._head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time())}
         self._head["model"] = model
 
     def whole(self, answer: Answer) -> dict[str, Any]:
-        """The `chat.completion` object, with the whole Answer in the message's `citeray`."""
+        """Return the `chat.completion` object, with the Answer in the message's `citeray`."""
         message = {
             "role": "assistant",
             "content": "\n".join(answer_pieces(answer)),
@@ -56,12 +56,12 @@ class Completion:
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": USAGE}
 
     def chunk(self, delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
-        """One `chat.completion.chunk` object."""
+        """Return one `chat.completion.chunk` object."""
         choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
         return {**self._head, "object": "chat.completion.chunk", "choices": [choice]}
 
     def chunks(self, answer: Answer, *, usage: bool) -> list[dict[str, Any]]:
-        """Those after the first, which only tells the role."""
+        """Return all chunks after the first, which contains only the role."""
         pieces = answer_pieces(answer)
         texts = [piece if n == 0 else f"\n{piece}" for n, piece in enumerate(pieces)]
         said = [self.chunk({"content": text}) for text in texts]
@@ -106,17 +106,17 @@ def add_openai_form(api: FastAPI, service: Service) -> None:
 
     @api.get(MODELS, responses=LISTED)
     async def models() -> dict[str, Any]:
-        """The presets, as OpenAI's clients list models."""
+        """Return the presets as a list of OpenAI models."""
         return {"object": "list", "data": [_model_card(name) for name in system_names()]}
 
     @api.get(MODELS + "/{name}", responses=NAMED)
     async def model(name: str) -> Any:
-        """One preset."""
+        """Return one preset as an OpenAI model."""
         return _model_card(name) if is_system(name) else _unknown(name)
 
     @api.post(CHAT, responses=CHATTED)
     async def complete(request: ChatRequest) -> Any:
-        """A cited answer as a chat completion; `model` is a preset."""
+        """Return a cited answer as a chat completion; `model` is the name of a preset."""
         if not is_system(request.model):
             return _unknown(request.model)
         try:

@@ -1,4 +1,4 @@
-"""The replies in OpenAI's form, as the API's OpenAPI document tells them."""
+"""OpenAPI models of the OpenAI-compatible responses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from serve.http.problem_forms import DOOR, KEYED, OpenAIProblem, events, problem
 
 
 class Model(BaseModel):
-    """A preset in the form of an OpenAI model; `created` is always 0."""
+    """Preset as an OpenAI model; `created` is always 0."""
 
     id: str
     object: Literal["model"]
@@ -21,14 +21,14 @@ class Model(BaseModel):
 
 
 class ModelList(BaseModel):
-    """The presets that questions can be asked with."""
+    """List of the available presets."""
 
     object: Literal["list"]
     data: list[Model]
 
 
 class Message(BaseModel):
-    """`citeray`, which is not OpenAI's, is what `/v1/answer` replies, with its `verdict`."""
+    """Assistant message; the additional field `citeray` is the response of `/v1/answer`."""
 
     role: Literal["assistant"]
     content: str
@@ -36,7 +36,7 @@ class Message(BaseModel):
 
 
 class Choice(BaseModel):
-    """The one choice of a completion."""
+    """The only choice of a completion."""
 
     index: int
     message: Message
@@ -45,7 +45,7 @@ class Choice(BaseModel):
 
 
 class Usage(BaseModel):
-    """Always zeros: tokens are not counted."""
+    """Token usage; always zero, as tokens are not counted."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -53,7 +53,7 @@ class Usage(BaseModel):
 
 
 class ChatCompletion(BaseModel):
-    """With `stream` the reply is server-sent events, each a `chat.completion.chunk`."""
+    """Completion; with `stream`, a stream of server-sent `chat.completion.chunk` events."""
 
     id: str
     object: Literal["chat.completion"]

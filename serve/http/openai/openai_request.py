@@ -1,4 +1,4 @@
-"""What a request for a chat completion may say, and which of its words are the question."""
+"""Request models of chat completions, and the question they contain."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ PART = {
 
 
 def _text(content: Any) -> Any:
-    """The text of a message, which may come in parts."""
+    """Join the text parts of a message; raise ValueError for other parts."""
     if not isinstance(content, list):
         return content
     if len(content) > MAX_MESSAGES:
-        raise ValueError(f"has over {MAX_MESSAGES} parts")
+        raise ValueError(f"has more than {MAX_MESSAGES} parts")
     if not all(isinstance(part, dict) and part.get("type") == "text" for part in content):
         raise ValueError("holds what is no text; images, audio and files are not read")
     texts = [part.get("text") for part in content]
     if not all(isinstance(text, str) for text in texts):
-        raise ValueError("has a part of type text whose text is no string")
+        raise ValueError("has a part of type text whose text is not a string")
     return "\n".join(texts)
 
 
-# The limit stands beside the type: only a limited string is searched for half characters.
+# The length limit also makes pydantic reject lone surrogates, which it otherwise accepts.
 Content = Annotated[
     str,
     Field(max_length=MAX_MESSAGE_CHARACTERS),
@@ -51,31 +51,34 @@ Content = Annotated[
 
 
 class ChatMessage(BaseModel):
-    """A turn. Content that is no text is refused."""
+    """Message of a conversation; only text content is accepted."""
 
     role: Literal["system", "developer", "user", "assistant"]
     content: Content
 
 
 class StreamOptions(BaseModel):
-    """`include_usage` adds a last chunk with the usage, which is all zeros."""
+    """Options of a stream; `include_usage` adds a final chunk with the usage (all zeros)."""
 
     include_usage: StrictBool = False
 
 
 def only(*values: Any) -> AfterValidator:
-    """Refuses what would ask for another kind of reply than the one there is."""
+    """Return a validator that rejects values other than None and `values`.
+
+    Other values would request a kind of response that is not supported.
+    """
 
     def check(value: Any) -> Any:
         if value is not None and value not in values:
-            raise ValueError("is not supported, a reply is one cited text; leave it out")
+            raise ValueError("is not supported, as every response is one cited text; leave it out")
         return value
 
     return AfterValidator(check)
 
 
 class ChatRequest(BaseModel):
-    """Fields of OpenAI's that do not fit cited answers, such as `temperature`, change nothing."""
+    """Chat completion request. OpenAI fields such as `temperature` are ignored."""
 
     model_config = ConfigDict(
         extra="ignore",
@@ -102,20 +105,20 @@ class ChatRequest(BaseModel):
     logprobs: Annotated[Any, only(False)] = None
 
     def question(self) -> Question:
-        """Raises InputError where the last message is no question."""
+        """Return the question; raise InputError if the last message is not a valid one."""
         last = self.messages[-1]
         body = last.content.strip()
         if last.role != "user" or not body:
-            raise InputError("messages: the last one must be the user's, and hold the question")
+            raise InputError("messages: the last one must be the user's, and contain the question")
         if len(body) > MAX_QUESTION_CHARACTERS:
             raise InputError(
                 f"messages: the question has {len(body):,} characters; at most "
-                f"{MAX_QUESTION_CHARACTERS:,} can be asked"
+                f"{MAX_QUESTION_CHARACTERS:,} are allowed"
             )
         return Question("", body)
 
     def turns(self) -> tuple[Turn, ...]:
-        """The last turns before the question, each cut to what is read of it."""
+        """Return the last turns before the question, each text cut to its maximum length."""
         found: list[Turn] = []
         for message in self.messages[:-1]:
             text = message.content.strip()

@@ -1,1 +1,1 @@
-"""Routes beyond question and answer: references, stored answers, saved questions, suggestions."""
+"""Routes for references, stored answers, feedback, saved questions and suggestions."""

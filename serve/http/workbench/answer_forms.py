@@ -1,4 +1,4 @@
-"""Replies of the routes of stored answers and of feedback, which the Python client reads, too."""
+"""Response models of stored answers and feedback, shared with the Python client."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from serve.saved.opinion import Decision, Rating
 
 
 class AnswerSummary(BaseModel):
-    """A stored answer in a list. Times are ISO 8601 in UTC."""
+    """Summary of a stored answer. Times are ISO 8601 in UTC."""
 
     id: str
     created: str
@@ -23,9 +23,9 @@ class AnswerSummary(BaseModel):
 
 
 class AnswerList(BaseModel):
-    """The answers that were stored with this key, newest first.
+    """Answers stored with this key, newest first.
 
-    `next` is what to give as `before` for those that follow, "" at the end.
+    `next` is the value of `before` for the next page, or "" on the last page.
     """
 
     answers: list[AnswerSummary]
@@ -33,10 +33,10 @@ class AnswerList(BaseModel):
 
 
 class KeptAnswer(BaseModel):
-    """A stored answer as it was given, with what it came of.
+    """Stored answer with its request, preset and models.
 
-    `mine` tells whether this key stored it, and may delete it. It is kept until `expires`, or until
-    it is deleted if there is feedback on it.
+    `mine` is true if this key stored the answer and may delete it. The answer is kept until
+    `expires`, or until it is deleted if there is feedback on it.
     """
 
     id: str
@@ -50,7 +50,7 @@ class KeptAnswer(BaseModel):
 
 
 class Replay(BaseModel):
-    """The stored answer, the one that the same request has now, and how they compare."""
+    """Stored answer, the current answer to the same request, and their comparison."""
 
     stored: dict[str, Any]
     now: Answer
@@ -58,11 +58,11 @@ class Replay(BaseModel):
 
 
 class GivenFeedback(BaseModel):
-    """Feedback with the question and the verdict that it is about.
+    """Feedback with the question and verdict of its answer.
 
-    `mine` tells whether it came with this key. `state` is `open` until a reviewer accepts or
-    rejects the feedback, at `reviewed`; `reviewed_by` is the name of the reviewer's key, which
-    reviewers alone are told. Times are ISO 8601 in UTC.
+    `mine` is true if it was given with this key. `state` is `open` until a reviewer accepts or
+    rejects the feedback; `reviewed` is the time of that decision. `reviewed_by` is the name of the
+    reviewer's key and is shown to reviewers only. Times are ISO 8601 in UTC.
     """
 
     id: str
@@ -85,10 +85,10 @@ class GivenFeedback(BaseModel):
 
 
 class FeedbackList(BaseModel):
-    """What this key said and what was said of its answers, newest first; for a reviewer, all.
+    """Feedback given with this key or on its answers, newest first; for a reviewer, all feedback.
 
-    `may_review` tells whether this key is a reviewer's. `next` is what to give as `before` for
-    those that follow, "" at the end.
+    `may_review` is true for a reviewer's key. `next` is the value of `before` for the next page,
+    or "" on the last page.
     """
 
     feedback: list[GivenFeedback]
@@ -97,6 +97,6 @@ class FeedbackList(BaseModel):
 
 
 class Gold(BaseModel):
-    """A BioASQ gold file."""
+    """BioASQ gold file."""
 
     questions: list[dict[str, Any]]

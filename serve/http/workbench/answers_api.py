@@ -44,14 +44,14 @@ Before = Annotated[str, Query(pattern=r"^([0-9a-f]{32})?$")]
 
 
 ONE = problems(*KEYED, 404, 422, 503)
-DELETED = {204: {"description": "It is gone, with its feedback."}, **problems(*KEYED, 404, 422)}
+DELETED = {204: {"description": "Deleted, with its feedback."}, **problems(*KEYED, 404, 422)}
 DELETED |= problems(503, 507)
 LISTED = problems(*KEYED, 404, 422, 503)
 REPLAYED = problems(*KEYED, 404, 409, 422, 503)
 
 
 def wants_storing(request: AnswerRequest, saved: Saved | None) -> bool:
-    """Whether the answer is to be stored; raises InputError where that is asked for in vain."""
+    """Return True if the answer is to be stored; raise InputError if the server stores none."""
     kept = saved.settings.answers if saved is not None else "never"
     if request.store and kept == "never":
         raise InputError("store: this server keeps no answers; leave store out")
@@ -61,7 +61,10 @@ def wants_storing(request: AnswerRequest, saved: Saved | None) -> bool:
 async def store_answer(
     saved: Saved, answer: Answer, request: AnswerRequest, asked: Request
 ) -> Answer:
-    """The answer with the id under which it is stored, or with the loss that it could not be."""
+    """Store the answer and return it with its id.
+
+    If it cannot be stored, return it with `NOT_KEPT` in `degraded`.
+    """
     with_all = AskedWith(
         sent_fields(request, asked),
         asked.system.model_dump(mode="json"),
@@ -77,7 +80,7 @@ async def store_answer(
 
 
 def sent_fields(request: AnswerRequest, asked: Request) -> dict[str, Any]:
-    """The fields of a request that say what was asked, its preset by name."""
+    """Return the request's non-default fields, with its preset by name."""
     fields = request.model_dump(mode="json", exclude_defaults=True, exclude={"stream", "store"})
     return {**fields, "system": asked.system.name}
 
@@ -88,7 +91,7 @@ async def store_last(
     request: AnswerRequest,
     asked: Request,
 ) -> AsyncGenerator[Event, None]:
-    """The events of an answer, the last with the answer as it was stored."""
+    """Yield the events of an answer; store the answer on the last one, which then has its id."""
     try:
         async for event in events:
             if isinstance(event, Finished):
@@ -103,25 +106,25 @@ def add_answers(api: FastAPI, service: Service, saved: Saved, default_system: st
 
     @api.get("/v1/answers", responses=LISTED)
     async def list_answers(limit: Limit = 50, before: Before = "") -> AnswerList:
-        """The answers that were stored with this key, newest first."""
+        """List the answers stored with this key, newest first."""
         rows = await asyncio.to_thread(saved.answers.list, asker(), limit, before)
         told = [AnswerSummary(**{**asdict(row), "created": when(row.created)}) for row in rows]
         return AnswerList(answers=told, next=rows[-1].id if len(rows) == limit else "")
 
     @api.get("/v1/answers/{answer_id}", responses=ONE)
     async def one_answer(answer_id: AnswerId) -> KeptAnswer:
-        """A stored answer by its permanent address, which any valid key may read."""
+        """Return a stored answer by its id; any valid key may read it."""
         return described(await asyncio.to_thread(saved.answers.get, answer_id), saved)
 
     @api.delete("/v1/answers/{answer_id}", status_code=204, responses=DELETED)
     async def delete_answer(answer_id: AnswerId) -> Response:
-        """Remove a stored answer and its feedback for good; only the key that stored it may."""
+        """Delete a stored answer and its feedback; only the key that stored it may."""
         await asyncio.to_thread(saved.answers.delete, answer_id, asker())
         return Response(status_code=204)
 
     @api.post("/v1/answers/{answer_id}/replay", responses=REPLAYED)
     async def replay(answer_id: AnswerId) -> Replay:
-        """Ask again what was asked, with the preset as it was then, and compare both answers."""
+        """Ask the question again with the preset as it was then, and compare both answers."""
         require_ready(service)
         stored = await asyncio.to_thread(saved.answers.get, answer_id)
         before = read_answer(stored.answer)
@@ -137,7 +140,7 @@ def add_answers(api: FastAPI, service: Service, saved: Saved, default_system: st
 
 
 def described(stored: StoredAnswer, saved: Saved) -> KeptAnswer:
-    """The stored answer as a reply tells it."""
+    """Return the response form of a stored answer."""
     return KeptAnswer(
         id=stored.id,
         created=when(stored.created) or "",
@@ -151,9 +154,9 @@ def described(stored: StoredAnswer, saved: Saved) -> KeptAnswer:
 
 
 def asked_again(asked: AskedWith, default_system: str) -> Request:
-    """The request as it was, under the preset as it was, whatever its name means now.
+    """Return the stored request with the stored preset, even if that preset has changed since.
 
-    Raises SavedError where another version of CiteRay stored it in a form that is gone.
+    Raise SavedError if another version of CiteRay stored it in a format that is not supported.
     """
     fields = {name: value for name, value in asked.request.items() if name != "system"}
     try:
@@ -162,10 +165,12 @@ def asked_again(asked: AskedWith, default_system: str) -> Request:
     except ValidationError as error:
         place = ".".join(map(str, error.errors()[0]["loc"]))
         raise SavedError(
-            f"the stored request is of another version of CiteRay ({place}); ask it anew", 409
+            f"the stored request is of another version of CiteRay ({place}); "
+            "submit the question again",
+            409,
         ) from error
 
 
 def preset_now(name: str, check: Check) -> dict[str, Any] | None:
-    """The settings of the preset under that name now, with that check; None for no preset."""
+    """Return the current settings of the preset with `check`, or None if it does not exist."""
     return load_system(name).checking(check).model_dump(mode="json") if is_system(name) else None

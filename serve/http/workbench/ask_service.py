@@ -1,4 +1,4 @@
-"""Saved questions asked of a service, in the form of a request over HTTP."""
+"""Run saved questions, stored as HTTP request bodies, against a service."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from serve.request import Request
 
 
 class Answering(Protocol):
-    """What is asked: a gateway's service, or the graph in this process."""
+    """Service that answers: that of a gateway, or the graph in this process."""
 
     async def answer(self, request: Request) -> Answer:
         """See `Service.answer`."""
@@ -34,7 +34,10 @@ class ServiceAsk:
         self._default_system = default_system
 
     async def answer(self, request: Mapping[str, Any]) -> Answer:
-        """Raises InputError where the request is not valid any more, and as the service does."""
+        """Return the answer to a stored request body.
+
+        Raise InputError if the request is no longer valid, and the errors of the service.
+        """
         try:
             asked = AnswerRequest.model_validate(dict(request))
         except ValidationError as error:

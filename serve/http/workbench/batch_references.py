@@ -1,4 +1,4 @@
-"""The citations of a whole batch as one file for reference managers.
+"""Citations of a batch as one file for reference managers.
 
 GET /v1/batches/{job_id}/references
 """
@@ -21,7 +21,7 @@ from serve.http.workbench.collect_citations import collect_citations, missing_wo
 from serve.http.workbench.references_api import as_file, file_contents
 from serve.references.export_citations import FORMATS, FormatName
 
-# Some 100 MB of records at once, and about 10 s of the shards' time.
+# About 100 MB of records in memory, and 10 s of the shards' time.
 MOST_CITATIONS = 10_000
 MOST_NAMED = 100
 MISSING = "X-Missing-PMIDs"
@@ -30,8 +30,8 @@ REPLIES: dict[int | str, dict[str, Any]] = {
         "content": file_contents(),
         "headers": {
             MISSING: {
-                "description": "PMIDs of the batch that this index does not hold any more, and so "
-                f"the file does not: the first {MOST_NAMED}, separated by commas.",
+                "description": "PMIDs of the batch that are no longer in the index, and so not in "
+                f"the file: the first {MOST_NAMED}, separated by commas.",
                 "schema": {"type": "string"},
             }
         },
@@ -45,9 +45,9 @@ def add_batch_references(api: FastAPI, batches: Batches, service: Service) -> No
 
     @api.get("/v1/batches/{job_id}/references", response_class=Response, responses=REPLIES)
     async def references(job_id: JobId, format: FormatName = "ris") -> Response:
-        """The citations of a finished batch as one file, each once, in the order of its questions.
+        """Return the citations of a finished batch as one file, in the order of its questions.
 
-        404 where the index holds none of them.
+        Each citation appears once; 404 if none is in the index.
         """
         run = await batches.run(job_id, asker())
         wanted = await asyncio.to_thread(pmids_of_run, run)
@@ -71,7 +71,7 @@ def add_batch_references(api: FastAPI, batches: Batches, service: Service) -> No
 
 
 def pmids_of_run(run: bytes) -> list[int]:
-    """The PMIDs of a run's documents, each once, in their order."""
+    """Return the PMIDs of a run's documents in order, without duplicates."""
     entries = json.loads(run)["questions"]
     urls = (url for entry in entries for url in entry["documents"])
     return list(dict.fromkeys(int(url.rpartition("/")[2]) for url in urls))

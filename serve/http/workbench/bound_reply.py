@@ -1,4 +1,4 @@
-"""Replies to models within a number of characters: whole citations are left out, and counted."""
+"""Limit MCP responses to a number of characters by leaving out whole citations."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ MaxChars = Annotated[
         ge=1000,
         le=1_000_000,
         strict=True,
-        description="The most characters of the reply, about four a token. Whole citations are "
-        "left out to keep to it, the last ones first.",
+        description="Maximum length of the response in characters, about four per token. Whole "
+        "citations are left out to fit, the last ones first.",
     ),
 ]
 UNREAD = "the record is not in this index, or could not be read"
@@ -33,14 +33,18 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchReply(SearchResult):
-    """A search; `left_out` counts the citations that did not fit the reply."""
+    """Search result; `left_out` is the number of citations that did not fit."""
 
     left_out: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerReply(Answer):
-    """An answer; `references` are those of its cited PMIDs that fit the reply, by first citing."""
+    """Answer with a reference list.
+
+    `references` are the cited PMIDs that fit, in the order in which they are first cited.
+    `left_out` is the number of citations that did not fit.
+    """
 
     references: tuple[str, ...]
     left_out: int
@@ -53,9 +57,10 @@ ANSWER: TypeAdapter[AnswerReply] = TypeAdapter(AnswerReply)
 def fit_reply(
     count: int, make: Callable[[int], tuple[T, str]], form: TypeAdapter[T], limit: int
 ) -> tuple[T, str]:
-    """What `make` makes of the most citations of `count`, record and words each in `limit`.
+    """Return `make(n)` for the largest n up to `count` that fits.
 
-    Raises InputError where even a reply without citations is longer.
+    `make` returns a record and its text; each, the record as JSON, may have `limit` characters.
+    Raise InputError if even `make(0)` is longer.
     """
 
     def size(reply: tuple[T, str]) -> int:
@@ -78,7 +83,7 @@ def fit_reply(
 
 
 def left_words(count: int) -> list[str]:
-    """How many citations were left out, in words; nothing where none was."""
+    """Return a line with the number of citations left out, or [] if there are none."""
     if not count:
         return []
     more = "1 more citation was" if count == 1 else f"{count:,} more citations were"
@@ -86,7 +91,7 @@ def left_words(count: int) -> list[str]:
 
 
 def fit_search(found: SearchResult, limit: int) -> tuple[SearchReply, str]:
-    """The search with as many citations as fit, and its words."""
+    """Return the search result with as many citations as fit, and its text."""
     order = _once(_found_pmids(found))
 
     def make(count: int) -> tuple[SearchReply, str]:
@@ -102,10 +107,10 @@ def fit_search(found: SearchResult, limit: int) -> tuple[SearchReply, str]:
 def fit_answer(
     answer: Answer, citations: Sequence[Citation], limit: int
 ) -> tuple[AnswerReply, str]:
-    """The answer with as many citations as fit, cited ones first, and its words.
+    """Return the answer with as many citations as fit, cited ones first, and its text.
 
-    `citations` are the records of the cited PMIDs, for the reference list, which says of which
-    there is none.
+    `citations` are the records of the cited PMIDs for the reference list, which marks PMIDs
+    without a record.
     """
     cited = cited_pmids(answer)
     order = _once([*cited, *_found_pmids(answer)])
@@ -152,7 +157,7 @@ def _kept(found: SearchResult, pmids: Sequence[int]) -> dict[str, Any]:
 
 
 def _shown(answer: Answer, pmids: Sequence[int]) -> dict[str, Any]:
-    """`shown` names places in the evidence, which move where some of it is left out."""
+    """Return `shown` with its positions in the evidence adjusted to what was left out."""
     if answer.shown is None:
         return {}
     held = set(pmids)

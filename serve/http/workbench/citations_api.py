@@ -1,4 +1,4 @@
-"""The records of several citations at once, as a list of references needs them.
+"""Fetch the records of several citations in one request.
 
 GET /v1/citations?pmids=1,2
 """
@@ -29,9 +29,9 @@ Pmids = Annotated[
 
 
 class CitationList(BaseModel):
-    """The records in the order asked for, each once, with what they are worth.
+    """Records in the requested order, without duplicates, with their weight as evidence.
 
-    `missing` are PMIDs that are not in this index.
+    `missing` lists the PMIDs that are not in this index.
     """
 
     citations: list[WeighedCitation]
@@ -43,7 +43,7 @@ def add_citations(api: FastAPI, service: Service) -> None:
 
     @api.get("/v1/citations", responses=READ)
     async def citations(pmids: Pmids) -> CitationList:
-        """The whole records of up to 100 PMIDs."""
+        """Return the records of up to 100 PMIDs."""
         require_ready(service)
         wanted = list(dict.fromkeys(map(int, pmids.split(","))))
         found = await collect_citations(service, wanted)

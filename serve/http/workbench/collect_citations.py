@@ -1,4 +1,4 @@
-"""Several citations at once, for references."""
+"""Fetch several citations concurrently."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from cluster.records import Citation
 from serve.http.service import Service
 
-# Each is a call to one shard; more at once would keep questions waiting.
+# Concurrent calls to shards; more would delay questions.
 AT_ONCE = 16
 MOST_NAMED = 5
 
 
 async def collect_citations(service: Service, pmids: Sequence[int]) -> list[Citation]:
-    """The citations of `pmids` in their order, each once, without those not in the index.
+    """Return the citations of `pmids` in order, without duplicates and those not in the index.
 
-    Raises StageLostError where a shard does not answer.
+    Raise StageLostError if a shard does not answer.
     """
     turns = asyncio.Semaphore(AT_ONCE)
 
@@ -29,7 +29,7 @@ async def collect_citations(service: Service, pmids: Sequence[int]) -> list[Cita
 
 
 def missing_words(pmids: Sequence[int], found: Sequence[Citation]) -> str:
-    """Which of `pmids` were not found, in a sentence; "" where all were."""
+    """Return a message with the PMIDs that were not found, or "" if all were."""
     held = {citation.pmid for citation in found}
     missing = [pmid for pmid in dict.fromkeys(pmids) if pmid not in held]
     if not missing:

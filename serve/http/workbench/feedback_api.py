@@ -44,11 +44,11 @@ NamesOrWord = (
 
 
 class FeedbackRequest(BaseModel):
-    """What is said of an answer: `rating` alone, or with what the answer should have been.
+    """Feedback on an answer: a rating, optionally with a correction.
 
-    `ideal` is the corrected text; `exact` the corrected exact answer, `yes` or `no`, or for a list
-    or factoid a list of items, each with its synonyms. `pmids` are the citations that support the
-    corrected answer; without them those that the answer cites count.
+    `ideal` is the corrected text and `exact` the corrected exact answer: `yes` or `no`, or for a
+    list or factoid question a list of items, each with its synonyms. `pmids` are the citations that
+    support the corrected answer (default: those that the answer cites).
     """
 
     model_config = ConfigDict(
@@ -65,7 +65,7 @@ class FeedbackRequest(BaseModel):
     note: Words = ""
 
     def as_opinion(self, kind: str) -> Opinion:
-        """Raises InputError where `exact` is no exact answer to a question of that type."""
+        """Return the feedback as a record; raise InputError if `exact` does not fit the type."""
         exact: ExactAnswer = self.exact or None
         wanted = {"yesno": "yes or no", "summary": "left out", "unknown": "left out"}
         fits = isinstance(exact, str) if kind == "yesno" else isinstance(exact, list)
@@ -77,7 +77,7 @@ class FeedbackRequest(BaseModel):
 
 
 class ReviewRequest(BaseModel):
-    """What a reviewer makes of feedback; `open` takes a decision back."""
+    """Review of feedback; `open` withdraws an earlier decision."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"state": "accepted"}]}
@@ -89,15 +89,13 @@ class ReviewRequest(BaseModel):
 RatingFilter = Annotated[Rating | None, Query(description="Only feedback with this rating.")]
 StateFilter = Annotated[
     ReviewState | None,
-    Query(
-        description="Only feedback in this state of its review; `reviewed` is accepted or rejected."
-    ),
+    Query(description="Only feedback in this review state; `reviewed` means accepted or rejected."),
 ]
 ADDED = problems(*KEYED, 404, 409, 422, 503, 507)
 LISTED = problems(*KEYED, 404, 422, 503)
 GOLD = problems(*KEYED, 409, 422, 503)
 REVIEWED = problems(*KEYED, 403, 404, 422, 503, 507)
-DELETED = {204: {"description": "It is gone."}, **problems(*KEYED, 404, 422, 503, 507)}
+DELETED = {204: {"description": "Deleted."}, **problems(*KEYED, 404, 422, 503, 507)}
 
 
 def add_feedback(api: FastAPI, saved: Saved) -> None:
@@ -105,7 +103,7 @@ def add_feedback(api: FastAPI, saved: Saved) -> None:
 
     @api.post("/v1/answers/{answer_id}/feedback", status_code=201, responses=ADDED)
     async def add(answer_id: AnswerId, request: FeedbackRequest) -> GivenFeedback:
-        """Say whether a stored answer is right, and what it should have been."""
+        """Rate a stored answer, optionally with a correction."""
         stored = await asyncio.to_thread(saved.answers.get, answer_id)
         opinion = request.as_opinion(stored.answer["question"]["type"])
         return given(await asyncio.to_thread(saved.feedback.add, answer_id, opinion, asker()))
@@ -117,7 +115,7 @@ def add_feedback(api: FastAPI, saved: Saved) -> None:
         rating: RatingFilter = None,
         state: StateFilter = None,
     ) -> FeedbackList:
-        """What this key said and what was said of its answers, newest first; reviewers see all."""
+        """List feedback given with this key or on its answers, newest first; reviewers see all."""
         reviews = is_reviewer(saved)
         found = await asyncio.to_thread(
             saved.feedback.list, seen_by(saved), limit, before, rating=rating, state=state
@@ -130,17 +128,16 @@ def add_feedback(api: FastAPI, saved: Saved) -> None:
 
     @api.get("/v1/feedback/gold", responses=GOLD)
     async def gold(state: StateFilter = None) -> Gold:
-        """The approved and corrected answers of that list as a BioASQ gold file.
+        """Return the approved and corrected answers of `/v1/feedback` as a BioASQ gold file.
 
-        Feedback that a reviewer rejected is left out; `state=accepted` takes only what one
-        accepted.
+        Rejected feedback is left out; `state=accepted` selects only accepted feedback.
         """
         found = await asyncio.to_thread(saved.feedback.all, seen_by(saved), state=state)
         return Gold(questions=gold_rows(found))
 
     @api.post("/v1/feedback/{feedback_id}/review", responses=REVIEWED)
     async def review(feedback_id: FeedbackId, request: ReviewRequest) -> GivenFeedback:
-        """Accept or reject feedback, for the gold file of what was accepted; reviewers may."""
+        """Accept or reject feedback for the gold file; for reviewers only."""
         if not is_reviewer(saved):
             raise SavedError(
                 "this key may not review feedback; serve.saved.reviewers names the keys that may",
@@ -152,23 +149,23 @@ def add_feedback(api: FastAPI, saved: Saved) -> None:
 
     @api.delete("/v1/feedback/{feedback_id}", status_code=204, responses=DELETED)
     async def delete(feedback_id: FeedbackId) -> Response:
-        """Remove feedback that came with this key or is on its answers."""
+        """Delete feedback given with this key or on its answers."""
         await asyncio.to_thread(saved.feedback.delete, feedback_id, asker())
         return Response(status_code=204)
 
 
 def is_reviewer(saved: Saved) -> bool:
-    """Whether this request may review: everybody may where no keys are asked for."""
+    """Return True if the request may review feedback; without API keys everybody may."""
     return asker() in ("", *saved.settings.reviewers)
 
 
 def seen_by(saved: Saved) -> str | None:
-    """Whose feedback this request sees; None: everybody's."""
+    """Return the owner whose feedback the request may see, or None for everybody's."""
     return None if is_reviewer(saved) else asker()
 
 
 def given(item: Feedback, reviews: bool = False) -> GivenFeedback:
-    """Feedback as a reply tells it, to a reviewer with the name of who reviewed it."""
+    """Return the response form of feedback; with `reviews`, including the reviewer's name."""
     answer, said, review = item.answer, item.opinion, item.review
     return GivenFeedback(
         id=item.id,

@@ -32,36 +32,36 @@ MOST_PMIDS = 100
 
 
 class ReferencesForm(BaseModel):
-    """PMIDs, and how their references are to be written."""
+    """PMIDs, and the style or format of their references."""
 
     model_config = ConfigDict(extra="forbid")
 
     pmids: Annotated[list[Pmid], Field(min_length=1, max_length=MOST_PMIDS)]
     style: Annotated[
-        StyleName | None, Field(description="A style of references; vancouver if left out.")
+        StyleName | None, Field(description="Reference style (default: vancouver).")
     ] = None
     format: Annotated[
-        FormatName | None, Field(description="A file for reference managers in place of a style.")
+        FormatName | None, Field(description="Format for reference managers, in place of a style.")
     ] = None
     max_chars: MaxChars = DEFAULT_CHARACTERS
 
 
 class RelatedForm(BaseModel):
-    """The citation to find others like, and how many."""
+    """PMID of a citation, and the number of related ones to find."""
 
     model_config = ConfigDict(extra="forbid")
 
     pmid: Pmid
     k: Annotated[int, Field(ge=1, le=MAX_CITATIONS, strict=True)] = 10
     system: Annotated[
-        SystemName | None, Field(description="A preset; left out: the server's own.")
+        SystemName | None, Field(description="Name of a preset (default: the server's own).")
     ] = None
     max_chars: MaxChars = DEFAULT_CHARACTERS
 
 
 @dataclass(frozen=True, slots=True)
 class ReferencesReply:
-    """`text` has the references of `pmids`; `left_out` counts those that did not fit."""
+    """References of `pmids` as text; `left_out` is the number of those that did not fit."""
 
     pmids: tuple[int, ...]
     text: str
@@ -72,7 +72,7 @@ REFERENCES: TypeAdapter[ReferencesReply] = TypeAdapter(ReferencesReply)
 
 
 def reference_tools(service: Service, default_system: str) -> list[Tool]:
-    """The tools, to be listed beside those of search and answers."""
+    """Return the tools for references and related citations."""
 
     async def references(form: ReferencesForm) -> tuple[ReferencesReply, str]:
         if form.format and form.style:
@@ -103,15 +103,15 @@ def reference_tools(service: Service, default_system: str) -> list[Tool]:
     return [
         Tool(
             "format_references",
-            "References of PMIDs in a style (vancouver, apa, ama), or as a file for reference "
-            "managers (ris, bibtex, csl-json, nbib, csv).",
+            "Format the references of PMIDs in a style (vancouver, apa, ama), or as a file for "
+            "reference managers (ris, bibtex, csl-json, nbib, csv).",
             ReferencesForm,
             REFERENCES,
             references,
         ),
         Tool(
             "related_citations",
-            "PubMed citations like one, found by its title and the beginning of its abstract.",
+            "Find PubMed citations similar to one, by its title and the start of its abstract.",
             RelatedForm,
             TypeAdapter(SearchReply),
             related,

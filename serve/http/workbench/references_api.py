@@ -1,4 +1,4 @@
-"""References over HTTP: citations as files, styled references, related citations, documents.
+"""References over HTTP: citation files, styled references, related citations, documents.
 
 GET /v1/references   GET /v1/citations/{pmid}/related   POST /v1/answers/document
 """
@@ -36,14 +36,17 @@ from serve.references.prepare_for_style import StyleName
 from serve.references.style_references import StyledReference, style_references
 
 MOST_EXPORTED = 1000
-# A style takes some 10 ms for each.
+# Formatting takes about 10 ms per reference.
 MOST_STYLED = 200
 PMIDS = r"^[1-9][0-9]{0,15}(,[1-9][0-9]{0,15})*$"
 ANSWER = TypeAdapter(Answer)
 
 
 def plain_list(value: str) -> str:
-    """Refuses what is no list of PMIDs; FastAPI's own sentence would be a regular expression."""
+    """Raise ValueError unless `value` is a comma-separated list of PMIDs.
+
+    FastAPI's own message would quote the regular expression.
+    """
     if re.fullmatch(PMIDS, value) is None:
         raise ValueError("is no list of PMIDs; give their digits, separated by commas")
     return value
@@ -55,7 +58,7 @@ Pmids = Annotated[
     Query(
         json_schema_extra={"pattern": PMIDS},
         max_length=MOST_EXPORTED * 17,
-        description=f"PMIDs, separated by commas: {MOST_EXPORTED:,} at most, "
+        description=f"PMIDs, separated by commas: at most {MOST_EXPORTED:,}, or "
         f"{MOST_STYLED} with `style`.",
         examples=["90000001,90000002"],
     ),
@@ -63,7 +66,7 @@ Pmids = Annotated[
 
 
 class StyledForm(BaseModel):
-    """`html` has the text with `i` and `b` alone; `retracted` is a notice, "" for none."""
+    """Styled reference. `html` uses only `i` and `b`; `retracted` is a notice, or ""."""
 
     number: int
     pmid: int
@@ -73,13 +76,13 @@ class StyledForm(BaseModel):
 
     @classmethod
     def of(cls, number: int, reference: StyledReference) -> StyledForm:
-        """The reference under its number."""
+        """Return the response form of a reference."""
         r = reference
         return cls(number=number, pmid=r.pmid, text=r.text, html=r.html, retracted=r.retracted)
 
 
 class StyledForms(BaseModel):
-    """References in the order asked for, numbered from 1."""
+    """References in the requested order, numbered from 1."""
 
     style: StyleName
     references: list[StyledForm]
@@ -90,7 +93,7 @@ def _files(media_types: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def file_contents() -> dict[str, Any]:
-    """The files of the formats as the OpenAPI document tells them."""
+    """Return the OpenAPI content of the export formats."""
     return _files({form.media_type: form for form in FORMATS.values()})
 
 
@@ -103,7 +106,7 @@ DOCUMENT: dict[int | str, dict[str, Any]] = {
     200: {"content": _files({form.media_type: form for form in FORMS.values()})},
     **problems(*KEYED, 422, 503),
 }
-# Escapes in JSON of what no XML and so no DOCX can hold; an escaped backslash is none of them.
+# JSON escapes of characters that XML (DOCX) cannot contain. Group 1 keeps escaped backslashes.
 _UNPRINTABLE = re.compile(r"(\\\\)|\\(?:u00(?:0[0-8bce-f]|1[0-9a-f]|7f)|uff(?:fe|ff)|[bf])")
 ANSWER_BODY = {
     "requestBody": {
@@ -120,9 +123,9 @@ def add_references(api: FastAPI, service: Service, default_system: str) -> None:
     async def references(
         pmids: Pmids, format: FormatName | None = None, style: StyleName | None = None
     ) -> Any:
-        """Citations as a file of `format` for reference managers, or styled in `style` as JSON.
+        """Return citations as a file of `format` for reference managers, or in `style` as JSON.
 
-        They come in the order of `pmids`, each once; 404 where the index lacks one of them.
+        They are in the order of `pmids`, without duplicates; 404 if one is not in the index.
         """
         require_ready(service)
         wanted = _read_pmids(pmids, MOST_STYLED if style else MOST_EXPORTED)
@@ -145,7 +148,7 @@ def add_references(api: FastAPI, service: Service, default_system: str) -> None:
         k: Annotated[int, Query(ge=1, le=MAX_CITATIONS)] = 10,
         system: SystemName | None = None,
     ) -> Any:
-        """Citations like one, found by its title and the beginning of its abstract."""
+        """Return citations similar to one, found by its title and the start of its abstract."""
         require_ready(service)
         citation = await service.citation(pmid)
         if citation is None:
@@ -165,7 +168,7 @@ def add_references(api: FastAPI, service: Service, default_system: str) -> None:
         form: FormName = "docx",
         style: StyleName = "vancouver",
     ) -> Response:
-        """An answer, as `/v1/answer` replied it, as a file with its references in `style`."""
+        """Return a response of `/v1/answer` as a file with its references in `style`."""
         require_ready(service)
         read = _read_answer(answer)
         citations = await collect_citations(service, cited_pmids(read))
@@ -176,32 +179,32 @@ def add_references(api: FastAPI, service: Service, default_system: str) -> None:
 def _read_pmids(text: str, most: int) -> list[int]:
     pmids = list(dict.fromkeys(map(int, text.split(","))))
     if len(pmids) > most:
-        raise InputError(f"pmids: {len(pmids):,} of them; give {most:,} at most")
+        raise InputError(f"pmids: {len(pmids):,} given; give {most:,} at most")
     if max(pmids) > MAX_PMID:
         raise InputError(f"pmids: {max(pmids)} is no PMID; the largest number is {MAX_PMID}")
     return pmids
 
 
 def _read_answer(given: dict[str, Any]) -> Answer:
-    """Raises InputError for what is no answer, or one too large for a document."""
+    """Return the parsed answer; raise InputError if it is invalid or too large for a document."""
     try:
-        # As JSON, in which a list may be a tuple though all else is taken strictly.
+        # Parse as JSON: strict validation of Python objects would reject lists for tuples.
         text = _UNPRINTABLE.sub(lambda m: m[1] or " ", json.dumps(given))
         answer = ANSWER.validate_json(text, strict=True)
     except ValidationError as error:
         found = error.errors()
-        # What Python reads and others do not, such as half a character (a lone surrogate).
+        # JSON that only Python's reader accepts, such as a lone surrogate.
         if found[0]["type"] == "json_invalid":
             said = found[0]["ctx"]["error"]
-            raise InputError(f"body: is no JSON: {said}; send the answer as it came") from None
+            raise InputError(f"body: is no JSON: {said}; send the answer unchanged") from None
         raise InputError(explain_problems(found)) from None
     check_size(answer)
     if wrong := [pmid for pmid in cited_pmids(answer) if not 1 <= pmid <= MAX_PMID]:
-        raise InputError(f"the answer cites {wrong[0]}, which is no PMID; send it as it came")
+        raise InputError(f"the answer cites {wrong[0]}, which is no PMID; send it unchanged")
     return answer
 
 
 def as_file(content: bytes, media_type: str, name: str) -> Response:
-    """A reply that browsers save under `name`."""
+    """Return a response that browsers save as the file `name`."""
     kept = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Type": media_type}
     return Response(content, headers=kept)

@@ -1,4 +1,4 @@
-"""GET /v1/suggest and GET /v1/examples: what a person may type, before anything is asked."""
+"""Routes GET /v1/suggest (autocompletion) and GET /v1/examples (example questions)."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ Prefix = Annotated[
     Query(
         min_length=1,
         max_length=MAX_PREFIX,
-        description="What was typed of a name so far.",
+        description="Beginning of a name.",
     ),
 ]
-Limit = Annotated[int, Query(ge=1, le=MAX_SUGGESTIONS, description="At most so many names.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_SUGGESTIONS, description="Maximum number of names.")]
 
 
 class SuggestedName(BaseModel):
-    """A name that begins as was typed.
+    """Name that begins with the prefix.
 
-    `concept` is the usual name of what it names, `citations` how many citations that is in: 0
-    where the index only has the words of the name.
+    `concept` is the preferred name of its concept, and `citations` the number of citations with
+    that concept: 0 if the index has only the words of the name.
     """
 
     name: str
@@ -41,13 +41,13 @@ class SuggestedName(BaseModel):
 
 
 class Suggestions(BaseModel):
-    """Names of the vocabulary, those in the most citations first."""
+    """Names of the vocabulary, most frequent first."""
 
     suggestions: list[SuggestedName]
 
 
 class ExampleForm(BaseModel):
-    """A question that this index can answer; `pmids` are citations in it that do."""
+    """Question that this index can answer; `pmids` are citations with the answer."""
 
     question: str
     type: QuestionType
@@ -55,7 +55,7 @@ class ExampleForm(BaseModel):
 
 
 class Examples(BaseModel):
-    """Questions of different types; none where the index holds the evidence of none."""
+    """Example questions of different types; empty if the index lacks their evidence."""
 
     examples: list[ExampleForm]
 
@@ -65,7 +65,7 @@ def add_suggest(api: FastAPI, service: Service) -> None:
 
     @api.get("/v1/suggest", responses=FORMED)
     async def suggest(prefix: Prefix, limit: Limit = MAX_SUGGESTIONS) -> Suggestions:
-        """Names and MeSH terms that begin with `prefix`, by how frequent they are in the index."""
+        """Return names and MeSH terms that begin with `prefix`, most frequent first."""
         found = await service.suggest(prefix, limit)
         names = [
             SuggestedName(name=s.name, concept=s.concept, kind=s.kind, citations=s.citations)
@@ -75,7 +75,7 @@ def add_suggest(api: FastAPI, service: Service) -> None:
 
     @api.get("/v1/examples", responses=FORMED)
     async def examples() -> Examples:
-        """Example questions whose evidence the served index holds, two of each type at most."""
+        """Return example questions whose evidence is in the index, at most two of each type."""
         found = await service.examples()
         forms = [ExampleForm(question=e.question, type=e.type, pmids=list(e.pmids)) for e in found]
         return Examples(examples=forms)

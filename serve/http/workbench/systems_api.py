@@ -1,4 +1,4 @@
-"""The presets as a page offers them: by plain names, in groups, with what each needs.
+"""List of presets for the web page: titles, groups and requirements.
 
 GET /v1/systems
 """
@@ -19,7 +19,7 @@ from serve.http.service import Service
 Group = Literal["ours", "ranking", "papers", "own"]
 Need = Literal["writer", "rewriter", "ranker", "pubmed"]
 
-# Plain names, in the order in which they are offered.
+# Titles, in display order.
 OURS = {
     "citeray": "CiteRay",
     "citeray-model": "CiteRay, written by the language model",
@@ -50,10 +50,10 @@ WORDS: dict[Need, str] = {
 
 
 class SystemCard(BaseModel):
-    """One preset. `missing` are those of its `needs` that this server lacks.
+    """Preset. `missing` lists those of its `needs` that this server lacks.
 
-    Where any is missing the preset is not `available`, and `reason` says why; "" otherwise.
-    Whether PubMed can be reached shows only when it is asked, so that it is never missing.
+    If any is missing, the preset is not `available`, and `reason` says why; otherwise `reason` is
+    "". PubMed is never listed as missing, as its availability is only known when it is queried.
     """
 
     name: str
@@ -67,7 +67,7 @@ class SystemCard(BaseModel):
 
 
 class Systems(BaseModel):
-    """The presets, in the order in which to offer them; `recommended` is the server's default."""
+    """Presets in display order; `recommended` is the server's default."""
 
     recommended: str
     systems: list[SystemCard]
@@ -77,7 +77,7 @@ LISTED = problems(*KEYED)
 
 
 def needs_of(system: SystemSettings) -> list[Need]:
-    """What the preset cannot do its work without, beside what every server has."""
+    """Return the models and services that the preset needs in addition to the index."""
     parts = [system, *(system.at(rung) for rung in (system.ladder.rungs if system.ladder else ()))]
     passes = [rerank for part in parts for rerank in (part.rerank, part.refine)]
     wanted: dict[Need, bool] = {
@@ -91,9 +91,9 @@ def needs_of(system: SystemSettings) -> list[Need]:
 
 
 def _missing(needs: list[Need], models: dict[str, str]) -> list[Need]:
-    """Those of `needs` for which `models`, of a Readiness, names none.
+    """Return the `needs` that `models` (of a Readiness) does not cover.
 
-    The writer's model does the work of a role that has none of its own.
+    The writer's model takes over every role without a model of its own.
     """
     if models.get("llm", "none") != "none":
         return []
@@ -144,7 +144,7 @@ def add_systems(api: FastAPI, service: Service, default_system: str) -> None:
 
     @api.get("/v1/systems", responses=LISTED)
     async def systems() -> Systems:
-        """The presets by plain names, in groups, with what each needs and whether it runs here."""
+        """List the presets with title, group, requirements and availability on this server."""
         models = (await service.readiness()).models
         cards = [_card(name, models) for name in _in_order()]
         return Systems(recommended=default_system, systems=cards)

@@ -1,4 +1,4 @@
-"""Requests and replies of the routes of saved questions."""
+"""Request and response models of saved questions."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from serve.saved.watches.watch_diff import WatchDiff
 
 
 class WatchRequest(SearchRequest):
-    """A question to save. `check` is as for an answer.
+    """Question to save. `check` is the same as for an answer.
 
-    `webhook` is told of what changes; the operator says which hosts may be named.
+    Changes are posted to the URL `webhook`; the operator configures the allowed hosts.
     """
 
     model_config = ConfigDict(
@@ -29,16 +29,16 @@ class WatchRequest(SearchRequest):
     webhook: Annotated[str, Field(max_length=2000)] = ""
 
     def as_request(self, default_system: str) -> Request:
-        """See `SearchRequest.as_request`; with `check`."""
+        """See `SearchRequest.as_request`; applies `check`."""
         request = super().as_request(default_system)
         return replace(request, system=request.system.checking(self.check))
 
 
 class WatchSummary(BaseModel):
-    """A saved question. Times are ISO 8601 in UTC.
+    """Saved question. Times are ISO 8601 in UTC.
 
-    `checked` is when it was last asked, null for not yet, and `index_version` which version of the
-    index then. `error` says why it could not be asked since; it is tried again.
+    `checked` is the time of the last check, or null, and `index_version` the index version at that
+    time. `error` is the reason why a later check failed; it is retried.
     """
 
     id: str
@@ -52,15 +52,15 @@ class WatchSummary(BaseModel):
 
 
 class WatchList(BaseModel):
-    """The questions that were saved with this key, newest first."""
+    """Questions saved with this key, newest first."""
 
     watches: list[WatchSummary]
 
 
 class WatchCheck(BaseModel):
-    """One time that the question was asked: what changed, in words and as data.
+    """One check of a saved question, with the changes as text and as data.
 
-    `diff` is null for the first time. Those that are `notable` are in the feed.
+    `diff` is null for the first check. The feed contains the checks that are `notable`.
     """
 
     id: str
@@ -73,7 +73,7 @@ class WatchCheck(BaseModel):
 
 
 class WebhookState(BaseModel):
-    """The newest message to the webhook: `waiting`, `delivered` or `given up`."""
+    """Newest webhook delivery; `state` is `waiting`, `delivered` or `given up`."""
 
     id: str
     created: str
@@ -83,7 +83,7 @@ class WebhookState(BaseModel):
 
 
 class OneWatch(WatchSummary):
-    """A saved question with its newest answer and its history, the newest first."""
+    """Saved question with its newest answer and its checks, newest first."""
 
     answer: dict[str, Any] | None
     last_delivery: WebhookState | None

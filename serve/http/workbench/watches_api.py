@@ -1,4 +1,4 @@
-"""Saved questions over HTTP: living answers with their history, a feed and a webhook.
+"""Saved questions over HTTP, with their answer history, Atom feed and webhook.
 
 POST /v1/watches   GET /v1/watches   GET /v1/watches/{watch_id}   DELETE /v1/watches/{watch_id}
 GET /v1/watches/{watch_id}/feed
@@ -42,7 +42,7 @@ Limit = Annotated[int, Query(ge=1, le=MOST_CHECKS)]
 ADDED = problems(*KEYED, 409, 422, 503, 507)
 LISTED = problems(*KEYED, 503)
 ONE = problems(*KEYED, 404, 422, 503)
-DELETED = {204: {"description": "It is gone, with its history."}, **ONE, **problems(507)}
+DELETED = {204: {"description": "Deleted, with its history."}, **ONE, **problems(507)}
 FEED = {200: {"content": {"application/atom+xml": {"schema": {"type": "string"}}}}, **ONE}
 
 
@@ -51,7 +51,7 @@ def add_watches(api: FastAPI, service: Service, saved: Saved, default_system: st
 
     @api.post("/v1/watches", status_code=201, responses=ADDED)
     async def add(request: WatchRequest) -> WatchSummary:
-        """Save a question, which is asked now and again after each version of the index."""
+        """Save a question. It is asked now and again after each new index version."""
         fields = request_fields(request, saved, default_system)
         await _try_filters(service, request.as_request(default_system))
         added = await asyncio.to_thread(saved.watches.add, asker(), fields, request.webhook)
@@ -59,24 +59,24 @@ def add_watches(api: FastAPI, service: Service, saved: Saved, default_system: st
 
     @api.get("/v1/watches", responses=LISTED)
     async def list_watches() -> WatchList:
-        """The questions that were saved with this key, newest first."""
+        """List the questions saved with this key, newest first."""
         found = await asyncio.to_thread(saved.watches.list, asker())
         return WatchList(watches=[summarised(watch) for watch in found])
 
     @api.get("/v1/watches/{watch_id}", responses=ONE)
     async def one_watch(watch_id: WatchId, limit: Limit = 100) -> OneWatch:
-        """A saved question with its newest answer and the history of what changed."""
+        """Return a saved question with its newest answer and the history of changes."""
         return await asyncio.to_thread(described, saved, watch_id, asker(), limit)
 
     @api.delete("/v1/watches/{watch_id}", status_code=204, responses=DELETED)
     async def delete(watch_id: WatchId) -> Response:
-        """Remove a saved question and its history for good."""
+        """Delete a saved question and its history."""
         await asyncio.to_thread(saved.watches.delete, watch_id, asker())
         return Response(status_code=204)
 
     @api.get("/v1/watches/{watch_id}/feed", response_class=Response, responses=FEED)
     async def feed(watch_id: WatchId) -> Response:
-        """What changed in the answer as an Atom feed."""
+        """Return the notable changes of the answer as an Atom feed."""
         watch = await asyncio.to_thread(saved.watches.get, watch_id, asker())
         checks = saved.watches.checks
         notable = await asyncio.to_thread(checks, watch_id, MOST_ENTRIES, notable=True)
@@ -86,7 +86,8 @@ def add_watches(api: FastAPI, service: Service, saved: Saved, default_system: st
 async def _try_filters(service: Service, asked: Request) -> None:
     """Raise InputError for filter values that no article of the index has.
 
-    While the index cannot be asked, the question is saved, and asking it tells what is wrong.
+    Skipped while the index is unavailable: the question is saved, and its next check reports the
+    error.
     """
     if asked.filters and asked.system.online.when == "never" and not service.loading():
         with suppress(StageLostError):
@@ -94,9 +95,9 @@ async def _try_filters(service: Service, asked: Request) -> None:
 
 
 def request_fields(request: WatchRequest, saved: Saved, default_system: str) -> dict[str, Any]:
-    """The fields of the question that is asked each time, its preset by name.
+    """Return the request fields to store, with the preset by name.
 
-    Raises InputError for a preset, filters or a webhook that cannot be.
+    Raise InputError for an invalid preset, filter or webhook.
     """
     system = load_system(request.system or default_system).name
     request.as_request(default_system)
@@ -108,7 +109,7 @@ def request_fields(request: WatchRequest, saved: Saved, default_system: str) -> 
 
 
 def summarised(watch: Watch) -> WatchSummary:
-    """A saved question as a list tells it."""
+    """Return the list entry of a saved question."""
     return WatchSummary(
         id=watch.id,
         created=when(watch.created) or "",
@@ -122,7 +123,7 @@ def summarised(watch: Watch) -> WatchSummary:
 
 
 def described(saved: Saved, watch_id: str, owner: str | None, limit: int) -> OneWatch:
-    """A saved question as a reply tells it; None: of any owner."""
+    """Return the response form of a saved question; `owner` None accepts any owner."""
     watch = saved.watches.get(watch_id, owner)
     sent = saved.deliveries.last_of(watch_id)
     state = None
@@ -143,7 +144,7 @@ def described(saved: Saved, watch_id: str, owner: str | None, limit: int) -> One
 
 
 def told(check: Check) -> WatchCheck:
-    """A check as a reply tells it."""
+    """Return the response form of a check."""
     return WatchCheck(
         id=check.id,
         created=when(check.created) or "",

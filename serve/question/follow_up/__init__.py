@@ -1,1 +1,1 @@
-"""Questions that rest on what was asked before, made to stand alone."""
+"""Follow-up questions, completed so that they can be understood alone."""

@@ -1,4 +1,4 @@
-"""A question that rests on the ones before it, made to stand alone by a language model."""
+"""Complete a follow-up question with a language model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from serve.question.rewrite_question import STAGE
 from serve.search.search_prompts import search_prompt
 
 BY_RULES = "follow-up question completed by rules"
-# No model says this.
+# Reply that no model gives; it stands for a missing model.
 NO_REPLY = "\0"
 TOKENS = 128
 MAX_CHARACTERS = 500
@@ -24,9 +24,10 @@ _SHOWN_CHARACTERS = 500
 async def ask_for_whole_question(
     body: str, turns: Sequence[Turn], model: WatchedModel
 ) -> str | None:
-    """The question as the model completes it; None where the model is lost, as the watch notes.
+    """Return the question completed by the model.
 
-    "" where the reply is NO_REPLY, which stands for a model that there is not.
+    Returns None if the model is lost, which the watch records, and "" if no model is configured
+    (the reply is NO_REPLY).
     """
     said = [
         f"{who}: {quote(text[:_SHOWN_CHARACTERS])}"
@@ -46,13 +47,14 @@ async def ask_for_whole_question(
 
 
 def read_whole_question(reply: str, known: set[str]) -> str:
-    """The question in a reply; raises LLMError for a reply that is not one about what was said.
+    """Return the question in a reply.
 
-    `known` are the terms of the conversation: at least half of a completed question's must be.
+    `known` has the terms of the conversation. Raises LLMError if the reply is too long, or if less
+    than half of its terms are in `known`.
     """
     lines = [line for line in reply.splitlines() if line.strip()]
     text = " ".join(lines[0].strip(" \"'*").removeprefix("Question:").split()) if lines else ""
     terms = set(analyse(text))
     if not terms or len(text) > MAX_CHARACTERS or 2 * len(terms & known) < len(terms):
-        raise LLMError(f"llm: no completed question in its {len(reply)} characters")
+        raise LLMError(f"llm: no completed question in the reply of {len(reply)} characters")
     return text

@@ -1,4 +1,4 @@
-"""A question of a conversation, completed by the questions before it."""
+"""Complete a follow-up question with the previous questions of the conversation."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from serve.question.guess_type import begins_as_question
 
 CompletedBy = Literal["", "model", "rules"]
 MAX_CHARACTERS = 2000
-# Of the question before. The reader sees the beginning of a long question only.
+# Of the previous question. The reader only sees the beginning of a long question.
 MAX_BEFORE = 400
-# English words that point back to something named before.
+# English words that refer to something named before.
 _POINTS_BACK = re.compile(
     r"\b(?:it|its|they|them|their|theirs|he|him|his|she|her|hers|this|these|those"
     r"|former|latter|else|other)\b",
@@ -31,11 +31,11 @@ _POINTS_BACK = re.compile(
 async def complete_question(
     body: str, turns: Sequence[Turn], stages: WatchedStages
 ) -> tuple[str, CompletedBy]:
-    """Return the question that is searched, and who completed it ("" where it stands alone).
+    """Return the question to search, and how it was completed ("" if it is complete itself).
 
-    A question is completed if it is no whole question, points back to something, or names nothing
-    that the vocabulary knows or that is written like a name. The language model completes it where
-    there is one; otherwise it is asked together with the question before it.
+    A question is completed if it does not begin like a question, refers back to something, or has
+    no entity of the vocabulary and no word that is written like a name. The language model
+    completes it if there is one; otherwise the last complete question is put before it.
     """
     if not turns or not await _rests_on_before(body, stages):
         return body, ""
@@ -58,7 +58,7 @@ async def _rests_on_before(body: str, stages: WatchedStages) -> bool:
 
 
 async def _last_whole_question(turns: Sequence[Turn], stages: WatchedStages) -> str:
-    """Return the last question that stands alone, or the first one."""
+    """Return the last question that can be understood alone, or else the first one."""
     for turn in reversed(turns):
         question = " ".join(turn.question.split())
         if not await _rests_on_before(question, stages):
@@ -67,7 +67,7 @@ async def _last_whole_question(turns: Sequence[Turn], stages: WatchedStages) -> 
 
 
 class _OptionalModel:
-    """A language model that may be absent: its reply is NO_REPLY then."""
+    """A language model that may be absent, in which case it replies NO_REPLY."""
 
     def __init__(self, model: ChatModel) -> None:
         self._model = model

@@ -1,1 +1,1 @@
-"""What people type who come from PubMed: field tags, PMIDs and DOIs in the place of a question."""
+"""PubMed query syntax: field tags, Boolean operators, and PMIDs, PMCIDs and DOIs as a question."""

@@ -1,7 +1,7 @@
-"""The names of PubMed's search field tags, and the values that some of them take.
+"""Names of PubMed's search field tags, and the values of some of them.
 
-Names as in PubMed's help, https://pubmed.ncbi.nlm.nih.gov/help/#search-tags, with the longer names
-that PubMed's query builder writes and the field codes of Entrez.
+Source: PubMed's help, https://pubmed.ncbi.nlm.nih.gov/help/#search-tags, with the longer names that
+PubMed's query builder writes and the field codes of Entrez.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import re
 from typing import Literal
 
 Field = Literal["au", "ta", "dp", "mh", "pt", "la", "text", "pmid", "doi", "pmc", "filter"]
-# Why a tag cannot be applied: a field that the index does not have, a name that PubMed does not
-# have, a distance between words (:~N), another qualifier that the field does not take.
+# Reasons why a tag cannot be applied: the index does not have the field, PubMed does not have the
+# name, it is a proximity search (:~N), or the field does not support the qualifier.
 Refused = Literal["unsupported", "unknown", "proximity", "qualified"]
 
 _NAMES: dict[Field | Refused, str] = {
@@ -59,7 +59,7 @@ ELEMENTS = frozenset({"Au", "Cn", "Ir", "La", "Lr", "Pa", "Pt", "Rn", "Sb", "Si"
 
 
 def field_of(name: str) -> Field | Refused | None:
-    """Return the field that a tag names, in any case; None for a name that is no tag's."""
+    """Return the field that a tag names, ignoring case; None if no tag has that name."""
     spaced = " ".join(name.casefold().replace("-", " - ").replace("/", " / ").split())
     return FIELDS.get(spaced.replace(" / ", "/"))
 
@@ -105,13 +105,13 @@ Video-Audio Media; Webcast
 PUBLICATION_TYPES = {
     " ".join(name.casefold().split()): " ".join(name.split()) for name in _TYPES.split(";")
 } | {"rct": "Randomized Controlled Trial"}
-# PubMed's filters have the names without spaces and punctuation: "randomizedcontrolledtrial".
+# PubMed's filter names have no spaces or punctuation: "randomizedcontrolledtrial".
 _RUN_TOGETHER = {
     re.sub(r"[^a-z]", "", folded): name for folded, name in PUBLICATION_TYPES.items()
 } | {"booksdocs": "Books and Documents"}
 
 
 def publication_type(value: str) -> str | None:
-    """Return PubMed's name of a publication type, from the name or the name of its filter."""
+    """Return PubMed's name of a publication type, given that name or its filter's; or None."""
     folded = " ".join(value.casefold().split())
     return PUBLICATION_TYPES.get(folded) or _RUN_TOGETHER.get(re.sub(r"[^a-z]", "", folded))

@@ -1,8 +1,7 @@
-"""Which AND, OR and NOT are Boolean operators, and which are words of a question.
+"""Decide which AND, OR and NOT are Boolean operators, and which are ordinary words.
 
-As in PubMed, only capitals are operators. They are words in a sentence that asks, in a text of
-capitals alone that reads as prose, and where the words beside them show it: `do NOT`, `the OR`,
-`AND gate`, `(OR)`, `OR 2.3`.
+As in PubMed, operators are in capitals. They are ordinary words in a question, in prose that is all
+in capitals, and if adjacent words show it: `do NOT`, `the OR`, `AND gate`, `(OR)`, `OR 2.3`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ def _words(listed: str) -> frozenset[str]:
     return frozenset(listed.split())
 
 
-# Without "a", which is also in "hepatitis A".
+# "a" is not listed, because it also occurs in "hepatitis A".
 _PROSE = _words("an the of in on to for with without by from at as than that this if")
 _BEFORE_ODDS_RATIO = _words("a an the whether adjusted unadjusted crude pooled")
 _BEFORE_EMPHASIS = re.compile(r"\s+(?:only|just|all|every|yet|to|necessarily|always)\b")
@@ -30,23 +29,24 @@ _BEFORE_RATIO = re.compile(r"\s*=|\s*\d{1,4}[.,\u00b7]\d")
 
 
 def is_question(text: str) -> bool:
-    """Return whether `text` asks: by its first words, or by a question mark and a question word."""
+    """Return True if `text` begins like a question, or has "?" and a question word."""
     if begins_as_question(text):
         return True
     return "?" in text and any(begins_as_question(word) for word in _WORD.findall(text))
 
 
 def is_prose_in_capitals(text: str) -> bool:
-    """Return whether `text` has no small letters, but words such as OF that queries leave out."""
+    """Return True if `text` has no lower-case letters but words such as OF, as prose has."""
     words = {word.casefold() for word in _WORD.findall(text)}
     return text == text.upper() and (not words.isdisjoint(_PROSE) or any(map(is_auxiliary, words)))
 
 
 def end_of_prose(text: str, first_tag: int | None) -> int:
-    """Return where the sentence ends with which `text` begins, whose capitals are no operators.
+    """Return the end of the question or prose that `text` begins with, which has no operators.
 
-    `first_tag` is where the first field tag begins. The sentence ends with its question mark; one
-    without a mark is all of a text without tags. 0 for a text that does not begin with a sentence.
+    `first_tag` is the position of the first field tag, or None. A question ends with the last
+    question mark before that tag. In a text without tags, a question without a mark is the whole
+    text. Returns 0 if `text` does not begin with a question or prose.
     """
     end = text.rfind("?", 0, first_tag) + 1
     if end and is_question(text[:end]):
@@ -54,13 +54,13 @@ def end_of_prose(text: str, first_tag: int | None) -> int:
     if first_tag is not None:
         return 0
     signs = _SENTENCE_MARKS.sub("", _OPERATOR.sub("", text))
-    # Symbols without any letter or digit hold no terms that an operator could join.
+    # Text without letters or digits has no terms that an operator could join.
     is_noise = bool(signs) and not _WORD.search(signs)
     return len(text) if is_noise or is_question(text) or is_prose_in_capitals(text) else 0
 
 
 def operators_in(text: str, begin: int = 0) -> list[int]:
-    """Return where the operators of `text` from `begin` on stand. Quoted ones are words."""
+    """Return the positions of operators in `text` from `begin` on. Quoted ones are words."""
     quoted = [m.span() for m in _QUOTED.finditer(text)]
     return [
         m.start()
@@ -70,7 +70,7 @@ def operators_in(text: str, begin: int = 0) -> list[int]:
 
 
 def _is_word(text: str, operator: re.Match[str]) -> bool:
-    """Return whether the words beside an operator show that it is a word."""
+    """Return True if the words next to an operator show that it is an ordinary word."""
     before, end = text[: operator.start()].rstrip(), operator.end()
     if before.endswith("(") and text[end:].lstrip().startswith(")"):
         return True

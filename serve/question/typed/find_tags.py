@@ -1,8 +1,8 @@
-"""Which brackets of a question are field tags.
+"""Decide which brackets in a question are field tags.
 
-A tag stands behind its term, as in `Smith J[au]`. Brackets are also ordinary text, as in
-`benzo[a]pyrene`, `[18F]FDG`, `C[max]`, `drug[s]` or `tumor necrosis factor [TNF]`, so that a name
-that PubMed does not have is only taken for a tag where the text around it is a search.
+A tag follows its term, as in `Smith J[au]`. Brackets also occur in ordinary text, as in
+`benzo[a]pyrene`, `[18F]FDG`, `C[max]`, `drug[s]` or `tumor necrosis factor [TNF]`. Therefore a name
+that is not a PubMed tag is only treated as a tag if the text around it looks like a search.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _ROMAN = re.compile(r"[IVX]+")
 _STOP = re.compile(r"\s*(?:$|[);,]|\?\s*$|(?:AND|OR|NOT)(?![^\s(\"]))")
 _WORD_ON = re.compile(r"(?!(?:AND|OR|NOT)\b)[\w+-]")
 _STEM = re.compile(r"(?<![\w-])[\w-]+$")
-# Symbols such as C[max], K[ATP] and Fe[III] are shorter than a term with a tag.
+# Symbols such as C[max], K[ATP] and Fe[III] have fewer letters than a term with a tag.
 _SHORTEST_STEM, _LONGEST_STEM = 3, 60
 _PREFIX = re.compile(r"poly|[a-z]{0,8}cyclo|spiro|bis|tris|tetrakis", re.IGNORECASE)
 _SHORT_NAME = 3
-# An unattached unknown name is a tag behind a short term; titles end in "[corrected]".
+# An unknown name after a space is a tag only after a short term, as titles end in "[corrected]".
 _MOST_TERM_WORDS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """A field tag: its place in the text, its kind, and its name as it was written.
+    """A field tag: its position in the text, its kind, and the tag as it was written.
 
-    `kind` is the field, or why the tag cannot be applied. The white space before the tag belongs
-    to it.
+    `kind` is the field, or the reason why the tag cannot be applied. The span includes the white
+    space before the tag.
     """
 
     begin: int
@@ -46,7 +46,7 @@ class Tag:
 
     @property
     def field(self) -> Field | None:
-        """The field to look in; None for a tag that cannot be applied."""
+        """The field to search in; None for a tag that cannot be applied."""
         return None if self.kind in get_args(Refused) else cast("Field", self.kind)
 
 
@@ -67,7 +67,7 @@ def tags_in(text: str) -> list[Tag]:
 
 
 def _named(content: str) -> tuple[Kind | None, bool]:
-    """Return the kind of tag that brackets with `content` may be, and whether PubMed has it."""
+    """Return (kind of tag that `content` may be or None, whether it is known to PubMed)."""
     content = re.sub("[\u2010-\u2014]", "-", content)
     if ":" not in content:
         content = content.replace("~", ":~", 1)
@@ -86,7 +86,7 @@ def _named(content: str) -> tuple[Kind | None, bool]:
 
 
 def _is_tag(text: str, bracket: re.Match[str]) -> bool:
-    """Return whether a bracket with the name of a tag is one, and not a symbol or a locant."""
+    """Return True if a bracket with a tag's name is a tag and not a symbol or a locant."""
     name, before = bracket[1].strip(), text[: bracket.start()]
     if _goes_on(text, bracket) and len(name) <= _SHORT_NAME:
         return False
@@ -97,15 +97,15 @@ def _is_tag(text: str, bracket: re.Match[str]) -> bool:
         at_stop = _STOP.match(text, bracket.end()) is not None
         return attached or (at_stop and not is_question(text))
     if _ROMAN.fullmatch(name):
-        # A volume is a number; chromium[VI] and Cr[VI] are not.
+        # [VI] is the tag for a volume after a number, but not in chromium[VI] or Cr[VI].
         return before.rstrip().endswith(('"', *"0123456789"))
     return not _abbreviates(name, before)
 
 
 def _is_unknown_tag(text: str, bracket: re.Match[str], searching: bool) -> bool:
-    """Return whether a bracket with a name that PubMed does not have stands as a tag does.
+    """Return True if a bracket whose name PubMed does not have is placed like a tag.
 
-    `searching` is whether the text has other tags, or operators.
+    `searching` is True if the text has other tags or operators.
     """
     name, before = bracket[1].strip(), text[: bracket.start()]
     term = before.rstrip()
@@ -128,7 +128,7 @@ def _is_unknown_tag(text: str, bracket: re.Match[str], searching: bool) -> bool:
 
 
 def _is_cased(name: str) -> bool:
-    """Return whether a name is written as tags are, and is no numeral, unit or plural ending."""
+    """Return True if a name has a tag's case, and is no numeral, unit or plural ending."""
     words = re.split(r"[ /-]+", name)
     if len(name) < 2 or _ROMAN.fullmatch(name) or name == "sic":
         return False
@@ -138,12 +138,12 @@ def _is_cased(name: str) -> bool:
 
 
 def _goes_on(text: str, bracket: re.Match[str]) -> bool:
-    """Return whether a word goes on behind the bracket without a space, as in benzo[a]pyrene."""
+    """Return True if a word follows the bracket without a space, as in benzo[a]pyrene."""
     return _WORD_ON.match(text, bracket.end()) is not None
 
 
 def _abbreviates(name: str, before: str) -> bool:
-    """Return whether a name in capitals has the initials of the words before it."""
+    """Return True if a name in capitals has the initials of the words before it."""
     if not name.isupper() or not before[-1:].isspace():
         return False
     words = re.findall(r"\w+", before[-200:].replace("'", "").replace("\u2019", ""))[-len(name) :]

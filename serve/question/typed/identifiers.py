@@ -1,4 +1,4 @@
-"""PMIDs, PMCIDs and DOIs that stand in the place of a question."""
+"""Read PMIDs, PMCIDs and DOIs that are given instead of a question."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 _DOI_BEGINS = r"10\.\d{4,9}(?:\.\d{1,9}){0,4}(?:/|%2f)"
 _DOI = re.compile(rf"{_DOI_BEGINS}\S+", re.IGNORECASE)
-# In `10.1000/x,10.1000/y` the comma separates. Any other comma or semicolon belongs to the DOI.
+# In `10.1000/x,10.1000/y` the comma is a separator. Other commas and semicolons are part of a DOI.
 _SEPARATOR = re.compile(
     rf"[,;|](?={_DOI_BEGINS}|https?://|doi:|(?:dx\.)?doi\.org/|pubmed\.|pmids?(?:[:#]|$)|pmc(?:ids?:|\d))",
     re.IGNORECASE,
@@ -46,9 +46,9 @@ _LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 @dataclass(frozen=True, slots=True)
 class Identifiers:
-    """Identifiers, each once, in the order given.
+    """Distinct identifiers, in the order given.
 
-    DOIs are in lower case, as DOIs do not distinguish case; PMCIDs are as in "PMC123".
+    DOIs are in lower case, because they are case-insensitive. PMCIDs have the form "PMC123".
     """
 
     pmids: tuple[int, ...] = ()
@@ -60,14 +60,14 @@ class Identifiers:
 
     @property
     def keys(self) -> list[str]:
-        """All of them as texts: PMIDs, DOIs, PMCIDs."""
+        """All identifiers as strings: PMIDs, then DOIs, then PMCIDs."""
         return [*map(str, self.pmids), *self.dois, *self.pmcids]
 
 
 def read_identifiers(text: str) -> Identifiers:
-    """Return the identifiers of a text that holds nothing else; none for any other text.
+    """Return the identifiers of a text that contains nothing else; otherwise an empty result.
 
-    Labels, PubMed's tags and the addresses of doi.org, PubMed, PMC and Europe PMC are understood.
+    Labels, PubMed's tags and URLs of doi.org, PubMed, PMC and Europe PMC are recognised.
     """
     reader = _Reader()
     for piece in _pieces(text):
@@ -77,7 +77,7 @@ def read_identifiers(text: str) -> Identifiers:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Yield the parts of `text` that hold one identifier or one label each."""
+    """Yield the parts of `text` that contain one identifier or one label each."""
     text = " ".join(text.split()).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
     text = _LONG_LABEL.sub(_short_label, _TAG.sub(" ", _PMC_TAG.sub(r"PMC\1 ", text)))
     for chunk in text.split():
@@ -90,7 +90,7 @@ def _short_label(label: re.Match[str]) -> str:
 
 
 def _bare(piece: str) -> str:
-    """Return `piece` without brackets around it and without the punctuation of a sentence."""
+    """Return `piece` without enclosing brackets and trailing punctuation."""
     piece = piece.lstrip(_OPENING)
     while piece:
         last = piece[-1]
@@ -102,7 +102,7 @@ def _bare(piece: str) -> str:
 
 
 class _Reader:
-    """Collects the identifiers of one text. A label holds until the next one."""
+    """Collects the identifiers of a text. A label applies until the next label or DOI."""
 
     def __init__(self) -> None:
         self._pmids: dict[int, None] = {}
@@ -111,12 +111,12 @@ class _Reader:
         self._label = "pmid"
 
     def found(self) -> Identifiers:
-        """What was read."""
+        """Return the identifiers read so far."""
         pmids = tuple(pmid for pmid in self._pmids if pmid)
         return Identifiers(pmids, tuple(self._dois), tuple(self._pmcids))
 
     def take(self, piece: str) -> bool:
-        """Read `piece`; return whether it is an identifier, a label or a conjunction."""
+        """Read `piece`; return True if it is an identifier, a label or a conjunction."""
         piece = _bare(piece)
         if piece.casefold() in ("", "and", "or", "&"):
             return True
@@ -147,14 +147,14 @@ class _Reader:
         return True
 
     def _address(self, piece: str) -> bool:
-        """Read the address of an article's page."""
+        """Read the URL of an article's page; return True if it is one."""
         address = _ADDRESS.fullmatch(piece)
         if not address:
             return False
         host, path = address[1].lower(), address[2]
         if host in _DOI_HOSTS:
             doi = unquote(re.split("[?#]", path)[0]).rstrip("/")
-            # The check character of a SICI may be "#", which an address does not escape always.
+            # The check character of a SICI may be "#", which is not always escaped in URLs.
             doi += "#" if doi.endswith(";2-") and path.endswith("#") else ""
             return bool(_DOI.fullmatch(doi)) and self._doi(doi)
         path = unquote(path)

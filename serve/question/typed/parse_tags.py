@@ -1,7 +1,7 @@
-"""A question with field tags as parts that must all hold.
+"""Parse a question with field tags into conditions that must all hold.
 
-As in PubMed, AND, OR and NOT in capitals are operators, read from left to right, parentheses group,
-and parts side by side are joined by AND.
+As in PubMed, AND, OR and NOT in capitals are operators, evaluated from left to right; parentheses
+group, and adjacent parts are joined by AND.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DANGLING = (
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """A value and the field that it is looked for in."""
+    """A value and the field in which it is searched."""
 
     field: Field
     value: str
@@ -37,9 +37,10 @@ class Tagged:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a citation must be: of each group of `tagged` one is enough. `words` are the rest.
+    """Parsed question: a citation must match at least one item of each group of `tagged`.
 
-    `operators` are those between words, which a search that ranks does not obey.
+    `words` is the remaining text. `operators` are those between words, which a ranked search does
+    not apply.
     """
 
     words: str = ""
@@ -49,7 +50,7 @@ class Parts:
 
 @dataclass(slots=True)
 class _Node:
-    """Operands that `operator` joins; one operand alone is under "AND"."""
+    """Operands joined by `operator`; a single operand has the operator "AND"."""
 
     operator: str
     operands: list[_Node | Tagged | str] = field(default_factory=list)
@@ -57,7 +58,7 @@ class _Node:
 
 
 def heading_candidates(body: str) -> list[str]:
-    """Return each value of [mh] in `body`, and the ends of unquoted ones: a heading may be one."""
+    """Return each value of [mh] in `body`, and for unquoted values also their last words."""
     found: dict[str, None] = {}
     for words, quoted, tag in _values(split_tokens(body)):
         if tag.kind == "mh":
@@ -67,10 +68,10 @@ def heading_candidates(body: str) -> list[str]:
 
 
 def parse_tags(body: str, headings: Mapping[str, str]) -> Parts | None:
-    """Return the parts of a question with field tags or operators; None for one without any.
+    """Return the parts of a question with field tags or operators; None if it has neither.
 
-    `headings` has the UI of each of `heading_candidates` that is one. Raises InputError for what
-    filters cannot hold.
+    `headings` has the UI of each of `heading_candidates` that is a MeSH heading. Raises InputError
+    for conditions that filters cannot express.
     """
     tokens = split_tokens(body)
     if all(isinstance(token, str) for token in tokens):
@@ -109,7 +110,7 @@ class _Level:
         self._operator = ""
 
     def add(self, operand: _Node | Tagged | str) -> None:
-        """Join `operand` to the ones before it; without an operator between them by AND."""
+        """Join `operand` to the previous ones with the last operator (default AND)."""
         operator, said = self._operator or "AND", bool(self._operator)
         if self.tree.operator == operator or len(self.tree.operands) < 2:
             self.tree.operator = operator if self.tree.operands else self.tree.operator
@@ -120,13 +121,13 @@ class _Level:
         self._operator = ""
 
     def add_words(self) -> None:
-        """Make the words since the last operand an operand."""
+        """Add the words since the last operand as one operand."""
         if self.words:
             self.add(_joined(self.words))
             self.words = []
 
     def operate(self, operator: str) -> None:
-        """Take an operator. Raises InputError for NOT, and for one without a term before it."""
+        """Set the operator. Raises InputError for NOT, and if there is no term before it."""
         self.add_words()
         if operator == "NOT":
             raise InputError(
@@ -146,14 +147,14 @@ class _Level:
 
 
 class _Parser:
-    """Reads one question's tokens from left to right."""
+    """Parses the tokens of a question from left to right."""
 
     def __init__(self, tokens: Sequence[Token], headings: Mapping[str, str]) -> None:
         self._tokens = iter(tokens)
         self._headings = headings
 
     def parse(self) -> _Node:
-        """Return the tree of the tokens up to the end or to the parenthesis that closes."""
+        """Return the tree of the tokens up to the closing parenthesis or the end."""
         level = _Level()
         for token in self._tokens:
             if isinstance(token, Tag):
@@ -190,7 +191,7 @@ class _Parser:
         return [*before, *value[: len(value) - count]], Tagged(kind, text)
 
     def _count(self, words: Sequence[str], kind: str) -> int:
-        """How many of the last `words` are the value of the field."""
+        """Return how many of the last `words` belong to the value of the field."""
         text = " ".join(words)
         if kind == "dp":
             found = _DATES.search(text)
@@ -213,7 +214,7 @@ class _Parser:
 
 
 def _refusal(words: Sequence[str], tag: Tag) -> str:
-    """Say why a tag cannot be applied, and what to do instead."""
+    """Return a message that says why a tag cannot be applied, and what to do instead."""
     where = f"question, {cut(' '.join(words[-3:]) + tag.written)}"
     if tag.kind == "unknown":
         return (
@@ -233,7 +234,7 @@ def _refusal(words: Sequence[str], tag: Tag) -> str:
 
 
 def _joined(words: Sequence[str]) -> str:
-    """Return words as they stood, without the space that parentheses would get."""
+    """Join words by spaces, without spaces inside parentheses and before punctuation."""
     text = " ".join(words)
     return re.sub(r" (?=[?;,.)])", "", text.replace("( ", "("))
 

@@ -1,4 +1,4 @@
-"""Filters from the field tags of a question, or one sentence about what filters cannot hold."""
+"""Convert the field tags of a question to filters, or explain what filters cannot express."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LAST_YEARS = re.compile(r"(?:y_|last )(\d{1,3})(?: years?)?", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ReadTags:
-    """The words that are left, the filters, and what a reader should know about either."""
+    """The remaining words, the filters, and notes on how both were interpreted."""
 
     words: str
     filters: Filters
@@ -47,10 +47,10 @@ class ReadTags:
 
 
 def read_tags(body: str, headings: Mapping[str, str], today: date | None = None) -> ReadTags | None:
-    """Return what the field tags and operators of `body` mean; None where it has none.
+    """Parse the field tags and operators of `body`; return None if it has none.
 
-    `headings`: see `parse_tags`. `today` is the day from which "the last 5 years" are counted.
-    Raises InputError, which names the part and the fix.
+    `headings`: see `parse_tags`. `today` is the reference date for "the last 5 years" (default: the
+    current UTC date). Raises InputError, which names the part and the fix.
     """
     parts = parse_tags(body, headings)
     if parts is None:
@@ -62,7 +62,7 @@ def read_tags(body: str, headings: Mapping[str, str], today: date | None = None)
     for group in parts.tagged:
         reader.add(group)
     words = " ".join(part for part in (parts.words, *reader.words) if part)
-    # A topic alone, such as a heading, is what to search for.
+    # If there are only headings, search for their words.
     words = words or " ".join(reader.topics)
     if not any(c.isalnum() for c in words):
         raise InputError(
@@ -93,7 +93,7 @@ class _Reader:
         return tuple(self._said)
 
     def add(self, group: tuple[Tagged, ...]) -> None:
-        """Add values of one field, of which one is enough."""
+        """Add alternative values of one field, joined by OR."""
         kind, values = group[0].field, tuple(tag.value for tag in group)
         if kind == "text":
             self.words += values
@@ -148,8 +148,8 @@ class _Reader:
         ui = self._headings.get(value)
         if "/" in value and ui is None:
             raise InputError(
-                f"question, {cut(value)}[mh]: subheadings cannot be filtered by; give the heading "
-                "alone"
+                f"question, {cut(value)}[mh]: filtering by subheading is not supported; give the "
+                "heading alone"
             )
         if ui is None:
             raise InputError(
@@ -163,8 +163,8 @@ class _Reader:
         if "" in kinds:
             [value, *_] = [value for value in values if not _filter_kind(value)]
             raise InputError(
-                f"question, {cut(value)}[filter]: not a filter here; those are humans, "
-                "hasabstract, y_1, y_5 and y_10, languages and publication types"
+                f"question, {cut(value)}[filter]: not a filter here; the supported ones are "
+                "humans, hasabstract, y_1, y_5 and y_10, languages and publication types"
             )
         if len(values) > 1 and kinds not in ({"pt"}, {"la"}):
             raise InputError(
@@ -218,9 +218,9 @@ def _language(value: str) -> str:
 
 
 def read_dates(value: str) -> dict[str, int | str]:
-    """A date or a range, as in "2015:2024/05", as fields of Filters.
+    """Return a date or a range such as "2015:2024/05" as fields of Filters.
 
-    Raises InputError for what is none, and for a range that begins within a year.
+    Raises InputError if `value` is neither, or if the range does not begin on 1 January.
     """
     begin, colon, end = (part.strip() for part in value.partition(":"))
     try:
@@ -245,7 +245,7 @@ def read_dates(value: str) -> dict[str, int | str]:
 
 
 def _date(text: str) -> tuple[int, ...] | None:
-    """Year, month and day as far as they are there; None for "". Raises ValueError."""
+    """Return (year,), (year, month) or (year, month, day); None for "". Raises ValueError."""
     if not text:
         return None
     found = tuple(int(part) for part in text.split("/"))
@@ -258,7 +258,10 @@ def _date(text: str) -> tuple[int, ...] | None:
 
 
 def joined_filters(given: Filters, read: Filters) -> Filters:
-    """Both at once; raises InputError where the two name one field differently."""
+    """Combine two filters; raises InputError if they set one field to different values.
+
+    Ranges of years are intersected.
+    """
     values: dict[str, Any] = {}
     for one in fields(Filters):
         here, there = getattr(given, one.name), getattr(read, one.name)

@@ -1,4 +1,4 @@
-"""A question with field tags or operators as tokens."""
+"""Split a question with field tags or operators into tokens."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ _TWO_DATES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """An operator, or a parenthesis that groups."""
+    """An operator, or a grouping parenthesis."""
 
     text: str
 
     @property
     def is_operator(self) -> bool:
-        """Whether it joins two terms."""
+        """True for an operator, False for a parenthesis."""
         return self.text not in ("(", ")")
 
 
-# Words are plain texts.
+# Words are plain strings.
 Token = Tag | Mark | str
 
 
 def split_tokens(body: str) -> list[Token]:
     """Return the tokens of `body`.
 
-    Raises InputError for too many tags and for parentheses that are too deep.
+    Raises InputError for too many tags or too deeply nested parentheses.
     """
     text = " ".join(body.translate(_QUOTES).split())
     text = _TWO_DATES.sub(r"\1:\3\2", text)
@@ -64,7 +64,7 @@ def _plain_tokens(text: str, begin: int, end: int, operators: frozenset[int]) ->
 
 
 def _grouped(tokens: Sequence[Token]) -> list[Token]:
-    """Turn parentheses into words where no tag or operator is between them, and lone ones."""
+    """Turn parentheses into words if they are unbalanced or enclose no tag or operator."""
     opened: list[int] = []
     grouping: set[int] = set()
     for at, token in enumerate(tokens):
@@ -76,8 +76,7 @@ def _grouped(tokens: Sequence[Token]) -> list[Token]:
                 grouping |= {begin, at}
                 if len(opened) > MAX_DEPTH:
                     raise InputError(
-                        f"question: parentheses within parentheses, over {MAX_DEPTH} deep; write "
-                        "it with fewer"
+                        f"question: parentheses are nested over {MAX_DEPTH} deep; use fewer levels"
                     )
     return [
         token.text

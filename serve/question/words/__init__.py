@@ -1,1 +1,1 @@
-"""The words that an index knows: spelling, completion, headings."""
+"""Spelling correction, completion and MeSH headings from the words of an index."""

@@ -1,7 +1,7 @@
-"""Misspelt words of a question, and what they probably are, by the words that an index holds.
+"""Correct misspelt words of a question with the words in an index.
 
-Precision counts before recall: a word is only corrected where neither the index nor the vocabulary
-has it, and where one near to it is common.
+Precision matters more than recall: a word is only corrected if neither the index nor the vocabulary
+has it, and a similar word is common.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from cluster.text.analysis import analyse
 from serve.question.words.edit_distance import edit_distance
 
 SHORTEST = 5
-# Words of so many letters may have two letters wrong.
+# Words of at least this length may have two wrong letters.
 LONG = 9
 MOST_CORRECTIONS = 5
-# A word that so few units hold may be a misspelling in them, if another is so much more common.
+# A word in at most this share of the units may be a misspelling itself, if a similar word is at
+# least this many times as frequent.
 RARE_SHARE, MORE_COMMON = 1e-6, 1000
-# How many units must hold a word that the vocabulary lacks.
+# Minimum number of units that contain a word that is not in the vocabulary.
 COMMON_FORM = 20
 _WORD = re.compile(r"(?<![\w-])[A-Za-z]+(?![\w-])")
 
@@ -29,7 +30,7 @@ Frequency = Callable[[str], int]
 
 
 def correctable(body: str) -> list[str]:
-    """The stems of the words that may be corrected, if they are misspelt."""
+    """Return the stems of the words that are candidates for correction."""
     found = (word[0] for word in _WORD.finditer(body))
     stems = (analyse(word.lower()) for word in found if _is_plain(word))
     return [stem[0] for stem in stems if len(stem) == 1]
@@ -40,9 +41,10 @@ def _is_plain(word: str) -> bool:
 
 
 class Speller:
-    """Corrects words by `terms`, BM25's, which so many `counts` of units hold, and `words`.
+    """Corrects words with the index's BM25 terms and the vocabulary's words.
 
-    `words` are words as they are written, in lower case; `frequency` tells of any term.
+    `counts` has the number of units that contain each of `terms`. `words` are unstemmed, in lower
+    case. `frequency` returns the number of units for any term, `units` is their total.
     """
 
     def __init__(
@@ -59,7 +61,7 @@ class Speller:
         self._frequency, self._units = frequency, units
 
     def correct(self, body: str) -> str | None:
-        """The question with misspelt words corrected; None where none seems to be."""
+        """Return the question with misspelt words corrected, or None if none are found."""
         found: list[tuple[int, int, str]] = []
         words = list(_WORD.finditer(body))
         for word in words:
@@ -67,7 +69,7 @@ class Speller:
             better = self._better(word[0], first=begin == 0)
             if better is not None:
                 found.append((begin, end, better))
-        # A text most of whose words are unknown is in another language, or no text.
+        # If most words are unknown, the text is in another language or is not prose.
         if not found or len(found) > min(MOST_CORRECTIONS, (2 * len(words) + 2) // 3):
             return None
         for begin, end, better in reversed(found):
@@ -75,7 +77,7 @@ class Speller:
         return body
 
     def _better(self, word: str, *, first: bool) -> str | None:
-        """What `word` probably is, in its case; None where it is right, or nothing is near."""
+        """Return the correction of `word`; None if it is correct or no word is similar."""
         if not _is_plain(word):
             return None
         lower = word.lower()
@@ -85,7 +87,7 @@ class Speller:
         held = self._frequency(stems[0])
         if held > self._units * RARE_SHARE:
             return None
-        # A name, such as a brand, begins with a capital, and so does a sentence.
+        # A capitalised word may be a name, unless it begins the sentence.
         strict = word.istitle() and not first
         found = self._nearest(lower, stems[0], strict, held * MORE_COMMON)
         if found is None:
@@ -108,9 +110,9 @@ class Speller:
         return best[1] if best else None
 
     def _near_forms(self, word: str, stem: str, most: int) -> dict[str, int]:
-        """Words that may be near, as they are written, and how many units hold their stems."""
+        """Return similar words and the number of units that contain their stems."""
         forms: dict[str, int] = {}
-        # The vocabulary has no plurals.
+        # The vocabulary has no plurals, so look up the singular too.
         for singular, end in ((word, ""), (word.removesuffix("s"), "s"))[: 1 + word.endswith("s")]:
             for at in self._words.near(singular, most).tolist():
                 form = f"{self._words.of[at]}{end}"
@@ -118,7 +120,7 @@ class Speller:
                     forms[form] = self._frequency(stems[0])
         common = {form: count for form, count in forms.items() if count >= self._least}
         for at in self._terms.near(stem, 1).tolist():
-            # A word that the vocabulary lacks, from its stem and the ending that was typed.
+            # For a word that is not in the vocabulary, append the typed ending to the stem.
             term, count = self._terms.of[at], int(self._counts[at])
             if count >= COMMON_FORM and edit_distance(term, stem, 1) <= 1:
                 form = f"{term}{word[len(stem) :]}"
@@ -128,7 +130,7 @@ class Speller:
 
 
 class _Letters:
-    """Words, and what of their letters tells quickly that two are not near."""
+    """Words with their lengths and letter sets, to exclude dissimilar words quickly."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self.of = words
@@ -136,14 +138,14 @@ class _Letters:
         self._sets = np.fromiter(map(_letters, words), np.uint32, len(words))
 
     def near(self, word: str, most: int) -> NDArray[np.int64]:
-        """The places of words that may be within `most` edits of `word`."""
-        # An edit adds a letter, takes one away, or does both.
+        """Return the indices of words that may be within `most` edits of `word`."""
+        # An edit adds a letter, removes one, or does both.
         differ = np.bitwise_count(self._sets ^ np.uint32(_letters(word))) <= 2 * most
         return np.flatnonzero(differ & (np.abs(self._lengths - len(word)) <= most))
 
 
 def _letters(word: str) -> int:
-    """A bit for each letter of the word; the last ones for all that is no letter."""
+    """Return the word's letters as a bit set; other characters share the last six bits."""
     bits = 0
     for letter in word:
         bits |= 1 << (ord(letter) - 97 if "a" <= letter <= "z" else 26 + ord(letter) % 6)

@@ -1,13 +1,14 @@
-"""How many letters two words differ by."""
+"""Edit distance between two words."""
 
 from __future__ import annotations
 
 
 def edit_distance(one: str, other: str, most: int) -> int:
-    """Letters inserted, deleted, replaced, or swapped with the next; `most` + 1 for more.
+    """Return the restricted Damerau-Levenshtein distance, or `most` + 1 if it is greater.
 
-    Damerau's distance in its restricted form: no letter is edited twice. F. J. Damerau, "A
-    technique for computer detection and correction of spelling errors", CACM 7(3), 1964.
+    Edits are insertions, deletions, substitutions and transpositions of adjacent letters; no letter
+    is edited twice. F. J. Damerau, "A technique for computer detection and correction of spelling
+    errors", CACM 7(3), 1964.
     """
     if abs(len(one) - len(other)) > most:
         return most + 1

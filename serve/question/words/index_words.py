@@ -1,4 +1,4 @@
-"""What one version of an index knows of words: MeSH headings, spelling, names to complete."""
+"""MeSH headings, spelling correction and name completion from one version of an index."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from cluster.text.vocabulary import Concept, ConceptKind, Vocabulary, normalise
 from serve.question.words.correct_spelling import RARE_SHARE, Speller, correctable
 
 OVER = "citations"
-# A word is common that so many citations hold, and so large a share of them.
+# A word is common if at least this number and this share of the citations contain it.
 COMMON, COMMON_SHARE = 5, 1e-5
 _HEADING = "mesh:D"
-# Of so many names the rest of the ranking is made.
+# Number of names that are ranked for a completion.
 _RANKED = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A name that begins as was typed, the usual name of what it names, and in how many citations
-    that is, 0 where only the words of the name are.
+    """Completion of a typed prefix.
+
+    `name` begins with the prefix. `concept` is the concept's preferred name. `citations` is the
+    number of citations about it; 0 if only the words of the name occur.
     """
 
     name: str
@@ -33,7 +35,7 @@ class Suggestion:
 
 
 class IndexWords:
-    """Answers from a version's vocabulary and its counts of terms; safe from several threads."""
+    """Uses a version's vocabulary and term counts; thread-safe."""
 
     def __init__(self, collection: CollectionTerms, vocabulary: Vocabulary | None) -> None:
         self._collection = collection
@@ -41,7 +43,7 @@ class IndexWords:
         self._lock = Lock()
 
     def headings(self, names: Sequence[str]) -> dict[str, str]:
-        """The UI of each of `names` that is a MeSH heading or an entry term of one."""
+        """Return the UI of each of `names` that is a MeSH heading or an entry term of one."""
         found = {}
         for name in names:
             for concept in self._vocabulary.lookup(name) if self._vocabulary else ():
@@ -51,9 +53,9 @@ class IndexWords:
         return found
 
     def did_you_mean(self, body: str) -> str | None:
-        """The question with misspelt words corrected; None where none seems to be.
+        """Return the question with misspelt words corrected, or None if none are found.
 
-        The first question with a word that the index lacks reads all terms.
+        The first call with a word that is not in the index loads all terms.
         """
         units = self._collection.statistics([], OVER).units
         if all(self._frequency(stem) > units * RARE_SHARE for stem in correctable(body)):
@@ -61,9 +63,9 @@ class IndexWords:
         return self._speller.correct(body)
 
     def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
-        """At most `limit` names of the vocabulary that begin with `prefix`, each thing once.
+        """Return up to `limit` vocabulary names that begin with `prefix`, one per concept.
 
-        Those in the most citations come first; names whose words the index lacks do not come.
+        Names in the most citations come first. Names whose words are not in the index are skipped.
         """
         if self._vocabulary is None:
             return []

@@ -1,1 +1,1 @@
-"""An answer as a document that people keep: Markdown, DOCX and PDF."""
+"""Answers as documents in Markdown, DOCX and PDF."""

@@ -1,4 +1,4 @@
-"""An answer as a document has it: its parts in words, citations numbered by their first citing."""
+"""Prepare an answer for a document, with references numbered in the order of their citation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _QUOTED_PMID = re.compile(r"\[PMID (\d+)\]$")
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """An entry of the reference list; `links` are (name, address)."""
+    """Entry of the reference list. `links` are pairs of (name, URL)."""
 
     number: int
     pmid: int
@@ -41,11 +41,11 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class AnswerDocument:
-    """What every form of a document shows, in this order.
+    """Contents of a document in every file format, in this order.
 
-    `paragraph` are the sentences with their numbers, `sides` the quotations where sources
-    disagree, `listed` the heading of the references, `notes` what the answer had to do without
-    and what it was made from.
+    `paragraph` has the sentences with their reference numbers, `sides` the quotations of
+    disagreeing sources, and `listed` the heading of the reference list. `notes` name the lost
+    parts of the answer, the index and the preset.
     """
 
     question: str
@@ -60,7 +60,10 @@ class AnswerDocument:
 
 
 def cited_pmids(answer: Answer) -> tuple[int, ...]:
-    """The PMIDs of the reference list: cited ones by first citing, or else the nearest ones."""
+    """Return the PMIDs of the reference list, in the order of their first citation.
+
+    An answer without enough evidence lists the nearest articles instead.
+    """
     if answer.verdict == NOT_ENOUGH:
         return tuple(citation.pmid for citation in answer.citations[:MAX_NEAREST])
     cited = [pmid for s in answer.ideal for pmid in (*s.pmids, *s.contradicted)]
@@ -73,9 +76,9 @@ def cited_pmids(answer: Answer) -> tuple[int, ...]:
 def number_answer(
     answer: Answer, citations: Iterable[Citation], style: StyleName, day: date
 ) -> AnswerDocument:
-    """The parts of the document of `answer`, written on `day`.
+    """Return the contents of a document of `answer`, dated `day`.
 
-    A PMID that `citations` lack is listed as not in the index.
+    A PMID that `citations` lacks is listed as not in the index.
     """
     pmids = cited_pmids(answer)
     numbers = {pmid: number for number, pmid in enumerate(pmids, 1)}

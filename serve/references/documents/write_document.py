@@ -1,4 +1,4 @@
-"""An answer as a file: its form, its reference style, its limits."""
+"""Write an answer as a document file in a given format and reference style."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_CHARACTERS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """`ending` is that of a file's name."""
+    """File format of a document. `ending` is the file name extension."""
 
     ending: str
     media_type: str
@@ -48,10 +48,10 @@ def write_document(
     style: StyleName = "vancouver",
     day: date | None = None,
 ) -> bytes:
-    """The file of `answer`, its references numbered by their first citing.
+    """Return the file of `answer`, with references numbered in the order of their citation.
 
-    `citations` are the records of `cited_pmids`; one that is absent is listed by its PMID. `day`
-    is the date on it, today's in UTC if not given. Raises InputError beyond the limits.
+    `citations` are the records of `cited_pmids`; a missing record is listed by its PMID. `day` is
+    the date of the document (default: today in UTC). Raises InputError if `answer` is too long.
     """
     check_size(answer)
     written = day or datetime.now(UTC).date()
@@ -59,7 +59,7 @@ def write_document(
 
 
 def check_size(answer: Answer) -> None:
-    """Raises InputError for an answer that would make a document of unreasonable length."""
+    """Raise InputError if the answer has too many references or characters for a document."""
     if (count := len(cited_pmids(answer))) > MOST_REFERENCES:
         raise InputError(
             f"the answer cites {count:,} PMIDs; a document lists {MOST_REFERENCES} at most"

@@ -1,4 +1,4 @@
-"""The document of an answer in DOCX, by python-docx."""
+"""Write an answer as a DOCX document, with python-docx."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from serve.references.marked_text import Run
 
 _INDENT = Cm(1)
 _LINK_COLOUR = RGBColor(0x05, 0x63, 0xC1)
-# The longest that a core property may be (ECMA-376 part 2).
+# Maximum length of a core property (ECMA-376 part 2).
 _PROPERTY_CHARACTERS = 255
 
 
 def write_docx(document: AnswerDocument) -> bytes:
-    """The document as a file that word processors open."""
+    """Return the content of the DOCX file."""
     d = document
     file = Document()
     file.core_properties.title = d.question[:_PROPERTY_CHARACTERS]
@@ -76,7 +76,7 @@ def _add_run(paragraph: Any, run: Run) -> None:
 
 
 def _add_link(paragraph: Any, name: str, address: str) -> None:
-    """A hyperlink, for which python-docx has no method."""
+    """Append a hyperlink, for which python-docx has no method."""
     related = paragraph.part.relate_to(address, RELATIONSHIP_TYPE.HYPERLINK, is_external=True)
     link = OxmlElement("w:hyperlink")
     link.set(qn("r:id"), related)

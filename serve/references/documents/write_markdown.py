@@ -1,4 +1,4 @@
-"""The document of an answer in Markdown (CommonMark)."""
+"""Write an answer as a Markdown (CommonMark) document."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from serve.references.marked_text import escape_markdown, markdown
 
 
 def write_markdown(document: AnswerDocument) -> bytes:
-    """The document in UTF-8; nothing in its texts can act as markup."""
+    """Return the document in UTF-8. Markup in its texts is escaped."""
     d = document
     parts = [f"# {escape_markdown(d.question)}", f"**Verdict:** {escape_markdown(d.verdict)}"]
     if d.exact:

@@ -1,4 +1,4 @@
-"""The document of an answer in PDF, by fpdf2 with the DejaVu fonts that matplotlib ships."""
+"""Write an answer as a PDF document, with fpdf2 and the DejaVu fonts of matplotlib."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ UNPRINTABLE = (
 )
 _MARGIN, _INDENT = 20.0, 10.0
 _LINK_COLOUR = (5, 99, 193)
-# It warns of each character without a glyph, of which the file itself tells.
+# fpdf2 warns of each character without a glyph; the document has a note about them instead.
 logging.getLogger("fpdf").setLevel(logging.ERROR)
 
 
 def write_pdf(document: AnswerDocument) -> bytes:
-    """The document as A4 pages with selectable text and links."""
+    """Return A4 pages with selectable text and links."""
     d = document
     pdf = _open(d.question)
     _heading(pdf, d.question, 15)
@@ -94,7 +94,7 @@ def _reference(pdf: Any, reference: Reference) -> None:
 def _hanging(
     pdf: Any, mark: str, runs: tuple[Run, ...], links: tuple[tuple[str, str], ...] = ()
 ) -> None:
-    """A mark in the margin, then the text beside it."""
+    """Write a hanging paragraph: `mark` at the left margin, and the text indented."""
     pdf.set_font(FONT, "", 10)
     pdf.write(5, mark)
     pdf.set_left_margin(_MARGIN + _INDENT)

@@ -1,1 +1,1 @@
-"""Saved questions: asked again after each version of the index, with what changed since."""
+"""Saved questions: ask them again after each new index version, and report the changes."""

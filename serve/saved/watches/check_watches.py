@@ -1,8 +1,8 @@
-"""Asks saved questions again after a new version of the index, within a budget.
+"""Ask saved questions again after a new version of the index, within a budget.
 
-Each answer is kept with what changed in one transaction, so that a crash loses none and only the
-question that was being asked is asked again. No question is skipped: an update changes the weights
-of words in the whole collection, so that no cheap test proves an answer unchanged.
+Each answer and its changes are stored in one transaction, so that a crash repeats only the question
+that was being asked. No question is skipped: an update changes the term weights of the whole
+collection, so that no cheap test proves an answer unchanged.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from serve.saved.watches.watch_store import Watch, WatchStore
 
 log = logging.getLogger("citeray")
 
-# Of one question: those that its answers rested on, the newest first.
+# Sources tracked per question; those of the newest answer come first.
 MOST_SOURCES = 50
 
 
 class Ask(Protocol):
-    """How saved questions are asked, and the records of their sources read."""
+    """Interface for asking questions and reading the records of their sources."""
 
     async def answer(self, request: Mapping[str, Any]) -> Answer:
-        """The answer to a request with the fields of `/v1/answer`."""
+        """Answer a request that has the fields of `/v1/answer`."""
         ...
 
     async def citation(self, pmid: int) -> Citation | None:
-        """The whole record, or None where the index has none."""
+        """Return the complete record, or None if the index does not have it."""
         ...
 
 
 class NotNowError(CiteRayError):
-    """The answer is not one to compare with: the index moved, or a part of it is missing."""
+    """The answer cannot be compared: the index version changed, or shards did not respond."""
 
 
 class Budget:
-    """Turns at `per_minute`, evenly spaced; `most` of them in all, where it is given."""
+    """Rate limiter for `per_minute` evenly spaced questions, at most `most` in total if given."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Budget:
         self._clock, self._sleep = clock, sleep
 
     async def take(self) -> bool:
-        """Wait for the next turn; False where there are no more."""
+        """Wait until the next question is allowed. Return False if the budget is used up."""
         if self._left == 0:
             return False
         if self._left is not None:
@@ -71,14 +71,14 @@ class Budget:
         wait = self._next - self._clock()
         if wait > 0:
             await self._sleep(wait)
-        # Time that nobody used is not made up for.
+        # Unused time does not accumulate.
         self._next = max(self._next, self._clock()) + self._every_s
         return True
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """How a round went: questions asked, those with something to tell, and those that failed."""
+    """Numbers of questions asked in a round, of notable changes, and of failures."""
 
     asked: int = 0
     notable: int = 0
@@ -86,7 +86,7 @@ class Checked:
 
 
 async def go_on_always() -> bool:
-    """For a round that nothing ends but its own end."""
+    """Return True: never stop a round early."""
     return True
 
 
@@ -97,14 +97,15 @@ async def check_watches(
     budget: Budget,
     go_on: Callable[[], Awaitable[bool]] = go_on_always,
 ) -> Checked:
-    """Ask the questions that were not asked of `version` yet, the one asked longest ago first.
+    """Ask the questions not yet checked on index `version`, starting with the oldest check.
 
-    It ends when none is left, when the budget is used up, or when `go_on` says no. One that fails
-    is asked again later, at growing intervals.
+    Stops when no question is left, when the budget is used up, or when `go_on` returns False. A
+    failed question is retried later with exponential back-off. Raises SavedError if the database
+    fails.
     """
     asked = notable = failed = 0
     while (watch := await asyncio.to_thread(store.next_due, version)) is not None:
-        # The turn may come a while after the question was due.
+        # Ask `go_on` after the wait, which may have been long.
         if not await budget.take() or not await go_on():
             break
         asked += 1
@@ -122,13 +123,13 @@ async def check_watches(
 
 
 async def check_one(store: WatchStore, ask: Ask, version: str, watch: Watch) -> bool:
-    """Ask one question and keep what came of it; whether there is something to tell.
+    """Ask one question and store the result. Return True if it has a notable change.
 
-    Raises NotNowError for an answer of another version, or of a part of the index.
+    Raises NotNowError if the answer is from another index version or if shards are missing.
     """
     answer = await ask.answer(watch.request)
     if answer.index_version != version:
-        raise NotNowError(f"the answer was of {answer.index_version}, not of {version}")
+        raise NotNowError(f"the answer is from index {answer.index_version}, not {version}")
     answering, _, all_shards = answer.coverage.partition("/")
     if answering != all_shards:
         raise NotNowError(f"only {answer.coverage} of the index answered")
@@ -137,7 +138,7 @@ async def check_one(store: WatchStore, ask: Ask, version: str, watch: Watch) -> 
     pmids = dict.fromkeys([*cited, *watch.sources])
     sources = await look_up(list(pmids)[:MOST_SOURCES], ask.citation)
     diff: WatchDiff | None = None
-    # An answer that another version of CiteRay kept in another form: the history begins anew.
+    # An answer that another CiteRay version stored in an unreadable format restarts the history.
     with suppress(UnreadableAnswerError):
         if watch.answer is not None:
             before = await asyncio.to_thread(read_answer, watch.answer)

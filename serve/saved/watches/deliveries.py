@@ -1,4 +1,4 @@
-"""What webhooks are to tell, queued in the transaction that found it, until it was delivered."""
+"""Queue of webhook messages; a message is queued in the transaction that stores its check."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from serve.saved.watches.watch_store import Check, Watch
 
 WAITING, DELIVERED, GIVEN_UP = "waiting", "delivered", "given up"
-# Waits of 30 s, a minute, two, ... up to six hours: 12 tries take a day and a half.
+# Exponential back-off from 30 s to six hours between tries.
 MOST_TRIES = 12
 FIRST_WAIT_S = 30.0
 MOST_WAIT_S = 6 * 3600.0
@@ -29,7 +29,7 @@ MOST_ERROR = 300
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A message for a webhook. Its `id` stays the same however often it is sent."""
+    """Message for a webhook. Its `id` stays the same in every retry."""
 
     id: str
     watch_id: str
@@ -42,7 +42,7 @@ class Delivery:
 
 
 def queue_delivery(connection: Connection, watch: Watch, check: Check) -> None:
-    """Queue what `check` found for the webhook of `watch`, in the transaction at hand."""
+    """Queue a message about `check` for the webhook of `watch`, within the open transaction."""
     told = {
         "type": "watch.changed",
         "watch": watch.id,
@@ -63,28 +63,28 @@ def queue_delivery(connection: Connection, watch: Watch, check: Check) -> None:
 
 
 class DeliveryStore:
-    """The queue of `database`. Each call raises SavedError."""
+    """Message queue in `database`. Every method may raise SavedError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def due(self, limit: int = 20) -> Sequence[Delivery]:
-        """Messages that wait and may be sent now, the longest due first."""
+        """Return at most `limit` waiting messages that are due, the longest due first."""
         may = and_(DELIVERIES.c.state == WAITING, may_begin(DELIVERIES.c.due, MOST_WAIT_S))
         return self._read(select(*_told()).where(may).order_by(DELIVERIES.c.due).limit(limit))
 
     def last_of(self, watch_id: str) -> Delivery | None:
-        """The newest message of a saved question."""
+        """Return the newest message of a saved question, or None."""
         own = select(*_told()).where(DELIVERIES.c.watch_id == watch_id)
         newest = self._read(own.order_by(DELIVERIES.c.created.desc()).limit(1))
         return newest[0] if newest else None
 
     def delivered(self, delivery: Delivery) -> None:
-        """Note that it arrived."""
+        """Record a successful delivery."""
         self._note(delivery, tries=delivery.tries + 1, state=DELIVERED, error="")
 
     def failed(self, delivery: Delivery, error: str) -> None:
-        """Try again after a growing while, or give up after `MOST_TRIES`."""
+        """Schedule a retry with exponential back-off, or give up after `MOST_TRIES` tries."""
         tries = delivery.tries + 1
         wait = min(FIRST_WAIT_S * 2.0**delivery.tries, MOST_WAIT_S)
         state = GIVEN_UP if tries >= MOST_TRIES else WAITING

@@ -1,4 +1,4 @@
-"""The notable changes of a saved question as an Atom feed (RFC 4287)."""
+"""Atom feed (RFC 4287) of the notable changes of a saved question."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ MOST_TITLE = 200
 
 
 def atom_feed(watch: Watch, notable: Sequence[Check]) -> bytes:
-    """The feed; `notable` are the newest first.
+    """Return the feed in UTF-8. `notable` must be ordered from newest to oldest.
 
-    Ids are permanent: those of the question and of each check. Links are relative to the feed's own
-    address, since the name by which a caller reaches the server is the caller's word alone.
+    The ids are those of the question and of its checks, and do not change. Links are relative,
+    because the Host header of a request cannot be trusted.
     """
     feed = etree.Element("feed", {"xmlns": ATOM})
     _add(feed, "id", UUID(watch.id).urn)

@@ -1,4 +1,7 @@
-"""The gateway's loop over saved questions: one replica at a time asks, delivers and expires."""
+"""Background tasks of the gateway: check saved questions, deliver messages, expire answers.
+
+Leases ensure that only one replica at a time checks questions or delivers messages.
+"""
 
 from __future__ import annotations
 
@@ -20,21 +23,21 @@ log = logging.getLogger("citeray")
 
 POLL_S = 5.0
 EXPIRE_EVERY_S = 3600.0
-# How long a saved question waits for the service's own callers before it takes its turn.
+# How long a saved question waits for a moment without requests of users.
 LONGEST_WAIT_S = 20.0
 QUIET_POLL_S = 0.1
-# After each it rests so many times as long as that took, and so takes a tenth of the time at most:
-# the 95th percentile of others' questions hardly feels what meets few of them. The lease, which is
-# renewed between two questions, must outlast the longest rest.
+# Pause after each saved question, as a multiple of its duration: saved questions take at most a
+# tenth of the time, so that they hardly change the 95th percentile latency of users' requests. The
+# lease is renewed between two questions and must be longer than the longest pause.
 REST = 9.0
 LONGEST_REST_S = 30.0
 ServedVersion = Callable[[], Awaitable[str]]
 
 
 class PoliteAsk:
-    """Asks as `ask` does, once nobody else's question is at work, or after `longest_s`.
+    """Wrapper of `ask` that waits until no user request is running, at most `longest_s` seconds.
 
-    It rests between two questions, the longer the longer the last one took.
+    It pauses between two questions, in proportion to the duration of the last one.
     """
 
     def __init__(
@@ -64,10 +67,10 @@ class PoliteAsk:
 
 
 class WatchKeeper:
-    """Works on what `saved` keeps for the length of its tasks, in each gateway's replica.
+    """Background tasks over `saved` in each replica of the gateway.
 
-    `served` tells the version that is served, "" while that is not known; a question may take
-    `deadline_s`. A replica that dies is replaced by another once its lease has ended.
+    `served` returns the served index version, "" while it is unknown. A question may take
+    `deadline_s` seconds. If a replica dies, another takes over once its lease has expired.
     """
 
     def __init__(self, saved: Saved, ask: Ask, served: ServedVersion, deadline_s: float) -> None:
@@ -83,12 +86,12 @@ class WatchKeeper:
         self._told: dict[str, str] = {}
 
     def begin(self) -> None:
-        """Work from now on, on this event loop."""
+        """Start the tasks on the running event loop."""
         works = {"saved questions": self.check, "webhooks": self.deliver, "expiry": self.expire}
         self._tasks = [asyncio.create_task(self._repeat(*work)) for work in works.items()]
 
     async def end(self) -> None:
-        """Stop where it is: what was not finished is found again by the next."""
+        """Cancel the tasks; the next process repeats unfinished work."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -105,7 +108,7 @@ class WatchKeeper:
             await asyncio.sleep(POLL_S)
 
     async def check(self) -> None:
-        """Ask the saved questions that are due, if there are any and it is this replica's turn."""
+        """Ask the due saved questions if this replica can acquire the lease."""
         version = await self._served()
         store = self._saved.watches
         if not version or await asyncio.to_thread(store.next_due, version) is None:
@@ -119,7 +122,7 @@ class WatchKeeper:
             await asyncio.to_thread(self._checking.give_back)
 
     async def deliver(self) -> None:
-        """Send the messages that are due, if there are any and it is this replica's turn."""
+        """Send the due messages if this replica can acquire the lease."""
         store = self._saved.deliveries
         if not await asyncio.to_thread(store.due, 1):
             return
@@ -129,7 +132,7 @@ class WatchKeeper:
             await asyncio.to_thread(self._delivering.give_back)
 
     async def expire(self) -> None:
-        """Remove the answers that are older than they are kept, now and then."""
+        """Delete expired answers, at most once every `EXPIRE_EVERY_S` seconds."""
         if time.monotonic() - self._expired > EXPIRE_EVERY_S or not self._expired:
             await asyncio.to_thread(self._saved.answers.remove_expired)
             self._expired = time.monotonic()

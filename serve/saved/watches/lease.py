@@ -1,4 +1,4 @@
-"""A lease in the database: which process does a work that only one should do at a time."""
+"""Database lease for work that only one process should do at a time."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ LEASE_S = 120.0
 
 
 class DatabaseLease:
-    """The lease `name`, which ends `lease_s` after its holder last took it.
+    """Lease `name`, which expires `lease_s` seconds after its holder last renewed it.
 
-    Clocks of machines that share a Postgres may differ by less than that. A lease that would end
-    later than they allow is of a time before a clock was set back, and is free.
+    The clocks of machines that share a Postgres database must differ by less than `lease_s`. A
+    lease that expires more than twice `lease_s` from now counts as free, because it was written
+    before a clock was set back.
     """
 
     def __init__(self, database: Database, name: str, lease_s: float = LEASE_S) -> None:
@@ -28,7 +29,7 @@ class DatabaseLease:
         self._holder = uuid.uuid4().hex
 
     def take(self) -> bool:
-        """Acquire or renew the lease; False while another process holds it."""
+        """Acquire or renew the lease. Return False while another process holds it."""
         now = time.time()
         mine = {"holder": self._holder, "ends": now + self._lease_s}
         over = or_(LEASES.c.ends < now, LEASES.c.ends > now + 2 * self._lease_s)
@@ -40,12 +41,12 @@ class DatabaseLease:
                     return True
                 connection.execute(insert(LEASES).values(name=self._name, **mine))
         except IntegrityError:
-            # There is a row, and it is another's.
+            # Another process holds the lease.
             return False
         return True
 
     def give_back(self) -> None:
-        """End the lease, if it is still held."""
+        """Release the lease if this process still holds it."""
         own = and_(LEASES.c.name == self._name, LEASES.c.holder == self._holder)
         with self._database.write() as connection:
             connection.execute(delete(LEASES).where(own))

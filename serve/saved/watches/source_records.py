@@ -1,4 +1,4 @@
-"""The records that an answer rests on, and what became of them since."""
+"""Detect changes of the records that an answer is based on."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
-    """What a record was when an answer rested on it.
+    """State of a record when an answer was based on it.
 
-    `digest` is of its title and abstract, `notices` are the corrections and the like that link to
-    it. One that is `gone` is in the index no more.
+    `digest` is a SHA-256 of its title and abstract. `notices` are its linked corrections,
+    retractions and similar notices. A record that is `gone` is no longer in the index.
     """
 
     pmid: int
@@ -34,7 +34,7 @@ class SourceRecord:
 
     @classmethod
     def of(cls, pmid: int, citation: Citation | None) -> SourceRecord:
-        """The record of a citation; without one it is gone."""
+        """Return the state of a citation; None means that it is gone."""
         if citation is None:
             return cls(pmid, gone=True)
         told = "\0".join((citation.title, citation.abstract))
@@ -51,7 +51,7 @@ class SourceRecord:
 
 @dataclass(frozen=True, slots=True)
 class SourceChange:
-    """What became of a record since the last check; `detail` names the notice or the version."""
+    """Change of a record since the last check. `detail` names the notices or the versions."""
 
     pmid: int
     title: str
@@ -60,7 +60,7 @@ class SourceChange:
 
 
 async def look_up(pmids: Iterable[int], look: Look) -> dict[int, SourceRecord]:
-    """The records of `pmids` now, in that order; raises what `look` raises."""
+    """Return the current state of `pmids` in their order. Propagates the errors of `look`."""
     turns = asyncio.Semaphore(AT_ONCE)
 
     async def one(pmid: int) -> SourceRecord:
@@ -74,7 +74,7 @@ async def look_up(pmids: Iterable[int], look: Look) -> dict[int, SourceRecord]:
 def changed_sources(
     before: Mapping[int, SourceRecord], now: Mapping[int, SourceRecord]
 ) -> tuple[SourceChange, ...]:
-    """What became of the records of both, the worst of each."""
+    """Return the most serious change of each record that is in both mappings."""
     both = ((before[pmid], now[pmid]) for pmid in now if pmid in before)
     return tuple(change for old, new in both if (change := _change(old, new)))
 

@@ -1,4 +1,4 @@
-"""What changed in the answer to a saved question, as data and in words."""
+"""Changes in the answer to a saved question, as data and in sentences."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ VERDICTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchDiff(AnswerDiff):
-    """What differs from the answer before; `sources` are records that were changed since."""
+    """Differences from the previous answer. `sources` are records that have changed since then."""
 
     sources: tuple[SourceChange, ...] = ()
 
     @property
     def changed(self) -> bool:
-        """Whether anything differs."""
+        """Return True if anything differs."""
         return any(getattr(self, field.name) for field in fields(self))
 
     @property
     def notable(self) -> bool:
-        """Whether a reader should be told.
+        """Return True if the change is worth a notification.
 
-        Another text alone is not notable, nor is a citation that others have displaced: where it
-        was retracted or deleted, `sources` say so.
+        A new wording alone is not notable, nor is a removed citation: `sources` lists those that
+        were retracted or deleted.
         """
         return bool(
             self.verdict
@@ -46,14 +46,14 @@ class WatchDiff(AnswerDiff):
 
 
 def watch_diff(before: Answer, now: Answer, sources: Sequence[SourceChange]) -> WatchDiff:
-    """See `WatchDiff`."""
+    """Return the differences between two answers, with the changes of their sources."""
     diff = diff_answers(before, now)
     same = {field.name: getattr(diff, field.name) for field in fields(diff)}
     return WatchDiff(**same, sources=tuple(sources))
 
 
 def diff_words(diff: WatchDiff | None) -> list[str]:
-    """Each change as a sentence, the most important first; None is the first answer."""
+    """Return a sentence for each change, the most important first; None is the first answer."""
     if diff is None:
         return ["The question was asked for the first time."]
     said = [f"{change.kind.capitalize()}: {_source(change)}." for change in diff.sources]

@@ -1,4 +1,4 @@
-"""Saved questions and the history of each, in the database."""
+"""Store saved questions and the history of their checks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from serve.saved.watches.watch_diff import WatchDiff
 
 DIFF = TypeAdapter(WatchDiff)
 SOURCES = TypeAdapter(dict[int, SourceRecord])
-# Of one question; a version a day fills them in more than a year.
+# Checks kept for one question: more than a year of daily index versions.
 MOST_CHECKS = 500
 MOST_WAIT_S = 3600.0
 FIRST_WAIT_S = 60.0
@@ -33,11 +33,11 @@ MOST_ERROR = 500
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """A saved question. `request` has the fields of `/v1/answer`.
+    """Saved question. `request` has the fields of `/v1/answer`.
 
-    `checked` is when it was last asked, 0 for never, and `version` which version of the index then;
-    `answer` and `sources` are what came of it. `error` says why it could not be asked since, "" for
-    no trouble, and `failures` how often in a row.
+    `checked`, `version`, `answer` and `sources` are the time (in seconds since 1970, 0 for never),
+    the index version and the results of the last successful check. `failures` counts the failed
+    checks since then, and `error` is the reason of the last one, or "".
     """
 
     id: str
@@ -56,9 +56,9 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One time that a saved question was asked; `diff` is None for the first.
+    """One check of a saved question. `diff` is None if there is nothing to compare with.
 
-    Those that are `notable` are told in the feed and by the webhook.
+    The feed and the webhook report `notable` checks only.
     """
 
     id: str
@@ -70,16 +70,19 @@ class Check:
 
 
 class WatchStore:
-    """The saved questions of `database`, `most` for each owner. Each call raises SavedError."""
+    """Saved questions in `database`, at most `most` per owner.
+
+    Every method may raise SavedError.
+    """
 
     def __init__(self, database: Database, most: int) -> None:
         self._database = database
         self._most = most
 
     def add(self, owner: str, request: Mapping[str, Any], webhook: str = "") -> Watch:
-        """Save a question; the same one of the same owner is saved once.
+        """Save a question. The same request and webhook of an owner are saved only once.
 
-        Status 409 where the owner has too many.
+        Raises SavedError with status 409 if the owner has `most` questions already.
         """
         asked = json.dumps([dict(request), webhook], sort_keys=True)
         digest = sha256(asked.encode()).hexdigest()
@@ -101,13 +104,16 @@ class WatchStore:
                     )
                 connection.execute(insert(WATCHES).values(row))
         except IntegrityError:
-            # On Postgres another process may have saved the same at the same moment.
+            # On Postgres, another process may have saved the same question concurrently.
             pass
         with self._database.read() as connection:
             return _watch(connection.execute(select(WATCHES).where(same)).one())
 
     def get(self, watch_id: str, owner: str | None = None) -> Watch:
-        """Status 404 where there is none, or none of that owner's; None: of any owner."""
+        """Return a saved question of `owner`, or of any owner if None.
+
+        Raises SavedError with status 404 if there is none.
+        """
         with self._database.read() as connection:
             row = connection.execute(select(WATCHES).where(_own(watch_id, owner))).first()
         if row is None:
@@ -115,7 +121,10 @@ class WatchStore:
         return _watch(row)
 
     def list(self, owner: str | None = None) -> Sequence[Watch]:
-        """The owner's saved questions, the newest first, without answers; None: of all owners."""
+        """Return the saved questions of `owner`, or of all owners if None, newest first.
+
+        Their answers and sources are left out.
+        """
         told = [column for column in WATCHES.c if column.name not in ("answer", "sources")]
         wanted = select(*told).order_by(WATCHES.c.created.desc(), WATCHES.c.id)
         if owner is not None:
@@ -124,7 +133,7 @@ class WatchStore:
             return [_watch(row) for row in connection.execute(wanted)]
 
     def delete(self, watch_id: str, owner: str | None = None) -> None:
-        """Remove a saved question and its history for good; as `get`."""
+        """Delete a saved question and its history. Arguments and errors are those of `get`."""
         with self._database.write() as connection:
             if not connection.execute(delete(WATCHES).where(_own(watch_id, owner))).rowcount:
                 raise _absent(watch_id)
@@ -133,7 +142,7 @@ class WatchStore:
     def checks(
         self, watch_id: str, limit: int = MOST_CHECKS, *, notable: bool = False
     ) -> Sequence[Check]:
-        """The history of a saved question, newest first; `notable` ones alone, if wanted."""
+        """Return the checks of a saved question, newest first; only notable ones if `notable`."""
         wanted = select(CHECKS).where(CHECKS.c.watch_id == watch_id)
         if notable:
             wanted = wanted.where(CHECKS.c.notable)
@@ -142,7 +151,10 @@ class WatchStore:
             return [_check(row) for row in connection.execute(newest)]
 
     def next_due(self, version: str) -> Watch | None:
-        """The question that was asked longest ago of those not yet asked of `version`."""
+        """Return the due question not yet checked on index `version` that was checked longest ago.
+
+        Returns None if no question is due.
+        """
         due = and_(_unasked_of(version), may_begin(WATCHES.c.not_before, MOST_WAIT_S))
         first = select(WATCHES).where(due).order_by(WATCHES.c.checked, WATCHES.c.id).limit(1)
         with self._database.read() as connection:
@@ -150,7 +162,7 @@ class WatchStore:
         return None if row is None else _watch(row)
 
     def waiting(self, version: str) -> int:
-        """How many questions have not been asked of `version` yet."""
+        """Return the number of questions that have not been checked on index `version`."""
         with self._database.read() as connection:
             counted = select(func.count()).select_from(WATCHES).where(_unasked_of(version))
             return connection.scalar(counted) or 0
@@ -162,10 +174,10 @@ class WatchStore:
         sources: Mapping[int, SourceRecord],
         diff: WatchDiff | None,
     ) -> bool:
-        """Keep what came of asking, and what its webhook is to tell, all or nothing.
+        """Store the result of a check and queue its webhook message, in one transaction.
 
-        False where the question was removed meanwhile, and where another process has asked it since
-        `watch` was read: what that one told would be told again.
+        Returns False and stores nothing if the question was deleted or checked by another process
+        after `watch` was read; the change would be reported twice.
         """
         check = Check(
             uuid.uuid4().hex,
@@ -188,7 +200,7 @@ class WatchStore:
         }  # fmt: skip
         try:
             with self._database.write() as connection:
-                # First: it tells whether the question is still there, and holds its row.
+                # Update first: this checks that the question still exists, and locks its row.
                 kept = connection.execute(update(WATCHES).where(_unasked_since(watch)).values(now))
                 if not kept.rowcount:
                     return False
@@ -201,7 +213,7 @@ class WatchStore:
         return True
 
     def note_failure(self, watch: Watch, error: str) -> None:
-        """Ask again later: after a minute, then two, then four, up to an hour."""
+        """Record a failed check; the wait for the retry doubles from one minute to one hour."""
         wait = min(FIRST_WAIT_S * 2.0 ** min(watch.failures, 20), MOST_WAIT_S)
         failed = {
             "failures": watch.failures + 1,
@@ -218,7 +230,7 @@ def _unasked_of(version: str) -> ColumnElement[bool]:
 
 
 def _unasked_since(watch: Watch) -> ColumnElement[bool]:
-    """The row of `watch`, unless another process has asked the question since it was read."""
+    """Match the row of `watch` unless another process has checked it since it was read."""
     return and_(_own(watch.id), WATCHES.c.version == watch.version)
 
 
@@ -248,4 +260,4 @@ def _check(row: Row[Any]) -> Check:
 
 
 def _absent(watch_id: str) -> SavedError:
-    return SavedError(f"no saved question {watch_id:.64} is here; it may have been removed", 404)
+    return SavedError(f"no saved question {watch_id:.64} exists; it may have been removed", 404)

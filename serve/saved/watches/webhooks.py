@@ -1,6 +1,6 @@
-"""Signed messages to the webhooks of saved questions, which go only where the operator allows.
+"""Send signed messages to the webhooks of saved questions, on hosts that the operator allows.
 
-Signed as https://www.standardwebhooks.com says: HMAC-SHA256 over `id.timestamp.body`.
+Signatures follow https://www.standardwebhooks.com: HMAC-SHA256 over `id.timestamp.body`.
 """
 
 from __future__ import annotations
@@ -24,23 +24,26 @@ TIMEOUT_S = 10.0
 MOST_URL = 2000
 MIN_SECRET_CHARACTERS = 24
 PREFIX = "whsec_"
-# Addresses that are public by their form, and lead to others that may not be.
+# Public-looking IPv6 ranges that embed IPv4 addresses, which may be private.
 TUNNELS = tuple(map(ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")))
 Send = Callable[[Delivery], None]
 
 
 class DeliveryError(CiteRayError):
-    """A message that did not arrive."""
+    """Message that was not delivered."""
 
 
 def read_secret(variable: str) -> bytes:
-    """The secret in the environment variable; raises InputError, which never shows it."""
+    """Return the signing secret in the environment variable.
+
+    Raises InputError, without the secret in its message, if it is missing, too short or malformed.
+    """
     given = os.environ.get(variable, "").strip()
     if not given:
         raise InputError(f"webhook: this server has no secret to sign with; set {variable}")
     if len(given) < MIN_SECRET_CHARACTERS:
         raise InputError(
-            f"{variable}: has under {MIN_SECRET_CHARACTERS} characters; make one with "
+            f"{variable}: has under {MIN_SECRET_CHARACTERS} characters; create a secret with "
             "`openssl rand -hex 32`"
         )
     if not given.startswith(PREFIX):
@@ -48,13 +51,15 @@ def read_secret(variable: str) -> bytes:
     try:
         return base64.b64decode(given.removeprefix(PREFIX), validate=True)
     except ValueError:
-        raise InputError(f"{variable}: begins with {PREFIX} and is no base64 after it") from None
+        raise InputError(
+            f"{variable}: begins with {PREFIX}, but there is no base64 after it"
+        ) from None
 
 
 def check_webhook(url: str, settings: SavedSettings) -> httpx.URL:
-    """The address, which the operator allows; raises InputError for any other.
+    """Return the parsed URL. Raises InputError if the operator does not allow it.
 
-    Where it leads to is looked at when a message is sent.
+    The host name is resolved and checked only when a message is sent.
     """
     try:
         found = httpx.URL(url)
@@ -71,31 +76,35 @@ def check_webhook(url: str, settings: SavedSettings) -> httpx.URL:
     if place.casefold() not in {host.casefold() for host in settings.webhook_hosts}:
         raise InputError(
             f"webhook: {cut(place)} is none of the hosts that this server may call; the operator "
-            "names them in serve.saved.webhook_hosts"
+            "lists them in serve.saved.webhook_hosts"
         )
     return found
 
 
 def signature(secret: bytes, delivery_id: str, timestamp: str, body: bytes) -> str:
-    """The value of the header `webhook-signature`."""
+    """Return the value of the header `webhook-signature`."""
     signed = b".".join((delivery_id.encode(), timestamp.encode(), body))
     return f"v1,{base64.b64encode(hmac.digest(secret, signed, sha256)).decode()}"
 
 
 def public_address(host: str, port: int, *, private: bool) -> str:
-    """An address of `host`; raises DeliveryError where any is private and that is not allowed."""
+    """Resolve `host` and return its first address.
+
+    Raises DeliveryError if the name cannot be resolved, or if any of its addresses is private and
+    `private` is False.
+    """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
-        raise DeliveryError(f"{host}: has no address: {error}") from error
+        raise DeliveryError(f"{host}: cannot be resolved: {error}") from error
     addresses = [str(entry[4][0]) for entry in found]
     if not private and not all(map(is_public, addresses)):
-        raise DeliveryError(f"{host}: leads to a private address, which this server may not call")
+        raise DeliveryError(f"{host}: resolves to a private address, which is not allowed")
     return addresses[0]
 
 
 def is_public(address: str) -> bool:
-    """Whether the address is one of the open internet."""
+    """Return True if the address is a public unicast address."""
     ip = ip_address(address.partition("%")[0])
     if isinstance(ip, IPv6Address):
         if ip.ipv4_mapped is not None:
@@ -106,10 +115,10 @@ def is_public(address: str) -> bool:
 
 
 def send(delivery: Delivery, settings: SavedSettings) -> None:
-    """Post a message once; raises DeliveryError, or InputError for what is not allowed any more.
+    """Post a message once, without following redirects.
 
-    It goes to the address that was looked at, not to what the name may lead to a moment later, and
-    follows no redirect.
+    Connects to the address that was checked, so that a later DNS answer cannot redirect it. Raises
+    DeliveryError if the delivery fails, and InputError if the URL is no longer allowed.
     """
     secret = read_secret(settings.webhook_secret_env)
     url = check_webhook(delivery.url, settings)
@@ -126,7 +135,7 @@ def send(delivery: Delivery, settings: SavedSettings) -> None:
         "webhook-signature": signature(secret, delivery.id, timestamp, body),
     }
     try:
-        # Neither a proxy nor credentials of this machine's environment.
+        # Ignore proxies and credentials in the environment.
         with (
             httpx.Client(trust_env=False, timeout=TIMEOUT_S) as client,
             client.stream(
@@ -144,9 +153,10 @@ def send(delivery: Delivery, settings: SavedSettings) -> None:
 
 
 def deliver_due(store: DeliveryStore, send_one: Send) -> int:
-    """Send what is due once, and note what became of each; how many arrived.
+    """Send each due message once, record the results, and return the number of deliveries.
 
-    One that arrived and could not be noted is sent again: receivers know it by its id.
+    A message is sent again if its delivery could not be recorded; receivers can drop the duplicate
+    by its id.
     """
     arrived = 0
     for delivery in store.due():

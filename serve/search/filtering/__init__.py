@@ -1,1 +1,1 @@
-"""Checks the filters of a question against the values that the index holds."""
+"""Checks of a question's filters against the values in the index."""

@@ -1,7 +1,7 @@
-"""Refuses filter values that no article has, and explains filters that leave no article.
+"""Reject filter values that no article has, and explain filters that match no article.
 
-A shard that does not answer may hold anything: then no value is refused and nothing is explained,
-and the search goes on without that shard as it does for any question.
+If a shard does not answer, no value is rejected and nothing is explained, because that shard may
+have matching articles. The search continues without it.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from cluster.index.filters.inspect_filters import (
 from serve.graph.watched_stages import WatchedStages
 from serve.question.typed.field_names import LANGUAGES, PUBLICATION_TYPES
 
-# Number of unknown values of a field that are named, since finding the closest ones takes time.
+# Maximum number of unknown values named per field, because finding the closest ones takes time.
 MOST_REFUSED = 3
-# Values that PubMed has, for presets that search PubMed besides the index.
+# Values in PubMed, for presets that also search PubMed.
 _PUBMED = {"languages": set(LANGUAGES.values()), "publication_types": set(PUBLICATION_TYPES)}
 
 
 async def check_filters(filters: Filters, stages: WatchedStages, *, online: bool) -> Filters:
     """Return the filters with language names as codes.
 
-    Where PubMed is asked too (`online`), languages and publication types of PubMed pass as well,
-    and journals and headings are not checked. Raises InputError that names each value that no shard
-    holds, and the held values that are closest to it.
+    If PubMed is searched too (`online`), its languages and publication types are also accepted, and
+    journals and headings are not checked. Raises InputError that names each value that is in no
+    shard, and the closest values that are in the index.
     """
     if filters.languages:
         codes = tuple(LANGUAGES.get(value, value) for value in filters.languages)
@@ -52,7 +52,7 @@ async def check_filters(filters: Filters, stages: WatchedStages, *, online: bool
     replies = await _ask(FilterInquiry(values=given), stages)
     unknown = _unknown_everywhere(replies)
     if unknown:
-        # Similar UIs of MeSH descriptors mean unrelated things.
+        # MeSH descriptors with similar UIs are unrelated, so no closest values are suggested.
         asked = {name: values[:MOST_REFUSED] for name, values in unknown.items() if name != "mesh"}
         near = await _ask(FilterInquiry(near=asked), stages)
         raise InputError("; ".join(_refusals(unknown, near)))
@@ -60,7 +60,7 @@ async def check_filters(filters: Filters, stages: WatchedStages, *, online: bool
 
 
 async def explain_no_match(filters: Filters, stages: WatchedStages) -> str:
-    """Return sentences on filters that no article passes: what each leaves out; "" otherwise."""
+    """Return how many articles each filter excludes if no article passes all; otherwise ""."""
     names = [
         f.name
         for f in fields(Filters)
@@ -103,7 +103,7 @@ def _said(filters: Filters, name: str) -> str:
 
 
 async def _ask(asked: FilterInquiry, stages: WatchedStages) -> list[FilterFacts]:
-    """Return the replies of all shards; none unless every one answers."""
+    """Return the replies of all shards; empty unless every shard answers."""
     deadline_s = stages.settings.shard.deadline_s
     replies = await asyncio.gather(
         *(

@@ -1,1 +1,1 @@
-"""PubMed online: NCBI's E-utilities as a retriever."""
+"""Online search in PubMed through NCBI's E-utilities."""

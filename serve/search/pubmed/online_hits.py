@@ -1,4 +1,4 @@
-"""Hits by PubMed online: its PMIDs read in this index, or its own records beside ours."""
+"""Hits from PubMed online: its PMIDs looked up in the index, or its records added to the hits."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ async def local_passages(
     shards: ShardSearch,
     stages: WatchedStages,
 ) -> list[Hit]:
-    """The passages in this index of what PubMed finds, the nearest to the question first.
+    """Return this index's passages of the articles PubMed finds, by cosine with the question.
 
-    Paper 000, section 3.2. PMIDs that the index lacks are counted as a loss; without the
-    encoder each citation's first passage stands in PubMed's order.
+    Paper 000, section 3.2. PMIDs that are not in the index are recorded as a loss. Without the
+    encoder, the first passage of each citation is returned in PubMed's order.
     """
     pmids = await _find(body, entities, online, filters, stages)
     fetched = await shards.fetch(pmids, None, count_lost=True)
@@ -56,10 +56,10 @@ async def back_off(
     filters: Filters,
     stages: WatchedStages,
 ) -> list[Hit]:
-    """`hits`, and where they are too little PubMed's articles among them, by their cosines.
+    """Return `hits`; if they are too few, add PubMed's articles, all ranked by cosine.
 
-    Paper 001, section 4.1. An article is one passage, its abstract. `vector` None counts as
-    too little, and the articles follow the hits in PubMed's order.
+    Paper 001, section 4.1. The abstract of an article is one passage. If `vector` is None, the
+    articles are always added, after the hits and in PubMed's order.
     """
     near = [h.scores["dense"] for h in hits] if vector is not None else []
     if not finds_too_little(near, online.at_least, online.similarity):
@@ -107,7 +107,7 @@ def _articles(citations: Sequence[Citation]) -> list[Fetched]:
 async def _rank(
     fetched: Sequence[Fetched], vector: Vectors | None, stages: WatchedStages
 ) -> list[Hit] | None:
-    """Their passages by cosine, which is each hit's score; None without the encoder."""
+    """Return passage hits ranked and scored by cosine; None if the encoder is lost."""
     passages = distinct([p for f in fetched for p in f.passages])
     if vector is None or not passages:
         return None if passages else []

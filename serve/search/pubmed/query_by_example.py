@@ -1,7 +1,7 @@
-"""PubMed queries after the manner of solved questions (paper 001, section 4.1).
+"""Few-shot generation of PubMed queries from solved questions (paper 001, section 4.1).
 
-Its agent has a small store of questions with queries that found their articles, and adapts the
-query of a similar one: MeSH terms, synonyms, operators.
+The paper's agent has a small store of questions with queries that found their articles. It adapts
+the query of a similar question, with its MeSH terms, synonyms and operators.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class SolvedQuestion(BaseModel):
 
 @cache
 def read_solved(name: str) -> tuple[SolvedQuestion, ...]:
-    """The `questions` of a YAML file by path, or of one that is shipped in configs/examples.
+    """Return the `questions` of a YAML file, given by path or by its name in configs/examples.
 
-    Raises InputError for a file that is not there or not of that form.
+    Raises InputError if the file is missing or malformed.
     """
     shipped = CONFIGS / "examples" / name
     data = read_yaml(read_config(shipped if shipped.is_file() else Path(name), name), name)
@@ -59,9 +59,10 @@ def read_solved(name: str) -> tuple[SolvedQuestion, ...]:
 
 
 def likest(question: str, solved: Sequence[SolvedQuestion], limit: int) -> list[SolvedQuestion]:
-    """The `limit` of `solved` with most of the question's terms, best first, rare ones first.
+    """Return up to `limit` of `solved` that are most similar to the question, best first.
 
-    Those that share no term are left out.
+    Similarity is the sum of the IDF weights of shared terms, divided by the square root of the
+    number of terms. Questions that share no term are left out.
     """
     terms = [Counter(analyse(item.question)) for item in solved]
     found_in = Counter(term for counts in terms for term in counts)
@@ -79,7 +80,7 @@ def likest(question: str, solved: Sequence[SolvedQuestion], limit: int) -> list[
 async def query_by_example(
     question: str, solved: Sequence[SolvedQuestion], model: WatchedModel
 ) -> str:
-    """The model's query in the manner of those; "" without any, and where the model is lost."""
+    """Return a query written after the examples; "" without examples or if the model is lost."""
     if not solved:
         return ""
     shown = "\n\n".join(
@@ -93,15 +94,15 @@ async def query_by_example(
 
 
 def read_query(text: str) -> str:
-    """The first line of a reply as a query.
+    """Return the first line of a reply as a query.
 
-    Raises LLMError for one without a word, too long, or with a bracket or a quote left open, which
-    PubMed would read in its own way.
+    Raises LLMError if it has no word, is too long, or has an unbalanced bracket or quote, which
+    PubMed would interpret differently.
     """
     lines = [line.strip() for line in text.splitlines() if any(c.isalnum() for c in line)]
     query = _LABEL.sub("", lines[0]).strip("`") if lines else ""
     if not query or len(query) > MAX_CHARACTERS or not _closes(query):
-        raise LLMError(f"llm: no PubMed query in its {len(text)} characters")
+        raise LLMError(f"llm: no PubMed query in the reply of {len(text)} characters")
     return query
 
 

@@ -1,7 +1,6 @@
-"""PubMed online as a retriever: by the question and by its entities (paper 000, 3.2.1).
+"""Online search in PubMed by the question and by its entities (paper 000, section 3.2.1).
 
-Where it is asked only because the vectors find too little, it is paper 001's back-off
-(section 4.1).
+It also serves as paper 001's back-off (section 4.1), when the vector search finds too little.
 """
 
 from __future__ import annotations
@@ -19,35 +18,35 @@ from cluster.settings.settings import EntrezSettings
 from serve.graph.watch_stages import StageWatch
 
 STAGE = "pubmed"
-# The first and the last day of publication; None for no bound.
+# First and last day of publication; None means unbounded.
 Published = tuple[date | None, date | None]
 ANY_DAY: Published = (None, None)
 
-# What PubMed's query language gives a meaning to: fields, phrases, groups, truncation.
+# Syntax of PubMed's query language: fields, phrases, groups and truncation.
 _SYNTAX = re.compile(r"[\[\]\"(){}*~|&:#]")
 _OPERATOR = re.compile(r"\b(AND|OR|NOT)\b")
 
 
 class OnlineStage(Protocol):
-    """PubMed's E-utilities as a stage; each call raises where PubMed gives no answer."""
+    """PubMed's E-utilities as a stage; each call raises an error if PubMed does not answer."""
 
     async def find_online(
         self, query: str, limit: int, published: Published = ANY_DAY
     ) -> list[int]:
-        """The first `limit` PMIDs by relevance, of what was published in those days."""
+        """Return the first `limit` PMIDs by relevance, published within `published`."""
         ...
 
     async def fetch_online(self, pmids: Sequence[int]) -> list[Citation]:
-        """The records of `pmids` that PubMed has, in that order."""
+        """Return the records of `pmids` that PubMed has, in the given order."""
         ...
 
 
 def _tell_nobody(_: str) -> None:
-    """What PubMed did not know are words of the question, which no log holds."""
+    """Discard PubMed's warnings: they quote the question, which must not be logged."""
 
 
 class Online:
-    """PubMed as a stage. A graph has one, whose process keeps NCBI's pace for all."""
+    """PubMed as a stage. A graph has a single replica, which enforces NCBI's rate limit."""
 
     def __init__(self, settings: EntrezSettings) -> None:
         self._pubmed = PubMed(settings)
@@ -55,33 +54,33 @@ class Online:
     async def find_online(
         self, query: str, limit: int, published: Published = ANY_DAY
     ) -> list[int]:
-        """The first `limit` PMIDs by PubMed's relevance; raises PubMedError without an answer."""
+        """Return the first `limit` PMIDs by PubMed's relevance; raises PubMedError on failure."""
         first, last = published
         try:
             return await self._pubmed.search(
                 query, limit=limit, date_from=first, date_to=last, tell=_tell_nobody
             )
         except InputError:
-            # It repeats the query, and what fails here is logged.
+            # The error quotes the query and would be logged.
             raise PubMedError("PubMed finds nothing, and does not know all words") from None
 
     async def fetch_online(self, pmids: Sequence[int]) -> list[Citation]:
-        """Records of `pmids` in that order, missing ones left out; raises as `find_online`."""
+        """Return the records of `pmids` in order, without missing ones; raises PubMedError."""
         return await self._pubmed.fetch(pmids)
 
     def ready(self) -> str:
-        """Answers at once: nothing is loaded, and PubMed is not asked."""
+        """Return "ready" at once: nothing is loaded, and PubMed is not contacted."""
         return "ready"
 
 
 def plain_query(text: str) -> str:
-    """`text` as words alone: nothing in it is a field, a group or an operator to PubMed."""
+    """Return the words of `text` without PubMed's fields, groups and operators."""
     words = _OPERATOR.sub(lambda m: m[0].lower(), _SYNTAX.sub(" ", text)).rstrip("?. \n")
     return " ".join(words.split())
 
 
 def entities_query(entities: Sequence[Entity]) -> str:
-    """All distinct entities, joined by AND; "" for none."""
+    """Return all distinct entities, joined by AND; "" if there are none."""
     names: dict[str, str] = {}
     for entity in entities:
         if name := plain_query(entity.text):
@@ -100,10 +99,10 @@ async def find_online(
     published: Published = ANY_DAY,
     written: str = "",
 ) -> list[int]:
-    """PMIDs of the question's own search, then of its entities' and of `written`'s, each once.
+    """Return the distinct PMIDs found by the question, then by its entities, then by `written`.
 
-    `written` is a query in PubMed's own language, "" for none. `limit` bounds each search, and
-    `published` the days of publication. A search that is lost is noted, and the others stand.
+    `written` is a query in PubMed's syntax, or "". `limit` is the maximum number of PMIDs per
+    search; `published` restricts the publication date. A failed search is recorded as a loss.
     """
     queries = {
         plain_query(question): "question not searched online",
@@ -121,16 +120,16 @@ async def find_online(
 
 
 def finds_too_little(similarities: Sequence[float], at_least: int, similarity: float) -> bool:
-    """Whether fewer than `at_least` of the vectors' finds are near the question.
+    """Return True if fewer than `at_least` dense hits have a cosine of at least `similarity`.
 
-    Near is a cosine of `similarity` or more. Paper 001, section 4.1, backs off "if the vector
-    search yields insufficient results" and gives no number.
+    Paper 001, section 4.1, backs off "if the vector search yields insufficient results" and gives
+    no threshold.
     """
     return sum(1 for each in similarities if each >= similarity) < at_least
 
 
 def whole_abstract(citation: Citation) -> Passage | None:
-    """The abstract, or else the title, as one passage: the unit that paper 001 embeds."""
+    """Return the abstract, or else the title, as one passage, the unit that paper 001 embeds."""
     if text := citation.abstract.strip():
         begin = citation.abstract.index(text)
         return Passage(citation.pmid, "abstract", begin, begin + len(text), text)

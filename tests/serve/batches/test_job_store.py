@@ -41,10 +41,10 @@ def test_what_is_kept_is_there_for_the_next_process(tmp_path: Path) -> None:
 def test_one_id_is_one_batch(store: JobStore) -> None:
     first = add(store)
     assert add(store) == first
-    with pytest.raises(BatchError, match="another batch's") as caught:
+    with pytest.raises(BatchError, match="used by another batch") as caught:
         add(store, questions=QUESTIONS[:1])
     assert caught.value.status == 409
-    with pytest.raises(BatchError, match="another batch's"):
+    with pytest.raises(BatchError, match="used by another batch"):
         add(store, answers=True)
     assert ids(store) == ["mine"]
 
@@ -118,7 +118,7 @@ def test_a_cancelled_batch_takes_next_to_no_room(tmp_path: Path) -> None:
         kept = list((tmp_path / "batches" / "big").iterdir())
         assert sum(path.stat().st_size for path in kept) < 1000
         assert add(store, "big", many).total == 5000
-        with pytest.raises(BatchError, match="another batch's"):
+        with pytest.raises(BatchError, match="used by another batch"):
             add(store, "big", many[:-1])
 
 

@@ -123,7 +123,7 @@ def make_due(saved: Saved) -> None:
 def test_an_answer_of_a_version_that_has_gone_is_asked_again(saved: Saved) -> None:
     (one,) = watch(saved, "A?")
     assert check(saved, asking("v000001"), "v000002").failed == 1
-    assert "v000001, not of v000002" in saved.watches.get(one).error
+    assert "v000001, not v000002" in saved.watches.get(one).error
 
 
 @pytest.mark.usefixtures("each_database")

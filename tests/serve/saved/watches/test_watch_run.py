@@ -128,7 +128,7 @@ def test_an_answer_of_another_version_is_not_taken_for_the_published_one(
     graph.update("v000002")
     graph.version = "v000001"
     assert run(tmp_path)[0] == 1
-    assert "v000001, not of v000002" in saved.watches.get(one).error
+    assert "v000001, not v000002" in saved.watches.get(one).error
     assert saved.watches.checks(one) == []
 
 
