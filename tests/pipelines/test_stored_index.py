@@ -287,7 +287,7 @@ def test_a_job_copies_anew_what_was_cut_short(grown: SmallIndex, place: StoredPl
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"), [(None, "missing from the index"), (b"?", "is not the manifest's")]
+    ("damage", "said"), [(None, "missing from the index"), (b"?", "does not match the manifest")]
 )
 def test_an_object_that_is_not_as_the_manifest_says_is_refused_and_not_kept(
     grown: SmallIndex, place: StoredPlace, damage: bytes | None, said: str
