@@ -54,7 +54,7 @@ from pipelines.train.reader.reader_trainer import (
     trained_parameters,
 )
 from pipelines.train.reader.records import ReaderExample, balance_sides
-from pipelines.train.reader.tables import attribute_examples, contrast_examples
+from pipelines.train.reader.tables import TABLES, attribute_examples, contrast_examples
 from pipelines.train.recipe import ReaderPass, ReaderRecipe
 
 STATE = ".training"
@@ -205,7 +205,8 @@ def train_reader(job: ReaderJob, licence: str, report: Report) -> Measures:
 def _check_begun(job: ReaderJob, base: Path) -> None:
     """Record the training beside its checkpoints; refuse checkpoints of another training."""
     path = job.folder / STATE / "identity.txt"
-    found = f"{identity(base, job.data.files)} {job.recipe.model_dump_json()}\n"
+    learned = [*job.data.files, *sorted(TABLES.iterdir())]
+    found = f"{identity(base, learned)} {job.recipe.model_dump_json()}\n"
     if path.is_file() and path.read_text(encoding="utf-8") != found:
         raise InputError(
             f"{path.parent}: left by a training with other data, another recipe or another base "
