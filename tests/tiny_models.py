@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from transformers import BertConfig, BertForSequenceClassification, BertModel, BertTokenizerFast
+from cluster.models.readings import LABELS
 
+if TYPE_CHECKING:
+    from transformers import (
+        BertConfig,
+        BertForSequenceClassification,
+        BertForTokenClassification,
+        BertModel,
+        BertTokenizerFast,
+    )
 
 MAX_TOKENS = 64
 WIDTH = 32
@@ -39,6 +47,18 @@ def make_tiny_cross_encoder(path: Path, seed: int = 0, labels: int = 1) -> Path:
 
     _save(BertForSequenceClassification(_config(seed, num_labels=labels)), path / "cross-encoder")
     return path / "cross-encoder"
+
+
+def make_tiny_reader(path: Path, labels: Sequence[str] = LABELS) -> Path:
+    """Save the same BERT with the reader's head in `path`/reader, unless it is there."""
+    from transformers import BertForTokenClassification
+
+    if not (path / "reader").exists():
+        config = _config(seed=0)
+        config.id2label = dict(enumerate(labels))
+        config.label2id = {label: number for number, label in enumerate(labels)}
+        _save(BertForTokenClassification(config), path / "reader")
+    return path / "reader"
 
 
 def make_tiny_tagger(path: Path, words: list[str]) -> Path:
@@ -93,7 +113,9 @@ def _vocabulary() -> list[str]:
     return [*SPECIAL, *dict.fromkeys(words), *(f"##{letter}" for letter in letters)]
 
 
-def _save(model: BertModel | BertForSequenceClassification, path: Path) -> None:
+def _save(
+    model: BertModel | BertForSequenceClassification | BertForTokenClassification, path: Path
+) -> None:
     path.mkdir(parents=True)
     tiny_tokenizer().save_pretrained(path)
     model.eval().save_pretrained(path)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cluster.records import Citation
 from cluster.study_design.designs import DESIGN_WORDS, Design, ToldBy
-from cluster.study_design.read_words import MAX_CHARACTERS, is_about_another, read_design
+from cluster.study_design.read_words import is_about_another, read_design
 from cluster.study_design.subjects import (
     IN_VITRO,
     PEOPLE,
@@ -17,6 +17,8 @@ from cluster.study_design.subjects import (
     without_people,
 )
 
+# Only this many characters of a record are searched for subjects; most records are much shorter.
+_MAX_CHARACTERS = 6000
 # NLM's publication types (https://www.nlm.nih.gov/mesh/pubtypes.html). The first one that a record
 # has decides, so that a systematic review with a meta-analysis is a meta-analysis.
 _TYPES: tuple[tuple[str, Design], ...] = (
@@ -109,7 +111,7 @@ def subjects_of(citation: Citation) -> tuple[str, ...]:
     if citation.mesh:
         return indexed_subjects(citation)
     title = citation.title if citation.has_title else ""
-    return said_subjects(f"{title} {citation.abstract}"[:MAX_CHARACTERS])
+    return said_subjects(f"{title} {citation.abstract}"[:_MAX_CHARACTERS])
 
 
 def _design_by_mesh(citation: Citation) -> Design | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from evaluation.biogen.read_labels import Labels, Relation
-from serve.support.attribute_sentences import SupportScorer, split_sentences
+from serve.support.attribute_sentences import Support, SupportScorer, split_sentences
 
 
 class Asked(NamedTuple):
@@ -61,7 +61,7 @@ class EntailmentJudge:
             elif max(support.score for support in row) >= self._threshold:
                 found.append("support")
             else:
-                against = any(support.stance == "contradict" for support in row)
+                against = any(map(_contradicts, row))
                 found.append("contradict" if against else "neutral")
         return found
 
@@ -69,6 +69,11 @@ class EntailmentJudge:
         parts = split_sentences(text)
         last = max(1, len(parts) - self._window + 1) if parts else 0
         return [" ".join(parts[begin : begin + self._window]) for begin in range(last)]
+
+
+def _contradicts(support: Support) -> bool:
+    """Return whether contradiction is at least as probable as support and as neither of them."""
+    return support.against >= max(support.score, 1 - support.score - support.against)
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,8 @@ def sample_vectors(
         keys.append(pmids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
         passages = pc.list_value_length(staged.table.column("spans")).to_numpy()
         counts.append(passages[staged.live.rows])
-    every, order = np.concatenate(keys), np.argsort(np.concatenate(keys), kind="stable")
+    every = np.concatenate(keys)
+    order = np.argsort(every, kind="stable")
     taken = np.searchsorted(np.cumsum(np.concatenate(counts)[order]), limit) + 1
     last = every[order[:taken]].max(initial=0)
     found: list[tuple[int, bytes]] = []

@@ -41,7 +41,7 @@ def render_articles(
     Raises InputError for a text that XML cannot hold, and for a month without a year or not from 1
     to 12.
     """
-    deleted: list[int] = []
+    deleted: list[Deletion] = []
     count = 0
     with _whole_file(path) as stream, etree.xmlfile(stream, encoding="utf-8") as xml:
         xml.write_declaration()
@@ -51,7 +51,7 @@ def render_articles(
             for record in records:
                 count += 1
                 if isinstance(record, Deletion):
-                    deleted.append(record.pmid)
+                    deleted.append(record)
                 else:
                     xml.write(_element(record, inline or {}, note), pretty_print=True)
             if deleted:

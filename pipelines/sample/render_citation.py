@@ -7,13 +7,13 @@ type is valid by this DTD. Elements for missing values are left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lxml import etree
 
 from cluster.errors import InputError
-from cluster.records import Author, Citation, Link, OtherAbstract, Section
+from cluster.records import Author, Citation, Deletion, Link, OtherAbstract, Section
 
 # Fixed, because Citation has no revision date and equal input must give equal bytes.
 _REVISED = ("2026", "01", "01")
@@ -229,11 +229,14 @@ def book_element(chapter: BookChapter) -> etree._Element:
     return root
 
 
-def deletion_element(pmids: list[int]) -> etree._Element:
-    """Return a DeleteCitation element that names `pmids` in order, each as version 1."""
+def deletion_element(deletions: Iterable[Deletion]) -> etree._Element:
+    """Return a DeleteCitation element that names the PMIDs in order.
+
+    A deletion of any version is written as one of version 1, as NLM does.
+    """
     element = etree.Element("DeleteCitation")
-    for pmid in pmids:
-        _add(element, "PMID", str(pmid), Version="1")
+    for deletion in deletions:
+        _add(element, "PMID", str(deletion.pmid), Version=str(deletion.version or 1))
     return element
 
 

@@ -1,14 +1,13 @@
 """Citations that a model wrote itself: `[2]`, `[Snippet 2]`, `[30311221, 21306691]`.
 
 A mark is either the number of a passage (paper 001's supported answer) or a PMID (paper 004's
-task B). Numbers that match no passage in the prompt are removed and reported.
+task B). Numbers that match no passage in the prompt are removed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from serve.answer.clean_answer import begun, clean_answer
 from serve.support.attribute_sentences import split_sentences
@@ -36,36 +35,33 @@ _STATES = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CitedText:
-    """A sentence without its marks, the PMIDs that it cites, and its numbers without a PMID."""
+def clean_cited(
+    text: str, known: Mapping[int, int], prompt: str = ""
+) -> dict[str, tuple[int, ...]]:
+    """Return the sentences of `text` that `clean_answer` keeps, each with the PMIDs it cites.
 
-    text: str
-    pmids: tuple[int, ...]
-    bad: tuple[int, ...] = ()
-
-
-def read_cited(text: str, known: Mapping[int, int]) -> list[CitedText]:
-    """Return the sentences of `text` with their citations; `known` maps numbers to PMIDs."""
-    found = []
-    for line in text.splitlines():
-        for sentence in split_sentences(_AFTER_STOP.sub(_before_stop, line)):
-            found.append(_read_sentence(sentence, known))
-    return found
-
-
-def clean_cited(cited: Sequence[CitedText], prompt: str = "") -> dict[str, tuple[int, ...]]:
-    """Return the PMIDs of each sentence that `clean_answer` keeps, by sentence, in order."""
-    pmids = {item.text: item.pmids for item in cited}
-    kept = clean_answer("\n".join(item.text for item in cited), prompt)
+    `known` maps the numbers in marks to PMIDs.
+    """
+    cited = read_cited(text, known)
+    pmids = dict(cited)
+    kept = clean_answer("\n".join(sentence for sentence, _ in cited), prompt)
     return {sentence: pmids.get(sentence, ()) for sentence in kept}
+
+
+def read_cited(text: str, known: Mapping[int, int]) -> list[tuple[str, tuple[int, ...]]]:
+    """Return the sentences of `text` without their marks, each with the PMIDs it cites."""
+    return [
+        _read_sentence(sentence, known)
+        for line in text.splitlines()
+        for sentence in split_sentences(_AFTER_STOP.sub(_before_stop, line))
+    ]
 
 
 def _before_stop(match: re.Match[str]) -> str:
     return f"{match['marks']}{match['stop']}"
 
 
-def _read_sentence(sentence: str, known: Mapping[int, int]) -> CitedText:
+def _read_sentence(sentence: str, known: Mapping[int, int]) -> tuple[str, tuple[int, ...]]:
     numbers = [n for marks in _MARKS.findall(sentence) for n in _numbers(marks)]
     states = _STATES.match(sentence)
     if states:
@@ -73,8 +69,7 @@ def _read_sentence(sentence: str, known: Mapping[int, int]) -> CitedText:
         sentence = f"{begun(said)}{states['stop'] or '.'}"
     plain = " ".join(_MARKS.sub("", sentence).split())
     plain = re.sub(r"\.\.(?=\s|$)", ".", plain)
-    pmids = tuple(dict.fromkeys(known[n] for n in numbers if n in known))
-    return CitedText(plain, pmids, tuple(dict.fromkeys(n for n in numbers if n not in known)))
+    return plain, tuple(dict.fromkeys(known[n] for n in numbers if n in known))
 
 
 def _numbers(marks: str) -> list[int]:

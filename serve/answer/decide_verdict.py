@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from cluster.answers import NOT_ENOUGH, ExactAnswer, Question, Sentence, Verdict
 from serve.answer.calibration import OTHERS, Calibration
 from serve.answer.names.rank_names import RankedName
-from serve.answer.read_evidence import ReadCitation, Side
+from serve.answer.read_evidence import ReadCitation, Side, other_side
 from serve.llm.reply_forms import Decision as ModelDecision
-from serve.support.attribute_sentences import Stance
+from serve.support.attribute_sentences import MAX_PMIDS, Stance
 
 # Lowest weight at which a citation takes a side.
 CLEAR = 0.5
@@ -23,7 +23,6 @@ VETO = 0.8
 RANK_LOSS = 0.15
 # Keeps logarithms finite if no citation takes a side.
 SMALL = 0.01
-MAX_PMIDS = 3
 DENSE = "dense"
 SIDES: tuple[Side, ...] = ("yes", "no")
 
@@ -199,7 +198,7 @@ def yesno_stances(citations: Sequence[ReadCitation], side: Side) -> dict[str, St
     Only the clearest passage of a citation takes a stance; its others are neutral.
     """
     stances: dict[str, Stance] = {}
-    other: Side = "no" if side == "yes" else "yes"
+    other = other_side(side)
     for citation in citations:
         for item in citation.items:
             stances[item.passage.id] = "neutral"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -14,24 +14,19 @@ from cluster.records import NO_TITLE
 from cluster.text.sentences import asks
 from serve.answer.decide_verdict import weigh
 from serve.answer.names.rank_names import RankedName
-from serve.answer.read_evidence import ReadCitation, Side
+from serve.answer.read_evidence import ReadCitation, Side, other_side
 from serve.answer.section_labels import strip_brackets, strip_label
+from serve.support.attribute_sentences import MAX_PMIDS
 from serve.support.compare_wording import coverage, numbers_agree, read_wording
 from serve.support.find_references import holds_reference
 
 # docs/benchmarks-quality.md shows the effect of these numbers on training questions.
-SENTENCES_BY_TYPE: Mapping[str, int] = {
-    "yesno": 1,
-    "factoid": 2,
-    "list": 2,
-    "summary": 2,
-    "unknown": 2,
-}
+SENTENCES = 2
+YESNO_SENTENCES = 1
 MAX_WORDS = 200
 MIN_WORDS = 5
 # Longer "sentences" are lists of results or lost their full stops.
 LONG_WORDS = 80
-MAX_PMIDS = 3
 # Two sentences with the same numbers that share this much of their wording are duplicates.
 SAME_COVERAGE = 0.7
 # Discount of a citation's score for each rank.
@@ -66,7 +61,6 @@ def extract_ideal(
     answers: Sequence[RankedName] = (),
     *,
     max_sentences: int | None = None,
-    max_words: int = MAX_WORDS,
 ) -> tuple[Sentence, ...]:
     """Return the sentences that answer best, each with the PMIDs that it is quoted from.
 
@@ -76,25 +70,24 @@ def extract_ideal(
     side follows. Sentences with the best name of `answers` come first. The default of
     `max_sentences` depends on the type of question.
     """
-    limit = max_sentences or SENTENCES_BY_TYPE[question.type]
     candidates = find_candidates(citations)
     if question.type == "yesno":
-        return _of_side(candidates, citations, limit, max_words)
+        return _of_side(candidates, citations, max_sentences or YESNO_SENTENCES)
     if answers:
         candidates.sort(key=lambda c: not states(c.text, answers[0].names))
-    return tuple(_chosen(candidates, limit, max_words))
+    return tuple(_chosen(candidates, max_sentences or SENTENCES))
 
 
 def _of_side(
-    candidates: list[Candidate], citations: Sequence[ReadCitation], limit: int, max_words: int
+    candidates: list[Candidate], citations: Sequence[ReadCitation], limit: int
 ) -> tuple[Sentence, ...]:
     balance = weigh(citations)
     side = balance.side
     candidates.sort(key=lambda c: -c.on(side))
-    chosen = _chosen(candidates, limit, max_words)
+    chosen = _chosen(candidates, limit)
     if not balance.is_divided:
         return tuple(chosen)
-    against = quote_side(candidates, "no" if side == "yes" else "yes")
+    against = quote_side(candidates, other_side(side))
     return (*chosen, *([against] if against else []))
 
 
@@ -103,7 +96,7 @@ def quote_side(candidates: Sequence[Candidate], side: Side) -> Sentence | None:
 
     Returns None if no sentence is from a citation that takes that side.
     """
-    other: Side = "no" if side == "yes" else "yes"
+    other = other_side(side)
     on_side = [c for c in candidates if c.citation.weight(side) > c.citation.weight(other)]
     best = max(on_side, key=lambda c: c.on(side), default=None)
     if best is None:
@@ -150,7 +143,7 @@ def _is_whole(text: str, is_title: bool) -> bool:
     return ends and bool(_BEGINS.match(text)) and len(text.split()) <= LONG_WORDS
 
 
-def _chosen(candidates: Sequence[Candidate], limit: int, max_words: int) -> list[Sentence]:
+def _chosen(candidates: Sequence[Candidate], limit: int) -> list[Sentence]:
     chosen: list[Sentence] = []
     words = 0
     for candidate in candidates:
@@ -159,7 +152,7 @@ def _chosen(candidates: Sequence[Candidate], limit: int, max_words: int) -> list
             chosen[twin] = _cited_too(chosen[twin], candidate.citation.pmid)
             continue
         length = len(candidate.text.split())
-        if len(chosen) < limit and words + length <= max_words:
+        if len(chosen) < limit and words + length <= MAX_WORDS:
             chosen.append(Sentence(candidate.text, (candidate.citation.pmid,), 1.0))
             words += length
     return chosen

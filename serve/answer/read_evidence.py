@@ -23,6 +23,11 @@ CACHED = 512
 Side = Literal["yes", "no"]
 
 
+def other_side(side: Side) -> Side:
+    """Return "no" for "yes" and "yes" for "no"."""
+    return "no" if side == "yes" else "yes"
+
+
 class TextReader(Protocol):
     """Model that judges what texts say about a question."""
 

@@ -18,8 +18,8 @@ _BARE = re.compile(rf"(?:{_LABELS.pattern.upper()})(?: (?:AND|&) [A-Z]{{3,}})?\s
 
 def strip_label(text: str) -> str:
     """Return `text` without a leading section label ("RESULTS: ", "Conclusion: ", "RESULTS ")."""
-    if bare := bare_label(text):
-        return text[bare:]
+    if bare := _BARE.match(text):
+        return text[bare.end() :]
     found = _LABEL.match(text)
     if found is None:
         return text
@@ -35,9 +35,3 @@ def strip_brackets(title: str) -> str:
     if opened and "]" not in title:
         return title[1:]
     return title[:-2] if closed and "[" not in title else title
-
-
-def bare_label(text: str, begin: int = 0) -> int:
-    """Return the length of a label without a colon at `begin`; 0 if there is none."""
-    found = _BARE.match(text, begin)
-    return found.end() - begin if found else 0

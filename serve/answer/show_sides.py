@@ -8,7 +8,7 @@ from cluster.answers import ExactAnswer, Sentence
 from serve.answer.ask_model import Briefing
 from serve.answer.decide_verdict import note_opposition, weigh, yesno_stances
 from serve.answer.extract_answer import find_candidates, quote_side
-from serve.answer.read_evidence import Side
+from serve.answer.read_evidence import Side, other_side
 from serve.answer.write_ideal import within_words
 from serve.support.attribute_sentences import Stance, SupportScorer
 from serve.support.weigh_evidence import Thresholds, contradicting_sentence, note_contradictions
@@ -47,7 +47,7 @@ def against_model(briefing: Briefing, exact: ExactAnswer) -> Sentence | None:
     if side is None or not weigh(briefing.citations).is_divided:
         return None
     candidates = find_candidates(briefing.citations)
-    return quote_side(candidates, "no" if side == "yes" else "yes")
+    return quote_side(candidates, other_side(side))
 
 
 def with_room(

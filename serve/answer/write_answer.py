@@ -29,8 +29,7 @@ from cluster.errors import InputError
 from cluster.settings.answer_settings import AnswerSettings
 from serve.answer.ask_model import EXACT_TYPES, FAILED, Briefing, WriterLimits
 from serve.answer.calibration import Calibration
-from serve.answer.decide_verdict import Decision as Decided
-from serve.answer.decide_verdict import Written, decide_verdict
+from serve.answer.decide_verdict import Decision, Written, decide_verdict
 from serve.answer.extract_answer import extract_ideal
 from serve.answer.extract_exact import extract_exact, rank_answers
 from serve.answer.names.group_names import Recogniser, name_concepts
@@ -41,15 +40,12 @@ from serve.answer.write_ideal import Draft, counted, write_ideal, write_supporte
 from serve.llm.chat_form import Say
 from serve.llm.language_model import ChatModel, CountedModel
 from serve.llm.prompts import quote
-from serve.llm.reply_forms import Decision
 from serve.support.attribute_sentences import (
     Encoder,
-    RememberingScorer,
-    SecondScorer,
+    FallbackScorer,
     SimilaritySupport,
     Stance,
     SupportScorer,
-    WordingSupport,
     remember,
 )
 from serve.synergy.curate_examples import Example
@@ -75,19 +71,17 @@ DEFAULT_STYLE = AnswerSettings()
 class WrittenAnswer:
     """Fields that the writer adds to an Answer.
 
-    `dropped` holds the model's sentences that no evidence supports, `stances` the stance of each
-    passage towards the answer, by the passage's id. `ideal` and `exact` are the best guess whatever
-    the `verdict`; see Answer for `verdict`, `confidence` and `stance_on`. `decision` is the model's
-    decision, or None if it was not asked; `share` is the probability that it gave to its yes or no,
-    0.5 to 1, if known. `closest` quotes the evidence if no answer is stated. `shown` are the ids of
-    the passages in its prompts, or None if it was not asked; `model_calls` is the number of calls.
+    `stances` is the stance of each passage towards the answer, by the passage's id. `ideal` and
+    `exact` are the best guess whatever the `verdict`; see Answer for `verdict`, `confidence` and
+    `stance_on`. `closest` quotes the evidence if no answer is stated. `shown` are the ids of the
+    passages in the model's prompts, or None if it was not asked; `model_calls` is the number of
+    its calls.
     """
 
     ideal: tuple[Sentence, ...]
     exact: ExactAnswer
     origin: Literal["generated", "extractive", "none"]
     degraded: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = ()
     supported: tuple[Sentence, ...] = ()
     stances: Mapping[str, Stance] = field(default_factory=dict)
     verdict: Verdict = NOT_ENOUGH
@@ -95,8 +89,6 @@ class WrittenAnswer:
     stance_on: str = ""
     closest: tuple[Sentence, ...] = ()
     signals: Mapping[str, float] = field(default_factory=dict)
-    decision: Decision | None = None
-    share: float | None = None
     shown: tuple[str, ...] | None = None
     model_calls: int = 0
 
@@ -160,9 +152,7 @@ class AnswerWriter:
         style: AnswerSettings,
         say: Say | None,
     ) -> WrittenAnswer:
-        likeness = SecondScorer(SimilaritySupport(remember(self._encode)), WordingSupport())
-        chosen = SecondScorer(self._scorer, likeness)
-        scorer = RememberingScorer(chosen)
+        scorer = self._new_scorer()
         weighed = first_passages(evidence, MAX_CHARACTERS)
         briefing, degraded = await self._brief(question, weighed, style)
         left_out = len(evidence) - len(weighed)
@@ -175,8 +165,8 @@ class AnswerWriter:
         ideal, stances = await asyncio.to_thread(
             note_sides, briefing, draft.sentences, scorer, exact.answer
         )
-        degraded += [UNCHECKED] if chosen.lost else []
-        degraded += [BY_WORDING] if likeness.lost else []
+        degraded += [UNCHECKED] if UNCHECKED in scorer.losses else []
+        degraded += [BY_WORDING] if BY_WORDING in scorer.losses else []
         kept = counted(ideal, style.check)
         written = Written(kept, exact.answer, decision, generated)
         decided = self._decide(briefing, written)
@@ -190,7 +180,6 @@ class AnswerWriter:
             exact=exact.answer,
             origin=("generated" if generated else "extractive") if ideal else "none",
             degraded=tuple(degraded),
-            dropped=draft.dropped,
             supported=supported,
             stances=stances,
             verdict=decided.verdict,
@@ -198,11 +187,15 @@ class AnswerWriter:
             stance_on=decided.stance_on,
             signals=decided.signals,
             closest=closest,
-            decision=decision,
-            share=draft.share,
             shown=shown_of(briefing, draft),
             model_calls=asked.calls if asked else 0,
         )
+
+    def _new_scorer(self) -> FallbackScorer:
+        """Return the scorer of one answer; it falls back to similarity, and then to wording."""
+        model = [(self._scorer, UNCHECKED)] if self._scorer is not None else []
+        likeness = (SimilaritySupport(remember(self._encode)), BY_WORDING)
+        return FallbackScorer([*model, likeness], SimilaritySupport(None))
 
     async def _draft(
         self, briefing: Briefing, scorer: SupportScorer, degraded: list[str]
@@ -218,7 +211,7 @@ class AnswerWriter:
         degraded += [f"{draft.fault}, extractive answer"] if draft.fault else []
         return replace(draft, sentences=ideal), False
 
-    def _decide(self, briefing: Briefing, written: Written) -> Decided:
+    def _decide(self, briefing: Briefing, written: Written) -> Decision:
         return decide_verdict(
             briefing.question,
             briefing.citations,

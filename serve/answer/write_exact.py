@@ -20,7 +20,7 @@ from serve.answer.extract_answer import states
 from serve.answer.extract_exact import extract_exact
 from serve.answer.names.group_names import LIMITS, MAX_CHARS, Recogniser, apart, group_names
 from serve.answer.names.rank_names import asked_words, repeats
-from serve.answer.names.settle_exact import opening_verdict, settle_exact, settle_names
+from serve.answer.names.settle_exact import opening_verdict, settle_names
 from serve.answer.write_ideal import Draft
 from serve.llm.reply_forms import (
     DECISIONS,
@@ -108,7 +108,7 @@ async def _names(briefing: Briefing, draft: Draft) -> Sequence[str]:
 def _yes_or_no(word: str, ideal: Sequence[Sentence]) -> Exact:
     """Return the model's decision; a yes or no that opens its ideal answer overrides `word`."""
     chosen = next((decision for decision in DECISIONS if decision == word.strip().casefold()), None)
-    decision = opening_verdict(ideal) or chosen
+    decision = (opening_verdict(ideal[0].text) if ideal else None) or chosen
     if decision is None:
         return Exact(fault=UNUSABLE)
     return Exact(decision if decision in ("yes", "no") else None, decision=decision)
@@ -127,7 +127,7 @@ def _named(
     groups = group_names(kept, briefing.evidence, recognise)
     if groups and _guesses(briefing.question):
         groups = apart([*groups, *(a.names for a in briefing.answers)])
-    return settle_exact(kind, groups)
+    return settle_names(groups, limit=LIMITS[kind], max_chars=MAX_CHARS)
 
 
 def _guesses(question: Question) -> bool:

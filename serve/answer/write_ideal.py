@@ -8,16 +8,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Literal
 
 from cluster.answers import Check, Evidence, Sentence, supported
 from cluster.errors import LLMError
 from serve.answer.ask_model import ABSENT, FAILED, UNUSABLE, Briefing
-from serve.answer.cite_marks import clean_cited, read_cited
+from serve.answer.cite_marks import clean_cited
 from serve.answer.clean_answer import clean_answer
 from serve.answer.names.group_names import LIMITS, Recogniser
 from serve.answer.names.name_shapes import names_by_shape
-from serve.answer.names.settle_exact import agrees, keeps_numbers
+from serve.answer.names.settle_exact import keeps_numbers, opening_verdict
+from serve.answer.read_evidence import Side, other_side
 from serve.llm.prompts import number_passages, quote, shown_passages
 from serve.llm.reply_forms import (
     TEXT,
@@ -28,10 +28,7 @@ from serve.llm.reply_forms import (
     says_nothing,
     summarise_reasoning,
 )
-from serve.support.attribute_sentences import (
-    SupportScorer,
-    attribute,
-)
+from serve.support.attribute_sentences import MAX_PMIDS, SupportScorer, attribute
 from serve.support.check_names import borrowed_names, invented_names
 from serve.support.compare_wording import read_wording
 from serve.support.find_references import holds_reference
@@ -45,25 +42,22 @@ log = logging.getLogger(__name__)
 # margin of 0 and on 92% with this one. If it wrote its answer before it decided, it was right on
 # 58% to 67% of 24 of them.
 YES_MARGIN = 2.0
-MAX_PMIDS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The kept sentences, the dropped ones, and `fault`: why there is no answer, or "".
+    """The kept sentences, and `fault`: why there is no answer, or "".
 
     `inferred` is a summary of the model's reasoning. `decision` is the yes or no that the model
     gave before it wrote, or "not stated" if it says that the evidence does not answer, which is
-    not a fault. `share` is the probability that it gave to that yes or no, 0.5 to 1. `shown` are
-    the passages in its prompt, if these are not the first ones. `check` is the preset's setting.
+    not a fault. `shown` are the passages in its prompt, if these are not the first ones. `check`
+    is the preset's setting.
     """
 
     sentences: tuple[Sentence, ...] = ()
-    dropped: tuple[str, ...] = ()
     fault: str = ""
     inferred: str = ""
     decision: Decision | None = None
-    share: float | None = None
     shown: tuple[Evidence, ...] = ()
     check: Check = "drop"
 
@@ -90,10 +84,10 @@ async def write_ideal(briefing: Briefing, scorer: SupportScorer, recognise: Reco
     shown: tuple[Evidence, ...] = ()
     if briefing.style.weigh:
         briefing, shown = await asyncio.to_thread(weighed, briefing, scorer)
-    decision, share = None, None
+    decision = None
     try:
         if briefing.decides_first:
-            decision, share = await _decide(briefing)
+            decision = await _decide(briefing)
             text, reasoning = await _explain(briefing, decision), ""
         else:
             text, reasoning = await _ask(briefing)
@@ -104,24 +98,20 @@ async def write_ideal(briefing: Briefing, scorer: SupportScorer, recognise: Reco
         return Draft(decision="not stated", inferred=reasoning, shown=shown)
     claimed = _claims(briefing, text)
     if decision:
-        claimed = {s: pmids for s, pmids in claimed.items() if agrees(s, decision)}
+        other = other_side(decision)
+        claimed = {s: pmids for s, pmids in claimed.items() if opening_verdict(s) != other}
     draft = await asyncio.to_thread(_attributed, briefing, claimed, scorer, recognise)
-    return replace(draft, inferred=reasoning, decision=decision, share=share, shown=shown)
+    return replace(draft, inferred=reasoning, decision=decision, shown=shown)
 
 
-async def _decide(briefing: Briefing) -> tuple[Literal["yes", "no"], float]:
-    """Return yes or no, decided before the model writes, and its probability, 0.5 to 1.
-
-    Raises LLMError as `Briefing.ask` does.
-    """
+async def _decide(briefing: Briefing) -> Side:
+    """Return yes or no, decided before the model writes; raises LLMError as `Briefing.ask`."""
     words = ("yes", "no")
     yes, no = read_weights(await briefing.ask("decide", 1, weigh=words), words)
-    # At the margin both are equally likely.
-    yes /= yes + no * math.exp(YES_MARGIN)
-    return ("yes", yes) if yes > 0.5 else ("no", 1 - yes)
+    return "yes" if yes > no * math.exp(YES_MARGIN) else "no"
 
 
-async def _explain(briefing: Briefing, decision: Literal["yes", "no"]) -> str:
+async def _explain(briefing: Briefing, decision: Side) -> str:
     return await briefing.ask("explain", briefing.limits.ideal_tokens, decision.capitalize())
 
 
@@ -141,7 +131,7 @@ async def write_supported(
         log.warning("supported answer of %s: %s", briefing.question.id, error)
         return (), FAILED
     numbers = {number: item.passage.pmid for number, item in enumerate(briefing.shown, start=1)}
-    claimed = clean_cited(read_cited(text, numbers), briefing.prompt("supported").system)
+    claimed = clean_cited(text, numbers, briefing.prompt("supported").system)
     threshold = briefing.limits.support_threshold
     found = await asyncio.to_thread(
         attribute, list(claimed), briefing.evidence, scorer, threshold=threshold, claimed=claimed
@@ -186,7 +176,7 @@ def _claims(briefing: Briefing, text: str) -> Mapping[str, Sequence[int]]:
     system = briefing.prompt("ideal").system
     if briefing.style.weigh:
         pmids = {item.passage.pmid: item.passage.pmid for item in briefing.evidence}
-        return clean_cited(read_cited(text, pmids), system)
+        return clean_cited(text, pmids, system)
     return dict.fromkeys(clean_answer(text, system), ())
 
 
@@ -205,10 +195,8 @@ def _attributed(
     claims = {text: claimed[text] for text in sentences}
     cited = _checked(claims, found, briefing, recognise)
     kept = within_words([s for s in cited if s is not None], briefing.style.max_words)
-    dropped = tuple(s for s, c in zip(sentences, cited, strict=True) if c is None)
     check = briefing.style.check
-    fault = "" if counted(kept, check) else UNUSABLE
-    return Draft(kept, dropped, fault, check=check)
+    return Draft(kept, "" if counted(kept, check) else UNUSABLE, check=check)
 
 
 def _checked(

@@ -10,7 +10,7 @@ from cluster.records import Entity
 from cluster.text.analysis import analyse
 from cluster.text.vocabulary import Vocabulary
 from serve.question.expand_question import Recogniser, expansion_terms
-from serve.question.words.index_words import IndexWords, Suggestion
+from serve.question.words.index_words import IndexWords
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Understood:
     statistics: Statistics
 
 
-class Expander:
+class Expander(IndexWords):
     """Finds entities with a version's vocabulary, and looks up its term statistics."""
 
     def __init__(
@@ -30,9 +30,8 @@ class Expander:
         collection: CollectionTerms,
         vocabulary: Vocabulary | None = None,
     ) -> None:
+        super().__init__(collection, vocabulary)
         self.recogniser = recogniser
-        self._collection = collection
-        self._words = IndexWords(collection, vocabulary)
 
     def understand(self, text: str, over: str, named: bool) -> Understood:
         """Return term statistics `over` "citations" or "passages"; entities only if `named`."""
@@ -43,18 +42,6 @@ class Expander:
     def entities(self, text: str) -> list[Entity]:
         """See `Recogniser.entities`."""
         return self.recogniser.entities(text)
-
-    def headings(self, names: Sequence[str]) -> dict[str, str]:
-        """See `IndexWords.headings`."""
-        return self._words.headings(names)
-
-    def did_you_mean(self, body: str) -> str | None:
-        """See `IndexWords.did_you_mean`."""
-        return self._words.did_you_mean(body)
-
-    def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
-        """See `IndexWords.suggest`."""
-        return self._words.suggest(prefix, limit)
 
     def statistics(self, terms: Sequence[str], over: str) -> Statistics:
         """See `CollectionTerms.statistics`; duplicate terms are removed."""

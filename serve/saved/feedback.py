@@ -74,7 +74,7 @@ class FeedbackStore:
                 if found is not None:
                     return _feedback(found)
                 if connection.scalar(select(ANSWERS.c.id).where(ANSWERS.c.id == answer_id)) is None:
-                    raise SavedError(f"no stored answer {answer_id:.64} exists", 404)
+                    raise _no_answer(answer_id)
                 on_it = select(func.count()).where(FEEDBACK.c.answer_id == answer_id)
                 if (connection.scalar(on_it) or 0) >= MOST_ON_AN_ANSWER:
                     raise SavedError(
@@ -84,10 +84,13 @@ class FeedbackStore:
                     )
                 connection.execute(insert(FEEDBACK).values(row))
         except IntegrityError:
-            # On Postgres, another process may have stored the same opinion concurrently.
+            # On Postgres, another process may have stored the same opinion or deleted the answer.
             pass
         with self._database.read() as connection:
-            return _feedback(connection.execute(_joined().where(same)).one())
+            stored = connection.execute(_joined().where(same)).first()
+        if stored is None:
+            raise _no_answer(answer_id)
+        return _feedback(stored)
 
     def list(
         self,
@@ -186,6 +189,10 @@ def _feedback(row: Row[Any]) -> Feedback:
     answer = row.stored["answer"]
     review = Review(row.state, row.reviewer, row.reviewed) if row.state else None
     return Feedback(row.id, row.owner, row.created, row.answer_id, opinion, answer, review)
+
+
+def _no_answer(answer_id: str) -> SavedError:
+    return SavedError(f"no stored answer {answer_id:.64} exists", 404)
 
 
 def _absent(feedback_id: str) -> SavedError:

@@ -7,7 +7,7 @@ A `SupportScorer` rates how well a passage supports a sentence: by similarity an
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -30,22 +30,17 @@ log = logging.getLogger(__name__)
 Encoder = Callable[[Sequence[str]], np.ndarray]
 Stance = Literal["support", "contradict", "neutral", "unknown"]
 
-# Minimum coverage of content words for a contradiction. With less shared wording, a passage of
-# opposite polarity is probably about something else.
-CONTRADICTION_COVERAGE = 0.5
+# Maximum number of PMIDs that a sentence cites, or that contradict it.
+MAX_PMIDS = 3
 # A second or third PMID is cited only if its score is at least this share of the best score.
 SECOND_PMID_SHARE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """Support score of a premise for a hypothesis, 0 to 1, and the resulting stance.
-
-    `against` is the contradiction score, 0 to 1.
-    """
+    """How strongly a premise supports and contradicts a hypothesis, each 0 to 1."""
 
     score: float
-    stance: Stance
     against: float = 0.0
 
 
@@ -63,10 +58,9 @@ def attribute(
     scorer: SupportScorer,
     *,
     threshold: float,
-    max_pmids: int = 3,
     claimed: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> list[Sentence | None]:
-    """Return each sentence with 1 to `max_pmids` PMIDs, or None if nothing supports it.
+    """Return each sentence with 1 to MAX_PMIDS PMIDs, or None if nothing supports it.
 
     A citation's score is that of its best passage. PMIDs are ordered by score; ties keep the order
     of `evidence`. The first must reach `threshold`, and the others must also reach
@@ -79,7 +73,7 @@ def attribute(
         for item, support in zip(evidence, row, strict=True):
             pmid = item.passage.pmid
             best[pmid] = max(best.get(pmid, 0.0), support.score)
-        found.append(_cite(sentence, best, threshold, max_pmids, claimed.get(sentence, ())))
+        found.append(_cite(sentence, best, threshold, claimed.get(sentence, ())))
     return found
 
 
@@ -94,11 +88,7 @@ def score_rows(
 
 
 def _cite(
-    sentence: str,
-    best: Mapping[int, float],
-    threshold: float,
-    max_pmids: int,
-    claimed: Sequence[int],
+    sentence: str, best: Mapping[int, float], threshold: float, claimed: Sequence[int]
 ) -> Sentence | None:
     ranked = sorted(best.items(), key=lambda entry: -entry[1])
     if not ranked or ranked[0][1] < threshold:
@@ -107,82 +97,54 @@ def _cite(
     right = [pmid for pmid in dict.fromkeys(claimed) if best.get(pmid, 0.0) >= threshold]
     if right:
         best_claimed = max(best[pmid] for pmid in right)
-        return Sentence(sentence, tuple(right[:max_pmids]), round(best_claimed, 4))
+        return Sentence(sentence, tuple(right[:MAX_PMIDS]), round(best_claimed, 4))
     floor = max(threshold, SECOND_PMID_SHARE * top)
-    pmids = tuple(pmid for pmid, score in ranked[:max_pmids] if score >= floor)
+    pmids = tuple(pmid for pmid, score in ranked[:MAX_PMIDS] if score >= floor)
     return Sentence(sentence, pmids, round(top, 4))
 
 
 class SimilaritySupport:
     """Support by the premise's best sentence: the mean of cosine and content-word coverage.
 
-    The score is 0 if that sentence lacks a number of the hypothesis, if one negates what the other
-    affirms, if their directions are opposite, or if the sentence is a question.
+    Without an encoder, the coverage replaces the cosine. The score is 0 if that sentence lacks a
+    number of the hypothesis, if one negates what the other affirms, if their directions are
+    opposite, or if the sentence is a question.
     """
 
-    def __init__(self, encode: Encoder) -> None:
+    def __init__(self, encode: Encoder | None) -> None:
         self._encode = encode
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
-        """See `SupportScorer.score`; a premise without sentences scores 0, neutral."""
+        """See `SupportScorer.score`; a premise without sentences scores 0."""
         parts = {premise: split_sentences(premise) for premise, _ in pairs}
         texts = {text for premise in parts.values() for text in premise}
-        rows = sorted(texts | {hypothesis for _, hypothesis in pairs})
-        if not rows:
-            return []
-        place = {text: row for row, text in enumerate(rows)}
-        vectors = self._encode(rows)
+        vectors = self._vectors(texts | {said for _, said in pairs})
         return [
             max(
-                (
-                    _support(part, said, float(vectors[place[part]] @ vectors[place[said]]))
-                    for part in parts[premise]
-                ),
-                key=_strength,
-                default=Support(0.0, "neutral"),
+                (_support(part, said, vectors) for part in parts[premise]),
+                key=lambda support: (support.score, support.against),
+                default=Support(0.0),
             )
             for premise, said in pairs
         ]
 
-
-class WordingSupport:
-    """Support by wording alone, for use without an encoder.
-
-    Like `SimilaritySupport`, with the coverage of content words instead of the cosine.
-    """
-
-    def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
-        """See `SupportScorer.score`; a premise without sentences scores 0, neutral."""
-        parts = {premise: split_sentences(premise) for premise, _ in pairs}
-        return [
-            max(
-                (
-                    _support(part, said, coverage(read_wording(said), read_wording(part)))
-                    for part in parts[premise]
-                ),
-                key=_strength,
-                default=Support(0.0, "neutral"),
-            )
-            for premise, said in pairs
-        ]
+    def _vectors(self, texts: Set[str]) -> dict[str, np.ndarray]:
+        """Return the vector of each text; nothing without an encoder."""
+        if self._encode is None or not texts:
+            return {}
+        rows = sorted(texts)
+        return dict(zip(rows, self._encode(rows), strict=True))
 
 
-def _support(part: str, said: str, cosine: float) -> Support:
+def _support(part: str, said: str, vectors: Mapping[str, np.ndarray]) -> Support:
     source, hypothesis = read_wording(part), read_wording(said)
     held = coverage(hypothesis, source)
     if not polarity_agrees(hypothesis, source):
-        against = held if contradicts(hypothesis, source) else 0.0
-        return Support(
-            0.0, "contradict" if against >= CONTRADICTION_COVERAGE else "neutral", against
-        )
+        return Support(0.0, held if contradicts(hypothesis, source) else 0.0)
     if not numbers_agree(hypothesis, source) or asks(part):
-        return Support(0.0, "neutral")
-    score = min(1.0, (max(0.0, cosine) + held) / 2)
-    return Support(score, "support" if held >= CONTRADICTION_COVERAGE else "neutral")
-
-
-def _strength(support: Support) -> tuple[float, bool, float]:
-    return support.score, support.stance == "contradict", support.against
+        return Support(0.0)
+    cosine = float(vectors[part] @ vectors[said]) if vectors else held
+    return Support(min(1.0, (max(0.0, cosine) + held) / 2))
 
 
 def remember(encode: Encoder) -> Encoder:
@@ -198,39 +160,37 @@ def remember(encode: Encoder) -> Encoder:
     return encode_new
 
 
-class RememberingScorer:
-    """Caches the scores of pairs, because the steps of an answer score the same ones."""
+class FallbackScorer:
+    """Scores with the first of `scorers` that has not failed, in the end with `last`.
 
-    def __init__(self, scorer: SupportScorer) -> None:
-        self._scorer = scorer
+    Each scorer has a note, which is added to `losses` if it fails. Scores are cached, because the
+    steps of an answer score the same pairs.
+    """
+
+    def __init__(self, scorers: Sequence[tuple[SupportScorer, str]], last: SupportScorer) -> None:
+        self._scorers = list(scorers)
+        self._last = last
         self._known: dict[tuple[str, str], Support] = {}
+        self.losses: list[str] = []
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
-        """See `SupportScorer.score`; results are cached for the lifetime of this object."""
+        """See `SupportScorer.score`; failures of all but the last are logged, not raised."""
         new = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
         if new:
-            self._known.update(zip(new, self._scorer.score(new), strict=True))
+            self._known.update(zip(new, self._score(new), strict=True))
         return [self._known[pair] for pair in pairs]
 
-
-class SecondScorer:
-    """Scores with `first`, and with `second` after `first` has failed (`lost`)."""
-
-    def __init__(self, first: SupportScorer | None, second: SupportScorer) -> None:
-        self._first = first
-        self._second = second
-        self.lost = False
-
-    def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
-        """See `SupportScorer.score`; a failure of `first` is logged, not raised."""
-        if self._first is not None and not self.lost:
+    def _score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
+        while self._scorers:
+            scorer, note = self._scorers[0]
             try:
-                return self._first.score(pairs)
+                return scorer.score(pairs)
             except Exception:
                 # Model failures have no common type: out of memory, a lost device, bad weights.
                 log.exception("support: the model cannot score %d pairs", len(pairs))
-                self.lost = True
-        return self._second.score(pairs)
+                self._scorers.pop(0)
+                self.losses.append(note)
+        return self._last.score(pairs)
 
 
 # Cached because each sentence of an answer is compared with the same passages.

@@ -13,7 +13,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from cluster.errors import InputError
 from cluster.models.hardware import choose_dtype
 from cluster.models.load_safely import LOAD_ERRORS, SAFE_WEIGHTS, SAFELY, unloadable
-from serve.support.attribute_sentences import Stance, Support
+from serve.support.attribute_sentences import Support
 
 MAX_TOKENS = 512
 
@@ -53,8 +53,7 @@ def _load(model_dir: str, dtype: torch.dtype) -> tuple[Any, Any]:
 class NliSupport:
     """Support by any Hugging Face sequence-classification NLI model in `model_dir`.
 
-    The score is the probability of entailment, `against` is that of contradiction, and the stance
-    is the most probable label.
+    The score is the probability of entailment, and `against` is that of contradiction.
     """
 
     def __init__(
@@ -81,9 +80,7 @@ class NliSupport:
         for begin in range(0, len(order), self._batch_size):
             chunk = order[begin : begin + self._batch_size]
             for i, row in zip(chunk, self._probabilities([pairs[i] for i in chunk]), strict=True):
-                supports[i] = Support(
-                    float(row[self._entails]), self._stance(row), float(row[self._contradicts])
-                )
+                supports[i] = Support(float(row[self._entails]), float(row[self._contradicts]))
         return [supports[i] for i in range(len(pairs))]
 
     def _probabilities(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
@@ -100,9 +97,3 @@ class NliSupport:
             logits = self._model(**inputs).logits
         probabilities: np.ndarray = logits.float().softmax(-1).cpu().numpy()
         return probabilities
-
-    def _stance(self, row: np.ndarray) -> Stance:
-        best = int(row.argmax())
-        if best == self._entails:
-            return "support"
-        return "contradict" if best == self._contradicts else "neutral"

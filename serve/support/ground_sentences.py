@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cluster.answers import Evidence
-from serve.question.contrary_forms import contrary_forms, opposed
-from serve.support.attribute_sentences import Support, SupportScorer, score_rows, split_sentences
-from serve.support.weigh_evidence import MAX_PMIDS, Thresholds, strongest
+from cluster.models.readings import Reading
+from serve.question.contrary_forms import contrary_forms
+from serve.support.attribute_sentences import Support, SupportScorer, score_rows
+from serve.support.weigh_evidence import Thresholds, strongest
 
 Search = Callable[[str], Sequence[Evidence]]
+Read = Callable[[str, Sequence[str]], Sequence[Reading]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +34,8 @@ def ground_sentence(
     search_words: Search,
     scorer: SupportScorer,
     thresholds: Thresholds,
-    limit: int = MAX_PMIDS,
 ) -> Grounds:
-    """Return at most `limit` PMIDs for and against a sentence, without those in `existing`.
+    """Return at most MAX_PMIDS PMIDs for and against a sentence, without those in `existing`.
 
     `search` uses the preset's retrieval; `search_words` uses words only, for the contrary forms. A
     citation's score on each side is that of its best passage. Citations that reach both thresholds
@@ -54,22 +55,29 @@ def ground_sentence(
     supporting = {p: s for p, s in for_.items() if s >= thresholds.support}
     contrary = {p: s for p, s in against.items() if s >= thresholds.contradiction}
     neither = set(existing) | (supporting.keys() & contrary.keys())
-    return Grounds(strongest(supporting, neither, limit), strongest(contrary, neither, limit))
+    return Grounds(strongest(supporting, neither), strongest(contrary, neither))
 
 
-class OpposingSupport:
-    """Wraps a scorer; a premise with the opposite of one of the claim's words contradicts it.
+class ReaderSupport:
+    """Wraps a scorer without contradictions; the reader judges which premises contradict.
 
-    The contradiction score is the share of words in common. Similarity alone would see support.
+    The reader is asked whether the claim is true. A premise to which it says no rather than yes
+    contradicts the claim; the score is the relevance times the probability of "no".
     """
 
-    def __init__(self, scorer: SupportScorer) -> None:
+    def __init__(self, scorer: SupportScorer, read: Read) -> None:
         self._scorer = scorer
+        self._read = read
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
         """See `SupportScorer.score`."""
-        found = []
-        for (premise, claim), support in zip(pairs, self._scorer.score(pairs), strict=True):
-            opposite = max((opposed(claim, part) for part in split_sentences(premise)), default=0.0)
-            found.append(Support(0.0, "contradict", opposite) if opposite else support)
+        found = self._scorer.score(pairs)
+        for claim in dict.fromkeys(claim for _, claim in pairs):
+            places = [place for place, pair in enumerate(pairs) if pair[1] == claim]
+            question = f"Is it true that {claim.rstrip('.')}?"
+            readings = self._read(question, [pairs[place][0] for place in places])
+            for place, reading in zip(places, readings, strict=True):
+                if reading.no > max(reading.yes, reading.silent):
+                    against = reading.relevance * reading.no
+                    found[place] = Support(0.0, against)
         return found

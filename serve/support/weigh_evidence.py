@@ -10,14 +10,13 @@ from dataclasses import dataclass, replace
 
 from cluster.answers import Evidence, Sentence
 from serve.support.attribute_sentences import (
+    MAX_PMIDS,
     Stance,
     Support,
     SupportScorer,
     score_rows,
     split_sentences,
 )
-
-MAX_PMIDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +91,10 @@ def note_contradictions(
     return tuple(noted), stances
 
 
-def strongest(
-    scores: Mapping[int, float], without: set[int], limit: int = MAX_PMIDS
-) -> tuple[int, ...]:
-    """Return the `limit` best PMIDs, except `without`; ties keep the order of `scores`."""
+def strongest(scores: Mapping[int, float], without: set[int]) -> tuple[int, ...]:
+    """Return the MAX_PMIDS best PMIDs, except `without`; ties keep the order of `scores`."""
     ranked = sorted(scores.items(), key=lambda entry: -entry[1])
-    return tuple(pmid for pmid, _ in ranked if pmid not in without)[:limit]
+    return tuple(pmid for pmid, _ in ranked if pmid not in without)[:MAX_PMIDS]
 
 
 def contradicting_sentence(

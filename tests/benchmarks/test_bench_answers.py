@@ -8,7 +8,7 @@ from serve.support.attribute_sentences import Support
 
 class SameWords:
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
-        return [Support(float(premise == said), "support") for premise, said in pairs]
+        return [Support(float(premise == said)) for premise, said in pairs]
 
 
 def test_a_sentence_counts_only_by_passages_of_citations_that_it_names() -> None:

@@ -36,12 +36,6 @@ def test_a_card_is_known_by_its_full_name() -> None:
     assert sheet_tflops("cpu") is None
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_without_a_gpu_one_line_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 2
-    assert len(capsys.readouterr().out.splitlines()) == 1
-
-
 def test_the_arithmetic_runs_on_a_cpu(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

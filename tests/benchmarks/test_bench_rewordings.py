@@ -13,7 +13,9 @@ from benchmarks.bench_rewordings import (
     summarise,
 )
 from cluster.answers import Answer, ExactAnswer, Question, Verdict
+from pipelines.sample.render_articles import render_articles
 from tests.answers.suite import RewordedFact, Wording, load_reworded_facts
+from tests.small_index import citation
 
 SAFE = Wording(ask="Is it safe?", answer="no")
 HARMFUL = Wording(ask="Is it harmful?", answer="yes")
@@ -50,20 +52,19 @@ def ask(**answers: Answer) -> list[Reply]:
     return ask_facts([fact("a", SAFE, HARMFUL)], lambda body: said[body])
 
 
-def test_answers_of_opposite_polarity_agree_on_a_fact() -> None:
+def test_contradictions_are_the_same_answer_to_opposite_wordings(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     replies = ask(safe=answer("no"), harmful=answer("yes"))
     assert [reply.outcome for reply in replies] == ["right", "right"]
     assert find_contradictions(replies) == []
-
-
-def test_the_same_answer_to_opposite_wordings_is_a_contradiction() -> None:
-    assert find_contradictions(ask(safe=answer("yes"), harmful=answer("yes"))) == ["a"]
-
-
-def test_wrong_and_withheld_answers_alone_are_no_contradiction() -> None:
     withheld = answer(None, "not_enough_evidence")
     assert find_contradictions(ask(safe=answer("yes"), harmful=withheld)) == []
     assert find_contradictions(ask(safe=answer("yes"), harmful=answer("no"))) == []
+    same = ask(safe=answer("yes"), harmful=answer("yes"))
+    assert find_contradictions(same) == ["a"]
+    print_replies(same)
+    assert "1 wrong answers\n  a, right is no: Is it safe?" in capsys.readouterr().out
 
 
 def test_the_table_counts_outcomes_by_answer_and_source() -> None:
@@ -76,24 +77,11 @@ def test_the_table_counts_outcomes_by_answer_and_source() -> None:
     ]
 
 
-def test_wrong_answers_and_contradictions_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    print_replies(ask(safe=answer("yes"), harmful=answer("yes")))
-    shown = capsys.readouterr().out
-    assert "1 of 1 facts have contradicting stated answers\n  a\n" in shown
-    assert "1 wrong answers\n  a, right is no: Is it safe?" in shown
-
-
-def test_the_corpus_without_trials_holds_the_sample_facts_alone() -> None:
+def test_corpus_holds_the_sample_facts_and_the_trials(tmp_path: Path) -> None:
     corpus = load_corpus(None)
-    known = {citation.pmid for citation in corpus}
-    assert len(known) == len(corpus) == 313
+    known = {one.pmid for one in corpus}
+    assert len(known) == len(corpus)
     asked = {fact.source for fact in load_reworded_facts() if known.issuperset(fact.pmids)}
     assert asked == {"sample"}
-
-
-def test_trials_are_added_to_the_sample_corpus(tmp_path: Path) -> None:
-    article = "<PubmedArticle><MedlineCitation><PMID Version='1'>7</PMID><Article>"
-    article += "<ArticleTitle>A trial.</ArticleTitle></Article></MedlineCitation></PubmedArticle>"
-    file = tmp_path / "trials26n0001.xml"
-    file.write_text(f"<PubmedArticleSet>{article}</PubmedArticleSet>", encoding="utf-8")
-    assert {citation.pmid for citation in load_corpus(tmp_path)} >= {7, 90000035}
+    render_articles([citation(7, "A trial.")], tmp_path / "trials26n0001.xml")
+    assert {one.pmid for one in load_corpus(tmp_path)} == {7, *known}

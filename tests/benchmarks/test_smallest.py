@@ -60,7 +60,3 @@ def test_benchmark_runs_at_its_smallest_size(module: str, inputs: Path) -> None:
     done = run(command, {"PYTHONPATH": paths}, timeout_s=TIMEOUT_S)
     assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     assert done.stdout.strip(), "the benchmark printed no figure"
-
-
-def test_requirements_name_existing_benchmarks() -> None:
-    assert sorted(NEEDS.keys() - set(MODULES)) == []

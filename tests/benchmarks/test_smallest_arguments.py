@@ -26,25 +26,16 @@ def test_smallest_replaces_the_arguments_and_fills_in_its_inputs(tmp_path: Path)
     given = parse_arguments(parser(), SMALLEST, ["--smallest", str(tmp_path)])
     assert (given.limit, given.set) == (2, ["a=1"])
     assert tmp_path in given.questions.parents
+    # Arguments after it are added; without a folder it uses a temporary one.
+    added = parse_arguments(parser(), SMALLEST, ["--smallest", "--limit", "3", "--set", "b=2"])
+    assert (added.limit, added.set) == (3, ["a=1", "b=2"])
+    assert added.questions.is_file()
     assert len(json.loads(given.questions.read_text())["questions"]) == 40
 
 
-def test_smallest_without_a_folder_uses_a_temporary_one() -> None:
-    assert parse_arguments(parser(), SMALLEST, ["--smallest"]).questions.is_file()
-
-
-def test_arguments_after_smallest_are_added(tmp_path: Path) -> None:
-    words = ["--smallest", str(tmp_path), "--limit", "3", "--set", "b=2"]
-    given = parse_arguments(parser(), SMALLEST, words)
-    assert (given.limit, given.set) == (3, ["a=1", "b=2"])
-
-
-def test_other_arguments_are_parsed_as_usual(tmp_path: Path) -> None:
+def test_other_arguments_are_parsed_as_usual(capsys: pytest.CaptureFixture[str]) -> None:
     given = parse_arguments(parser(), SMALLEST, ["file.json"])
     assert (given.questions, given.limit, given.smallest) == (Path("file.json"), 60, None)
-
-
-def test_missing_arguments_are_still_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse_arguments(parser(), SMALLEST, [])
     assert "required: questions" in capsys.readouterr().err

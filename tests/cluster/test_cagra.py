@@ -111,19 +111,6 @@ def test_a_graph_of_the_card_is_stored_and_searched_like_one_of_the_cpu(
     assert recall_at_ten(tmp_path / "card", vectors) > 0.9
 
 
-def test_the_card_is_asked_for_a_graph_of_the_indexs_own_degree(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    stand_in(monkeypatch, Card)
-    vectors = some_vectors()
-    built = cagra.build_by_cagra(trained("flat", vectors), vectors, 1)
-    (card,) = Card.made
-    assert card.config.graph_degree == 2 * M == built.hnsw.nb_neighbors(0)
-    assert card.config.intermediate_graph_degree > card.config.graph_degree
-    assert card.config.store_dataset is False
-    assert card.ef_construction == EF == built.hnsw.efConstruction
-
-
 def test_a_shard_that_does_not_fit_the_card_is_built_on_the_cpu_and_said(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -137,17 +124,20 @@ def test_a_shard_that_does_not_fit_the_card_is_built_on_the_cpu_and_said(
     assert "out_of_memory" in caplog.text
 
 
-def test_few_vectors_do_not_trouble_the_card(monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_in(monkeypatch, Card, fewest=2001)
+def test_the_card_is_asked_for_a_graph_of_the_indexs_own_degree_unless_vectors_are_few(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     vectors = some_vectors()
-    built = cagra.build_by_cagra(trained("flat", vectors), vectors, 1)
+    stand_in(monkeypatch, Card, fewest=2001)
+    assert cagra.build_by_cagra(trained("flat", vectors), vectors, 1).ntotal == 2000
     assert Card.made == []
-    assert built.ntotal == 2000
-
-
-def test_a_shard_of_pubmed_fits_a_card_of_sixteen_gib() -> None:
-    # 95M passages in 32 shards, of 768 dimensions, as configs/cluster.yaml has them.
-    assert 8 * 2**30 < cagra.card_bytes(95_000_000 // 32, 768, 32) < 16 * 2**30
+    stand_in(monkeypatch, Card)
+    built = cagra.build_by_cagra(trained("flat", vectors), vectors, 1)
+    (card,) = Card.made
+    assert card.config.graph_degree == 2 * M == built.hnsw.nb_neighbors(0)
+    assert card.config.intermediate_graph_degree > card.config.graph_degree
+    assert card.config.store_dataset is False
+    assert card.ef_construction == EF == built.hnsw.efConstruction
 
 
 @pytest.mark.slow

@@ -14,11 +14,10 @@ from cluster.index.layout import CURRENT, shard_of
 from cluster.index.manifest import Manifest, current_version, read_manifest
 from cluster.index.read_segment import SegmentReader
 from cluster.index.read_shard import ShardQuery, ShardReader, limit_of_shard
-from cluster.records import Citation
 from cluster.text.analysis import analyse
 from pipelines.sample.generate_citations import generate_citations
 from tests.publish_manifest import publish
-from tests.small_index import bag_of_words, citation, make_index, write_index
+from tests.small_index import bag_of_words, citation, make_index
 
 pytestmark = pytest.mark.slow
 
@@ -71,23 +70,12 @@ def search(
     return sorted(rows)
 
 
-def test_a_citation_is_found_by_its_words(tmp_path: Path) -> None:
-    manifest = make_index(tmp_path, DRUGS)
-    rows = search(open_shards(tmp_path, manifest), manifest, "imatinib BCR-ABL")
-    assert max(rows, key=lambda row: row[1])[0] == 9
-    assert max(rows, key=lambda row: row[2])[0] == 9
-
-
-def test_a_record_comes_back_whole(tmp_path: Path) -> None:
+def test_a_record_comes_back_whole_and_an_unknown_pmid_is_none(tmp_path: Path) -> None:
     manifest = make_index(tmp_path, DRUGS)
     shards = open_shards(tmp_path, manifest)
     for wanted in DRUGS:
         assert shards[shard_of(wanted.pmid, 2)].citation(wanted.pmid) == wanted
-
-
-def test_an_unknown_pmid_is_none(tmp_path: Path) -> None:
-    manifest = make_index(tmp_path, DRUGS)
-    assert [s.citation(4) for s in open_shards(tmp_path, manifest)] == [None, None]
+    assert [shard.citation(4) for shard in shards] == [None, None]
 
 
 def test_fetched_passages_are_exact_spans(tmp_path: Path) -> None:
@@ -177,15 +165,12 @@ def test_the_graph_finds_what_an_exact_search_finds(tmp_path: Path, vectors: str
     assert np.mean(shared) >= 0.95
 
 
-def test_an_index_without_a_single_passage_answers_with_nothing(tmp_path: Path) -> None:
-    manifest = make_index(tmp_path, [citation(1, "", "")], shards=1)
-    rows = search(open_shards(tmp_path, manifest), manifest, "anything")
+def test_without_a_passage_or_a_known_term_nothing_is_found(tmp_path: Path) -> None:
+    empty = make_index(tmp_path / "empty", [citation(1, "", "")], shards=1)
+    rows = search(open_shards(tmp_path / "empty", empty), empty, "anything")
     assert [row for row in rows if row[1] or row[2]] == []
-
-
-def test_terms_that_no_shard_holds_find_nothing_by_bm25(tmp_path: Path) -> None:
-    manifest = make_index(tmp_path, DRUGS)
-    rows = search(open_shards(tmp_path, manifest), manifest, "zzz qqq")
+    manifest = make_index(tmp_path / "index", DRUGS)
+    rows = search(open_shards(tmp_path / "index", manifest), manifest, "zzz qqq")
     assert all(bm25 == 0 for _, _, bm25 in rows)
 
 
@@ -214,28 +199,15 @@ def test_what_is_live_is_found_behind_hundreds_of_better_dead_hits(tmp_path: Pat
     assert segment.pmids[rows].tolist() == [501]
 
 
-def test_a_rerun_keeps_a_segment_that_is_whole(tmp_path: Path) -> None:
-    manifest = write_index(tmp_path, DRUGS, shards=1)
-    files = sorted((tmp_path / "segments").rglob("*"))
-    before = {p: p.stat().st_mtime_ns for p in files}
-    (tmp_path / "scratch" / "quantiser.faiss").unlink()
-    (tmp_path / "scratch").rmdir()
-    assert write_index(tmp_path, DRUGS, shards=1).shards == manifest.shards
-    assert {p: p.stat().st_mtime_ns for p in files} == before
-
-
 def test_citations_out_of_order_are_refused(tmp_path: Path) -> None:
-    from tests import small_index
-
-    twice: list[Citation] = [citation(4, "One."), citation(4, "Two.")]
     with pytest.raises(IndexFormatError, match="PMID 4 after 4"):
-        small_index.make_index(tmp_path, twice, shards=1)
+        make_index(tmp_path, [citation(4, "One."), citation(4, "Two.")], shards=1)
 
 
 @pytest.mark.parametrize(
     "name", ["citations.arrow", "passages.arrow", "vectors.faiss", "bm25-citations/meta.json"]
 )
-def test_a_changed_byte_is_refused_by_name(tmp_path: Path, name: str) -> None:
+def test_a_changed_byte_or_a_missing_file_is_refused_by_name(tmp_path: Path, name: str) -> None:
     manifest = make_index(tmp_path, DRUGS, shards=1)
     path = next((tmp_path / "segments").rglob(name))
     data = bytearray(path.read_bytes())
@@ -243,12 +215,8 @@ def test_a_changed_byte_is_refused_by_name(tmp_path: Path, name: str) -> None:
     path.write_bytes(data)
     with pytest.raises(IndexFormatError, match=path.name):
         open_shards(tmp_path, manifest)
-
-
-def test_a_missing_file_is_refused_by_name(tmp_path: Path) -> None:
-    manifest = make_index(tmp_path, DRUGS, shards=1)
-    next((tmp_path / "segments").rglob("vectors.faiss")).unlink()
-    with pytest.raises(IndexFormatError, match=r"vectors\.faiss: missing"):
+    path.unlink()
+    with pytest.raises(IndexFormatError, match=f"{path.name}: missing"):
         open_shards(tmp_path, manifest)
 
 
@@ -262,14 +230,6 @@ def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
     manifest = make_index(tmp_path, DRUGS)
     publish(tmp_path, manifest.model_copy(update={"format": 99}))
     with pytest.raises(IndexFormatError, match="index format 99"):
-        read_manifest(tmp_path)
-
-
-def test_a_tampered_manifest_is_refused(tmp_path: Path) -> None:
-    make_index(tmp_path, DRUGS)
-    path = tmp_path / "versions" / "v000001.json"
-    path.write_text(path.read_text().replace('"citations": 5', '"citations": 6'))
-    with pytest.raises(IndexFormatError, match="changed since it was published"):
         read_manifest(tmp_path)
 
 
@@ -290,12 +250,6 @@ def test_the_shard_of_a_pmid_never_changes() -> None:
         90000001: 0x6C56469D92697BFE,
     }
     assert {p: shard_of(p, 16) for p in digests} == {p: d % 16 for p, d in digests.items()}
-
-
-def test_shards_are_evenly_filled() -> None:
-    counts = np.bincount([shard_of(p, 16) for p in range(30_000_000, 30_016_000)])
-    assert counts.min() > 850
-    assert counts.max() < 1150
 
 
 @pytest.mark.parametrize(("limit", "shards"), [(100, 4), (100, 128), (1000, 16), (10, 2), (5, 64)])

@@ -42,45 +42,34 @@ FULL = Citation(
 )
 
 
-def test_the_canonical_abstract_joins_labelled_and_plain_sections() -> None:
+def test_texts_join_labelled_and_plain_sections_and_leave_out_no_title() -> None:
     assert FULL.abstract == "BACKGROUND: One. Two."
-
-
-def test_the_search_text_leaves_out_a_title_that_is_not_available() -> None:
     citation = Citation(pmid=1, title="[Not Available].", sections=(Section("", "Text."),))
     assert citation.search_text == "Text."
+    assert Passage(12, "abstract", 3, 9, "abcdef").id == "12:abstract:3-9"
 
 
-@pytest.mark.parametrize(
-    "citation",
-    [
-        Citation(pmid=1, publication_types=("Retracted Publication",)),
-        Citation(pmid=1, links=(Link("RetractionIn", 2, ""),)),
-        Citation(pmid=1, links=(Link("RetractedandRepublishedIn", 2, ""),)),
-    ],
-)
-def test_a_retraction_is_seen_by_type_or_by_link(citation: Citation) -> None:
-    assert citation.retracted
-
-
-@pytest.mark.parametrize(
-    "citation",
-    [
-        Citation(pmid=1, links=(Link("RetractionOf", 2, ""),)),
-        Citation(pmid=1, links=(Link("RetractedandRepublishedFrom", 2, ""),)),
-        Citation(pmid=1, publication_types=("Retraction of Publication",)),
-        Citation(pmid=1, publication_types=("Retraction Notice",)),
-    ],
-)
-def test_a_retraction_notice_is_not_itself_retracted(citation: Citation) -> None:
-    assert not citation.retracted
-
-
-@pytest.mark.parametrize(
-    "kind", ["ErratumIn", "PartialRetractionIn", "ExpressionOfConcernIn", "UpdateIn", "CommentIn"]
-)
-def test_a_notice_short_of_retraction_does_not_retract(kind: str) -> None:
-    assert not Citation(pmid=1, links=(Link(kind, 2, ""),)).retracted
+def test_only_a_retraction_retracts_by_type_or_by_link(subtests: pytest.Subtests) -> None:
+    kinds = {
+        "RetractionIn": True,
+        "RetractedandRepublishedIn": True,
+        "RetractionOf": False,
+        "RetractedandRepublishedFrom": False,
+        "ErratumIn": False,
+        "PartialRetractionIn": False,
+        "ExpressionOfConcernIn": False,
+    }
+    types = {
+        "Retracted Publication": True,
+        "Retraction of Publication": False,
+        "Retraction Notice": False,
+    }
+    for kind, retracted in kinds.items():
+        with subtests.test(link=kind):
+            assert Citation(pmid=1, links=(Link(kind, 2, ""),)).retracted is retracted
+    for kind, retracted in types.items():
+        with subtests.test(type=kind):
+            assert Citation(pmid=1, publication_types=(kind,)).retracted is retracted
 
 
 def test_an_article_is_about_people_by_its_descriptor_and_not_by_its_words() -> None:
@@ -101,10 +90,6 @@ def test_arrow_keeps_every_field(citation: Citation) -> None:
     table = citations_to_table([citation])
     assert table.schema == CITATION_SCHEMA
     assert citation_from_row(table.to_pylist()[0]) == citation
-
-
-def test_a_passage_id_names_only_what_it_is_a_span_of() -> None:
-    assert Passage(12, "abstract", 3, 9, "abcdef").id == "12:abstract:3-9"
 
 
 @pytest.mark.parametrize(

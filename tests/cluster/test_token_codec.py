@@ -49,17 +49,11 @@ def test_a_code_stands_for_the_level_between_its_bounds(tokens: np.ndarray) -> N
         np.testing.assert_array_equal(decoded[:, axis], codec.levels[axis][places])
 
 
-def test_inner_products_of_components_are_those_of_vectors_where_none_is_left_out(
+def test_a_codec_of_all_components_keeps_inner_products_and_leaves_more_empty(
     tokens: np.ndarray,
 ) -> None:
-    codec = learn_codec(tokens, WIDTH, 8)
-    projected = codec.project(tokens[:50])
+    projected = learn_codec(tokens, WIDTH, 8).project(tokens[:50])
     np.testing.assert_allclose(projected @ projected.T, tokens[:50] @ tokens[:50].T, atol=1e-5)
-
-
-def test_a_codec_of_more_components_than_there_are_leaves_the_rest_empty(
-    tokens: np.ndarray,
-) -> None:
     codec = learn_codec(tokens, 64, 2)
     assert codec.project(tokens[:3]).shape == (3, 64)
     assert not codec.decode(code(codec, tokens[:3]))[:, WIDTH:].any()
@@ -73,19 +67,18 @@ def test_a_codec_is_read_as_it_was_kept(tokens: np.ndarray, tmp_path: Path) -> N
     assert (again.bits, again.bytes_a_token) == (4, 8)
 
 
-@pytest.mark.parametrize("data", [b"", b"\x00" * 64, b"not a codec at all, but some text"])
-def test_what_is_no_codec_is_refused(tmp_path: Path, data: bytes) -> None:
-    (tmp_path / "codec").write_bytes(data)
-    with pytest.raises(IndexFormatError, match="not a codec of token vectors"):
-        read_codec(tmp_path / "codec")
-
-
-def test_arrays_that_do_not_fit_together_are_no_codec(tokens: np.ndarray, tmp_path: Path) -> None:
+def test_what_is_no_codec_is_refused(tokens: np.ndarray, tmp_path: Path) -> None:
     codec = learn_codec(tokens, 16, 2)
-    wrong = TokenCodec(codec.components, codec.bounds[:8], codec.levels)
-    (tmp_path / "codec").write_bytes(wrong.to_bytes())
-    with pytest.raises(IndexFormatError, match="do not fit together"):
-        read_codec(tmp_path / "codec")
+    unfit = TokenCodec(codec.components, codec.bounds[:8], codec.levels).to_bytes()
+    for data, said in (
+        (b"", "not a codec of token vectors"),
+        (b"\x00" * 64, "not a codec of token vectors"),
+        (b"not a codec at all, but some text", "not a codec of token vectors"),
+        (unfit, "do not fit together"),
+    ):
+        (tmp_path / "codec").write_bytes(data)
+        with pytest.raises(IndexFormatError, match=said):
+            read_codec(tmp_path / "codec")
 
 
 def stored(
@@ -115,13 +108,8 @@ def test_passages_are_scored_in_any_order_by_their_own_tokens_alone(
     scores = mean_max_sim(best)
     np.testing.assert_allclose(scores[[0, 2, 3, 4]], best[[0, 2, 3, 4]].mean(axis=1), atol=1e-6)
     assert scores[1] == 0
-
-
-def test_a_question_without_tokens_scores_nothing(tokens: np.ndarray, tmp_path: Path) -> None:
-    codec = learn_codec(tokens, 32, 2)
-    shelf, _ = stored(tmp_path, codec, [tokens[:3], tokens[3:5]])
-    best = shelf.best_cosines(codec.project(tokens[:0]), np.array([0, 1]))
-    assert mean_max_sim(best).tolist() == [0, 0]
+    of_nothing = shelf.best_cosines(codec.project(tokens[:0]), np.array([0, 2]))
+    assert mean_max_sim(of_nothing).tolist() == [0, 0]
 
 
 def test_compressed_scores_rank_as_the_vectors_do(tokens: np.ndarray, tmp_path: Path) -> None:

@@ -88,27 +88,20 @@ def test_a_file_that_fails_makes_it_1_and_is_named_in_text_and_json(
     assert "1 of 4 files are not there; run the same command again" in done.stderr
 
 
-@pytest.mark.parametrize("options", [["--files", "0"], ["--concurrent", "99"], ["--since", "-1"]])
-def test_a_number_out_of_range_is_2_and_its_option_named(
-    tmp_path: Path, options: list[str]
-) -> None:
-    done = citeray_download(tmp_path, *options)
-    assert (done.exit_code, options[0] in done.stderr) == (2, True)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
+def test_bad_option_or_address_is_refused(server: PubMedServer, tmp_path: Path) -> None:
+    for options in (["--files", "0"], ["--concurrent", "99"], ["--since", "-1"]):
+        done = citeray_download(tmp_path, *options)
+        assert (done.exit_code, options[0] in done.stderr) == (2, True)
+    elsewhere = "go to a folder of their own; name one here"
+    for arguments, said in [
         (["x", "--base-url", "ftp://example.org"], "must begin with http:// or https://"),
         (["ftp://example.org/x"], "use a path, file://, s3:// or gs://"),
-    ],
-)
-def test_an_address_of_no_known_kind_is_refused(
-    server: PubMedServer, arguments: list[str], said: str
-) -> None:
-    done = citeray_download("--base-url", server.url, *arguments)
-    assert isinstance(done.exception, InputError)
-    assert said in str(done.exception)
+        (["--query", "asthma[mh]"], elsewhere),
+        (["s3://bucket/folder", "--query", "asthma[mh]"], elsewhere),
+    ]:
+        done = citeray_download("--base-url", server.url, *arguments)
+        assert isinstance(done.exception, InputError)
+        assert said in str(done.exception)
 
 
 @pytest.mark.process
@@ -168,7 +161,6 @@ def test_on_a_terminal_there_is_a_bar_for_each_file_and_one_for_all(
     assert "━".encode() in shown
 
 
-@pytest.mark.slow
 def test_the_records_of_a_query_go_to_a_folder_of_their_own(tmp_path: Path) -> None:
     with eutils(EUtils()) as server:
         server.start_over(dict.fromkeys((3, 1, 2), date(2024, 5, 1)))
@@ -179,10 +171,3 @@ def test_the_records_of_a_query_go_to_a_folder_of_their_own(tmp_path: Path) -> N
     assert "3 records fetched; files: 1 written, 0 there already" in first.stdout
     told = json.loads(again.stdout)
     assert (told["found"], told["records"], told["present"]) == (3, 0, 1)
-
-
-@pytest.mark.parametrize("destination", [(), ("s3://bucket/folder",)])
-def test_the_records_of_a_query_go_nowhere_else(destination: tuple[str, ...]) -> None:
-    ended = citeray_download(*destination, "--query", "asthma[mh]")
-    assert isinstance(ended.exception, InputError)
-    assert "go to a folder of their own; name one here" in str(ended.exception)

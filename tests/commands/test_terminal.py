@@ -64,29 +64,16 @@ def run_main(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> object:
     return exit_info.value.code
 
 
-def test_error_messages_are_printed_as_they_are(
+def test_messages_and_results_of_a_command_are_printed_as_they_are(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    missing = tmp_path / "run:100:[final].json"
-    assert run_main("lint", str(missing), monkeypatch=monkeypatch) == 2
-    assert str(missing) in capsys.readouterr().err
+    run = tmp_path / "run:100:[final].json"
+    assert run_main("lint", str(run), monkeypatch=monkeypatch) == 2
+    assert str(run) in capsys.readouterr().err
     assert run_main("lint", "--:100:[b]", monkeypatch=monkeypatch) == 2
     assert "--:100:[b]" in capsys.readouterr().err
-
-
-def test_lint_prints_a_run_with_emoji_codes_as_it_is(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    question = {
-        "id": "q:100:x",
-        "type": "factoid",
-        "body": "b",
-        "documents": ["x:dog:y"],
-        "snippets": [],
-        "exact_answer": [["a:b:c"], ["a:b:c"]],
-        "ideal_answer": ["t"],
-    }
-    run = tmp_path / "run.json"
+    question = {"id": "q:100:x", "type": "factoid", "documents": ["x:dog:y"]}
+    question |= {"exact_answer": [["a:b:c"], ["a:b:c"]]}
     run.write_text(json.dumps({"questions": [question]}))
     assert run_main("lint", str(run), monkeypatch=monkeypatch) == 1
     shown = capsys.readouterr().out
@@ -105,9 +92,7 @@ def test_standard_output_is_utf_8_whatever_the_locale(monkeypatch: pytest.Monkey
         written[encoding] = buffer.getvalue()
     expected = "Sørensen 漢 \\ud800\n".encode()
     assert written == dict.fromkeys(written, expected)
-
-
-def test_a_terminal_keeps_its_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A terminal keeps its own.
     stream = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
     monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys, "stdout", stream)

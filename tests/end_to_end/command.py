@@ -13,6 +13,7 @@ from pathlib import Path
 
 from cluster.index.layout import CURRENT, LEASE
 from cluster.storage.compare_and_swap import LOCK
+from tests.tiny_models import make_tiny_reader
 
 # Beside the interpreter of the tests, wherever its environment lies.
 BIN = Path(sys.executable).parent
@@ -32,6 +33,8 @@ def small_settings(index: Path, encoder: Path, shards: int) -> list[str]:
         "encoder.dtype=float32",
         "encoder.max_tokens=64",
         "encoder.threads=1",
+        f"reader.model=file:{make_tiny_reader(encoder.parent)}",
+        "reader.max_tokens=64",
         "vocabulary.concepts=''",
         "ray.object_store_mb=128",
         "llm.kind=none",

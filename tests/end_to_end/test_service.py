@@ -362,6 +362,6 @@ def test_a_stopped_graph_ends_what_it_has_begun_and_takes_no_more(service: Servi
     assert refused[-1].headers["Retry-After"]
     thread.join()
     assert replies[0].status_code == 200
-    assert json.loads(replies[0].text)["ideal"]
+    assert json.loads(replies[0].text)["verdict"]
     output, _ = service.process.communicate(timeout=180)
     assert service.process.returncode == 128 + signal.SIGTERM, output

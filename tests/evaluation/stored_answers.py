@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from cluster.answers import Answer, Evidence, Question, RankedCitation, Sentence
@@ -46,8 +45,3 @@ def evidence_of(citation: Citation, begin: int, end: int, **fields: Any) -> Evid
     """A passage of the abstract as the index had it when the answer was written."""
     passage = Passage(citation.pmid, "abstract", begin, end, citation.abstract[begin:end])
     return Evidence(passage, title=citation.title, year=citation.year, **fields)
-
-
-def write_lines(path: Path, *rows: Any) -> Path:
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    return path

@@ -19,7 +19,8 @@ from commands.evaluation.audit import audit
 from evaluation.audit.audit_answers import KINDS, Audit, Concern, audit_answers
 from evaluation.audit.read_answers import read_answers
 from evaluation.find_citations import CitationLookup
-from tests.evaluation.stored_answers import evidence_of, reply, write_lines
+from tests.evaluation.evaluate_command.small_runs import lines
+from tests.evaluation.stored_answers import evidence_of, reply
 from tests.small_index import citation, make_index
 
 TEXT = "Iron is stored in ferritin. It is safe."
@@ -59,7 +60,7 @@ def lookup(index: Path) -> CitationLookup:
 
 
 def audited(folder: Path, lookup: CitationLookup, *rows: Any) -> Audit:
-    return audit_answers(read_answers(write_lines(folder / "answers.jsonl", *rows)), lookup)
+    return audit_answers(read_answers(lines(folder / "answers.jsonl", *rows)), lookup)
 
 
 def only(found: Audit) -> Concern:
@@ -67,16 +68,23 @@ def only(found: Audit) -> Concern:
     return concern
 
 
-def test_an_answer_whose_citations_stand_is_no_concern(
+def test_answers_whose_citations_stand_are_no_concern(
     tmp_path: Path, lookup: CitationLookup
 ) -> None:
-    row = reply((1,), evidence=[evidence_of(SOUND, 0, 27)])
-    found = audited(tmp_path, lookup, row)
-    assert found == Audit("v000001", 1, 1, ())
+    changed = evidence_of(citation(7, TEXT), 0, 27)
+    rows = [
+        reply((1,), evidence=[evidence_of(SOUND, 0, 27)]),
+        # Notices about other articles, and comments.
+        reply((8,)),
+        # A changed record of which nothing was stored, and one that no sentence cites.
+        reply((7,)),
+        reply((1,), evidence=[changed]),
+    ]
+    assert audited(tmp_path, lookup, *rows) == Audit("v000001", 4, 4, ())
 
 
 def test_each_notice_is_found_and_named(
-    tmp_path_factory: pytest.TempPathFactory, lookup: CitationLookup, subtests: pytest.Subtests
+    tmp_path: Path, lookup: CitationLookup, subtests: pytest.Subtests
 ) -> None:
     for pmid, kind, detail in [
         (2, "retracted", "RetractionIn J. 2020 PMID 42"),
@@ -89,15 +97,8 @@ def test_each_notice_is_found_and_named(
         (12, "retracted", "RetractedandRepublishedIn J. 2020 PMID 42"),
     ]:
         with subtests.test(pmid=pmid, kind=kind):
-            tmp_path = tmp_path_factory.mktemp("case")
             concern = only(audited(tmp_path, lookup, reply((pmid,))))
             assert (concern.pmid, concern.kind, concern.reasons[0].detail) == (pmid, kind, detail)
-
-
-def test_notices_about_other_articles_and_comments_are_no_concern(
-    tmp_path: Path, lookup: CitationLookup
-) -> None:
-    assert audited(tmp_path, lookup, reply((8,))).concerns == ()
 
 
 def test_a_citation_that_is_gone_is_told_with_the_version_it_was_in(
@@ -111,14 +112,7 @@ def test_a_citation_that_is_gone_is_told_with_the_version_it_was_in(
     assert concern.record is None
 
 
-def test_a_quotation_that_moved_is_a_revision(tmp_path: Path, lookup: CitationLookup) -> None:
-    old = citation(5, TEXT)
-    concern = only(audited(tmp_path, lookup, reply((5,), evidence=[evidence_of(old, 0, 27)])))
-    assert concern.kind == "revised"
-    assert concern.reasons[0].detail == "quotation of abstract 0-27 is now at 12"
-
-
-def test_a_quotation_title_and_year_that_changed_are_revisions(
+def test_quotation_title_and_year_that_changed_are_revisions(
     tmp_path: Path, lookup: CitationLookup
 ) -> None:
     old = citation(7, TEXT, "Iron.", year=2001)
@@ -129,19 +123,10 @@ def test_a_quotation_title_and_year_that_changed_are_revisions(
         "year was 2001, is 2002",
     ]
     assert concern.record == {"version": 1, "source": "", "position": 0, "year": 2002}
-
-
-def test_a_record_of_which_nothing_was_stored_is_not_called_revised(
-    tmp_path: Path, lookup: CitationLookup
-) -> None:
-    assert audited(tmp_path, lookup, reply((7,))).concerns == ()
-
-
-def test_a_changed_record_that_no_sentence_cites_is_no_concern(
-    tmp_path: Path, lookup: CitationLookup
-) -> None:
-    old = citation(7, TEXT)
-    assert audited(tmp_path, lookup, reply((1,), evidence=[evidence_of(old, 0, 27)])).concerns == ()
+    moved = reply((5,), evidence=[evidence_of(citation(5, TEXT), 0, 27)])
+    concern = only(audited(tmp_path, lookup, moved))
+    assert concern.kind == "revised"
+    assert concern.reasons[0].detail == "quotation of abstract 0-27 is now at 12"
 
 
 def test_a_quotation_at_a_negative_offset_is_not_found_there(
@@ -177,14 +162,6 @@ def test_the_worst_comes_first_whatever_answer_it_is_in(
     assert (found.answers, found.citations) == (3, 5)
 
 
-def test_a_retraction_that_the_answer_knew_of_is_told_apart(
-    tmp_path: Path, lookup: CitationLookup
-) -> None:
-    known = RankedCitation(2, 1.0, retracted=True)
-    found = audited(tmp_path, lookup, reply((2,), citations=[known]), reply((2,)))
-    assert [concern.known for concern in found.concerns] == [True, False]
-
-
 app = typer.Typer()
 app.command()(audit)
 
@@ -196,69 +173,44 @@ def run_audit(index: Path, *arguments: object) -> Result:
 
 def test_each_concern_is_a_line(tmp_path: Path, index: Path) -> None:
     known = RankedCitation(2, 1.0, retracted=True)
-    path = write_lines(tmp_path / "a", reply((4,)), reply((2,), (2, 1), citations=[known]))
-    result = run_audit(index, path)
+    rows = [
+        reply((4,)) | {"verdict": "not_enough_evidence"},
+        reply((2,), (2, 1), citations=[known]),
+    ]
+    result = run_audit(index, lines(tmp_path / "a", *rows))
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
         "retracted (marked so in the answer): q1, PMID 2, sentence 1, sentence 2: "
         "RetractionIn J. 2020 PMID 42",
-        "expression of concern: q1, PMID 4, sentence 1: ExpressionOfConcernIn J. 2020 PMID 42; "
-        "corrected: ErratumIn J. 2020 PMID 42",
+        "expression of concern (the verdict is not enough evidence): q1, PMID 4, sentence 1: "
+        "ExpressionOfConcernIn J. 2020 PMID 42; corrected: ErratumIn J. 2020 PMID 42",
     ]
     assert "2 answers, 3 citations against index version v000001: 2 of concern" in result.stderr
+    clean = run_audit(index, lines(tmp_path / "a", reply((1,))))
+    assert (clean.exit_code, clean.stdout) == (0, "")
 
 
-def test_a_concern_about_an_answer_without_enough_evidence_says_so(
-    tmp_path: Path, index: Path
-) -> None:
-    row = reply((4,)) | {"verdict": "not_enough_evidence"}
-    result = run_audit(index, write_lines(tmp_path / "a", row))
-    assert result.stdout.startswith(
-        "expression of concern (the verdict is not enough evidence): q1, PMID 4"
-    )
-
-
-def test_nothing_of_concern_exits_0(tmp_path: Path, index: Path) -> None:
-    result = run_audit(index, write_lines(tmp_path / "a", reply((1,))))
-    assert (result.exit_code, result.stdout) == (0, "")
-
-
-def test_the_concerns_are_there_for_programs(tmp_path: Path, index: Path) -> None:
-    path = write_lines(tmp_path / "a", reply((6,)))
+def test_concerns_are_there_for_programs(tmp_path: Path, index: Path) -> None:
+    path = lines(tmp_path / "a", reply((6,)))
     result = run_audit(index, path, "--json")
     assert result.exit_code == 1
-    assert json.loads(result.stdout) == {
-        "index_version": "v000001",
-        "answers": 1,
-        "citations": 1,
-        "concerns": [
-            {
-                "answer": "q1",
-                "place": f"{path}: line 1",
-                "pmid": 6,
-                "kind": "corrected",
-                "reasons": [{"kind": "corrected", "detail": "ErratumIn J. 2020 PMID 42"}],
-                "cited_by": ["sentence 1"],
-                "answered_from": "v000001",
-                "known": False,
-                "record": {"version": 1, "source": "", "position": 0, "year": None},
-                "verdict": "answered",
-            }
-        ],
-    }
+    told = json.loads(result.stdout)
+    assert (told["index_version"], told["answers"], told["citations"]) == ("v000001", 1, 1)
+    (concern,) = told["concerns"]
+    assert (concern["answer"], concern["place"], concern["pmid"]) == ("q1", f"{path}: line 1", 6)
+    assert concern["reasons"] == [{"kind": "corrected", "detail": "ErratumIn J. 2020 PMID 42"}]
+    assert (concern["cited_by"], concern["answered_from"]) == (["sentence 1"], "v000001")
+    assert concern["record"] == {"version": 1, "source": "", "position": 0, "year": None}
 
 
-def test_a_bad_file_or_no_index_is_bad_input(tmp_path: Path, index: Path) -> None:
+def test_bad_file_and_missing_or_damaged_index_are_bad_input(tmp_path: Path, index: Path) -> None:
+    answers = lines(tmp_path / "a", reply((1,)))
     with pytest.raises(InputError, match="cannot be read"):
         run_audit(index, tmp_path / "absent")
     with pytest.raises(IndexFormatError, match="no index here") as caught:
-        run_audit(tmp_path / "none", write_lines(tmp_path / "a", reply((1,))))
+        run_audit(tmp_path / "none", answers)
     assert caught.value.exit_code == InputError.exit_code == 2
-
-
-def test_a_damaged_index_is_no_verdict(tmp_path: Path) -> None:
     make_index(tmp_path / "index", [SOUND], shards=1)
     next((tmp_path / "index").rglob("citations.arrow")).write_bytes(b"")
-    with pytest.raises(IndexFormatError) as caught:
-        run_audit(tmp_path / "index", write_lines(tmp_path / "a", reply((1,))))
-    assert caught.value.exit_code == 2
+    with pytest.raises(IndexFormatError):
+        run_audit(tmp_path / "index", answers)

@@ -28,31 +28,24 @@ def test_a_citation_is_found_in_whatever_shard_holds_it(lookup: CitationLookup) 
     assert lookup.version == "v000001"
 
 
-@pytest.mark.parametrize("pmid", [8, 0, -7, 2**70])
-def test_what_is_no_pmid_of_the_index_is_not_found(lookup: CitationLookup, pmid: int) -> None:
-    assert lookup.find(pmid) is None
+def test_what_is_no_pmid_of_the_index_is_not_found(lookup: CitationLookup) -> None:
+    assert [lookup.find(pmid) for pmid in (8, 0, -7, 2**70)] == [None] * 4
 
 
 def test_texts_are_title_and_abstract_of_those_that_are_there(lookup: CitationLookup) -> None:
     assert lookup.texts([11, 8, 7]) == {11: "Iron.", 7: "Insulin. Insulin lowers glucose."}
 
 
-def test_a_shard_is_opened_when_first_asked_for(tmp_path: Path) -> None:
-    make_index(tmp_path / "index", [citation(7, "a b c."), citation(11, "d e f.")])
-    found = CitationLookup(settings_of(tmp_path / "index"))
-    for path in (tmp_path / "index" / "segments").rglob("citations.arrow"):
+def test_shard_is_opened_when_first_asked_for_and_once(tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    make_index(index, [citation(7, "a b c."), citation(11, "d e f."), citation(12, "g.")], shards=1)
+    opened, waiting = CitationLookup(settings_of(index)), CitationLookup(settings_of(index))
+    assert opened.find(7)
+    for path in (index / "segments").rglob("citations.arrow"):
         path.unlink()
+    assert opened.find(11)
     with pytest.raises(IndexFormatError, match=r"citations\.arrow"):
-        found.find(7)
-
-
-def test_a_shard_is_opened_once(tmp_path: Path) -> None:
-    make_index(tmp_path / "index", [citation(7, "a b c."), citation(11, "d e f.")], shards=1)
-    found = CitationLookup(settings_of(tmp_path / "index"))
-    assert found.find(7)
-    for path in (tmp_path / "index" / "segments").rglob("citations.arrow"):
-        path.unlink()
-    assert found.find(11)
+        waiting.find(7)
 
 
 def test_a_folder_without_an_index_is_refused(tmp_path: Path) -> None:

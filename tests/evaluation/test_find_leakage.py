@@ -3,7 +3,6 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -34,54 +33,34 @@ def trained_on(folder: Path, name: str, text: str) -> TrainingData:
     return TrainingData("ranker", (path,))
 
 
-def test_a_question_is_found_by_its_words_whatever_its_case_and_punctuation(tmp_path: Path) -> None:
-    data = trained_on(
-        tmp_path, "train.jsonl", json.dumps({"query": "does Metformin activate: AMPK"})
-    )
-    [leak] = find_leaks(GOLD, data)
-    assert (leak.questions, leak.documents) == (("q1",), ())
-
-
-def test_a_question_is_found_by_its_id(tmp_path: Path) -> None:
-    data = trained_on(tmp_path, "train.json", json.dumps({"questions": [{"id": "q2"}]}))
-    [leak] = find_leaks(GOLD, data)
-    assert leak.questions == ("q2",)
-
-
-@pytest.mark.parametrize(
-    "row",
-    [
-        {"pmid": 22222222},
-        {"positive_docs": ["22222222"]},
-        {"documents": [PUBMED + "22222222"]},
-        {"text": "https://pubmed.ncbi.nlm.nih.gov/22222222/"},
-        {"text": "PMID: 22222222"},
-    ],
-)
-def test_a_gold_document_is_found_by_its_pmid(tmp_path: Path, row: dict[str, Any]) -> None:
-    [leak] = find_leaks(GOLD, trained_on(tmp_path, "train.jsonl", json.dumps(row)))
-    assert leak.documents == ("22222222",)
-
-
-def test_a_number_that_is_about_no_citation_is_no_leak(tmp_path: Path) -> None:
+def test_questions_and_documents_are_found_in_every_form(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    words = "Does metformin activate AMPK?"
+    losartan = "0\tWhat is the target of losartan?\tAT1\n"
+    for name, row, questions, documents in [
+        ("t.jsonl", {"query": "does Metformin activate: AMPK"}, ("q1",), ()),
+        ("t.json", {"questions": [{"id": "q2"}]}, ("q2",), ()),
+        ("t.tsv", losartan, ("q2",), ()),
+        ("t.jsonl.gz", {"q": words, "pmids": [33333333, True]}, ("q1",), ("33333333",)),
+        ("t.jsonl", {"pmid": 22222222}, (), ("22222222",)),
+        ("t.jsonl", {"positive_docs": ["22222222"]}, (), ("22222222",)),
+        ("t.jsonl", {"documents": [PUBMED + "22222222"]}, (), ("22222222",)),
+        ("t.jsonl", {"text": "https://pubmed.ncbi.nlm.nih.gov/22222222/"}, (), ("22222222",)),
+        ("t.jsonl", {"text": "PMID: 22222222"}, (), ("22222222",)),
+    ]:
+        with subtests.test(name=name, row=row):
+            text = row if isinstance(row, str) else json.dumps(row)
+            [leak] = find_leaks(GOLD, trained_on(tmp_path, name, text))
+            assert (leak.questions, leak.documents) == (questions, documents)
+    # A number that is about no citation is no leak.
     assert find_leaks(GOLD, trained_on(tmp_path, "t.jsonl", '{"length": 22222222}\n\n')) == []
 
 
-def test_lines_of_cells_and_packed_files_are_read(tmp_path: Path) -> None:
-    line = "0\tWhat is the target of losartan?\tAT1\n"
-    assert find_leaks(GOLD, trained_on(tmp_path, "train.tsv", line))[0].questions == ("q2",)
-    packed = json.dumps({"q": "Does metformin activate AMPK?", "pmids": [33333333, True]})
-    [leak] = find_leaks(GOLD, trained_on(tmp_path, "train.jsonl.gz", packed))
-    assert (leak.questions, leak.documents) == (("q1",), ("33333333",))
-
-
-@pytest.mark.parametrize(("name", "text"), [("t.jsonl", '{"a": 1}\n{'), ("t.json", "{")])
-def test_training_data_that_is_not_json_is_named(tmp_path: Path, name: str, text: str) -> None:
-    with pytest.raises(InputError, match=rf"{name}.*not JSON"):
-        find_leaks(GOLD, trained_on(tmp_path, name, text))
-
-
-def test_a_broken_packed_file_is_named(tmp_path: Path) -> None:
+def test_damaged_training_data_is_named(tmp_path: Path) -> None:
+    for name, text in [("t.jsonl", '{"a": 1}\n{'), ("t.json", "{")]:
+        with pytest.raises(InputError, match=rf"{name}.*not JSON"):
+            find_leaks(GOLD, trained_on(tmp_path, name, text))
     path = tmp_path / "t.jsonl.gz"
     path.write_bytes(b"not gzip")
     with pytest.raises(InputError, match=r"t\.jsonl\.gz: training data cannot be read"):
@@ -107,16 +86,11 @@ def test_a_model_without_a_card_says_so(tmp_path: Path) -> None:
     assert unknown == ["ranker (no model card)"]
 
 
-@pytest.mark.parametrize(
-    "card", ["# no front matter\n", "---\nlicense: mit\n---\n", "---\n- a\n---\n"]
-)
-def test_a_card_that_names_no_data_names_none(tmp_path: Path, card: str) -> None:
-    (tmp_path / "MODEL_CARD.md").write_text(card, encoding="utf-8")
+def test_card_without_data_names_none_and_a_damaged_one_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data_config.json").write_text('{"name": "x"}', encoding="utf-8")
-    assert read_card("ranker", tmp_path) == TrainingData("ranker")
-
-
-def test_front_matter_that_is_not_yaml_is_named(tmp_path: Path) -> None:
+    for card in ("# no front matter\n", "---\nlicense: mit\n---\n", "---\n- a\n---\n"):
+        (tmp_path / "MODEL_CARD.md").write_text(card, encoding="utf-8")
+        assert read_card("ranker", tmp_path) == TrainingData("ranker")
     (tmp_path / "README.md").write_text("---\na: [\n---\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"README\.md: its front matter is not YAML"):
         read_card("ranker", tmp_path)

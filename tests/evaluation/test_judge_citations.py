@@ -1,24 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-
-import pytest
-from transformers import BertForSequenceClassification
 
 from evaluation.biogen.judge_citations import Asked, EntailmentJudge
-from evaluation.biogen.read_biogen import Cited
-from evaluation.biogen.read_labels import Labels, Relation
-from evaluation.biogen.score_biogen import score_task_b
-from serve.support.attribute_sentences import Stance, Support
-from serve.support.check_entailment import NliSupport
-from tests.tiny_models import make_tiny_cross_encoder
-
-pytestmark = pytest.mark.model
+from serve.support.attribute_sentences import Support
 
 
 class Keywords:
-    """Entails by the premise's word: a stance, and a score after it."""
+    """Entails or contradicts by a word of the premise; a number after it is the score."""
 
     def __init__(self) -> None:
         self.pairs: list[tuple[str, str]] = []
@@ -27,37 +16,33 @@ class Keywords:
         self.pairs += pairs
         found = []
         for premise, _ in pairs:
-            stances: tuple[Stance, ...] = ("support", "contradict", "neutral")
-            stance = next(word for word in stances if word in premise)
             score = next((part for part in premise.split() if part.startswith("0.")), "0.9.")
-            found.append(Support(float(score.rstrip(".")) if stance == "support" else 0.1, stance))
+            level = float(score.rstrip("."))
+            for_ = level if "support" in premise else 0.1
+            found.append(Support(for_, 0.8 if "contradict" in premise else 0.0))
         return found
 
 
-def judge_text(text: str, threshold: float = 0.5) -> list[Relation]:
-    judge = EntailmentJudge(lambda pmids: {1: text}, Keywords(), threshold, window=1)
-    return judge.judge([Asked("t", "It helps.", 1)])
-
-
-@pytest.mark.parametrize(
-    ("text", "relation"),
-    [
-        ("It is neutral. One support.", "support"),
-        ("One contradict. One support.", "support"),
-        ("It is neutral. One contradict.", "contradict"),
-        ("It is neutral. It is neutral.", "neutral"),
-        ("", "unknown"),
-    ],
-)
-def test_any_entailing_sentence_supports_then_any_contradicting_one_contradicts(
-    text: str, relation: Relation
-) -> None:
-    assert judge_text(text) == [relation]
-
-
-@pytest.mark.parametrize(("threshold", "relation"), [(0.6, "support"), (0.61, "neutral")])
-def test_a_document_supports_from_the_threshold_on(threshold: float, relation: Relation) -> None:
-    assert judge_text("We saw support 0.6.", threshold) == [relation]
+def test_entailing_sentence_supports_before_a_contradicting_one_contradicts() -> None:
+    texts = {
+        1: "It is neutral. One support.",
+        2: "One contradict. One support.",
+        3: "It is neutral. One contradict.",
+        4: "It is neutral. It is neutral.",
+        5: "",
+    }
+    judge = EntailmentJudge(lambda pmids: texts, Keywords(), window=1)
+    # In the order of the questions; the texts lack 6.
+    asked = [Asked("t", "It helps.", pmid) for pmid in (3, 1, 6, 2, 4, 5)]
+    expected = ["contradict", "support", "unknown", "support", "neutral", "unknown"]
+    assert judge.judge(asked) == expected
+    for threshold, relation in [(0.6, "support"), (0.61, "neutral")]:
+        judge = EntailmentJudge(lambda pmids: {1: "We saw support 0.6."}, Keywords(), threshold)
+        assert judge.judge(asked[1:2]) == [relation]
+    # Where there is nothing to judge, no model is asked.
+    scorer = Keywords()
+    assert EntailmentJudge(lambda pmids: {}, scorer).judge(asked[:1]) == ["unknown"]
+    assert scorer.pairs == []
 
 
 def test_premises_are_windows_of_sentences_and_texts_are_asked_once() -> None:
@@ -78,35 +63,3 @@ def test_premises_are_windows_of_sentences_and_texts_are_asked_once() -> None:
         ("D neutral.", "T."),
         *((window, "T.") for window in windows),
     ]
-
-
-def test_answers_stay_beside_their_questions() -> None:
-    texts = {1: "Here is support.", 2: "Here is contradict. Here is neutral.", 3: ""}
-    judge = EntailmentJudge(lambda pmids: texts, Keywords(), window=1)
-    items = [Asked("t", "S.", pmid) for pmid in (2, 3, 1, 4)]
-    assert judge.judge(items) == ["contradict", "unknown", "support", "unknown"]
-
-
-def test_nothing_to_judge_asks_no_model() -> None:
-    scorer = Keywords()
-    assert EntailmentJudge(lambda pmids: {}, scorer).judge([Asked("t", "S.", 1)]) == ["unknown"]
-    assert scorer.pairs == []
-
-
-@pytest.mark.parametrize(
-    ("leaning", "relation"), [(0, "contradict"), (1, "neutral"), (2, "support")]
-)
-def test_a_run_judged_by_an_nli_model(tmp_path: Path, leaning: int, relation: Relation) -> None:
-    path = make_tiny_cross_encoder(tmp_path, labels=3)
-    model = BertForSequenceClassification.from_pretrained(path)
-    model.config.id2label = {0: "contradiction", 1: "neutral", 2: "entailment"}
-    model.classifier.weight.data.zero_()
-    model.classifier.bias.data.zero_()
-    model.classifier.bias.data[leaning] = 5.0
-    model.save_pretrained(path)
-    judge = EntailmentJudge(lambda pmids: {1: "Aspirin reduces fever."}, NliSupport(str(path)))
-    scores = score_task_b({"t": (Cited("Aspirin treats fever.", (1,)),)}, Labels(), judge)
-    found = scores.by_question()["t"]
-    assert found["machine judgements"] == 1
-    assert found["citation support rate"] == (relation == "support")
-    assert found["citation contradict rate"] == (relation == "contradict")

@@ -1,5 +1,4 @@
 import asyncio
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,6 @@ from cluster.settings.settings import Settings, load_settings
 from cluster.settings.system_settings import SystemSettings
 from evaluation.ablation.ask_graph import Plan, ask_stages
 from evaluation.ablation.oracle import ORACLES, Material, material, perfectly_reranked
-from evaluation.ablation.tabulate_runs import score_ranking
 from evaluation.bioasq.read_bioasq import Entry, Snippet
 from pipelines.sample.generate_citations import generate_citations
 from serve.answer_question import QuestionAnswerer
@@ -85,38 +83,25 @@ def graph(tmp_path_factory: pytest.TempPathFactory, corpus: list[Citation]) -> G
     return made
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("system", ["bm25", "dense", "hybrid"])
+def system_of(name: str) -> SystemSettings:
+    """A preset; "rrf" is the hybrid one with rank fusion."""
+    if name != "rrf":
+        return load_system(name)
+    hybrid = load_system("hybrid")
+    return hybrid.model_copy(update={"fuse": hybrid.fuse.model_copy(update={"method": "rrf"})})
+
+
+@pytest.mark.parametrize("system", ["bm25", "dense", "hybrid", "rrf", "citeray"])
 @few
 @given(gold=relevant)
-def test_with_gold_retrieval_the_relevant_are_all_and_the_first(
+def test_gold_retrieval_finds_all_relevant_and_puts_them_first(
     graph: Graph, system: str, gold: set[int]
 ) -> None:
-    found = graph.ask(load_system(system), "retrieve", gold, k=len(gold))
-    assert set(pmids(found)) == gold
+    """The reranker of `citeray` orders candidates that hold all of them."""
+    k = DEPTH if system == "citeray" else len(gold)
+    assert gold <= set(pmids(graph.ask(system_of(system), "retrieve", gold, k=k)))
 
 
-@pytest.mark.slow
-@few
-@given(gold=relevant)
-def test_with_gold_retrieval_rank_fusion_finds_all_too(graph: Graph, gold: set[int]) -> None:
-    hybrid = load_system("hybrid")
-    rrf = hybrid.model_copy(update={"fuse": hybrid.fuse.model_copy(update={"method": "rrf"})})
-    assert set(pmids(graph.ask(rrf, "retrieve", gold, k=len(gold)))) == gold
-
-
-@pytest.mark.slow
-@few
-@given(gold=relevant)
-def test_with_gold_retrieval_the_reranker_orders_what_holds_all(
-    graph: Graph, gold: set[int]
-) -> None:
-    citeray = load_system("citeray")
-    found = graph.ask(citeray, "retrieve", gold, k=citeray.rerank.depth)
-    assert gold <= set(pmids(found))
-
-
-@pytest.mark.slow
 @few
 @given(gold=relevant)
 def test_with_gold_retrieval_the_others_keep_their_order(graph: Graph, gold: set[int]) -> None:
@@ -144,98 +129,55 @@ def test_what_the_index_lacks_is_not_found_by_any_oracle(graph: Graph) -> None:
         assert 10**9 not in pmids(found)
 
 
-def test_gold_retrieval_finds_what_no_word_leads_to(graph: Graph) -> None:
+def test_gold_retrieval_needs_no_word_and_no_encoder_but_all_shards(graph: Graph) -> None:
     assert pmids(graph.ask(load_system("bm25"), None, {5}, body="???")) == []
     assert pmids(graph.ask(load_system("bm25"), "retrieve", {5}, body="???")) == [5]
-
-
-def test_gold_retrieval_works_for_bm25_alone_where_the_encoder_is_lost(graph: Graph) -> None:
     graph.broken = ("encode",)
     found = graph.ask(load_system("hybrid"), "retrieve", {5, 9}, k=2)
-    graph.broken = ()
     assert set(pmids(found)) == {5, 9}
     assert "encode: failed, BM25 only" in found.degraded
-
-
-def test_gold_retrieval_over_a_part_of_the_index_is_no_result(graph: Graph) -> None:
     graph.broken = ("shard-0",)
     with pytest.raises(StageLostError):
         graph.ask(load_system("bm25"), "retrieve", {5})
     graph.broken = ()
 
 
-def first_stage(name: str) -> SystemSettings:
-    """The system without its reranker and what comes after it."""
-    none = RerankSettings()
-    return load_system(name).model_copy(update={"rerank": none, "refine": none})
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("system", "pool"), [("bm25", 100), ("dense", 100), ("citeray", DEPTH)])
 @few
 @given(gold=relevant)
-def test_gold_reranking_gives_the_best_average_precision_of_what_was_retrieved(
+def test_gold_reranking_puts_the_retrieved_relevant_first_and_keeps_the_order_of_equals(
     graph: Graph, system: str, pool: int, gold: set[int]
 ) -> None:
-    within = gold & set(pmids(graph.ask(first_stage(system), None, gold, k=pool)))
-    found = pmids(graph.ask(load_system(system), "rerank", gold, k=10))
-    # All that could be found stand first: each precision up to there is 1.
-    best = len(within) / min(10, len(gold))
-    assert score_ranking(list(map(str, gold)), list(map(str, found)), 10)["MAP"] == best
-
-
-@pytest.mark.slow
-@few
-@given(gold=relevant)
-def test_gold_reranking_keeps_the_first_order_among_equals(graph: Graph, gold: set[int]) -> None:
-    plain = pmids(graph.ask(first_stage("citeray"), None, gold, k=DEPTH))
-    found = pmids(graph.ask(load_system("citeray"), "rerank", gold, k=DEPTH))
+    none = RerankSettings()
+    first_stage = load_system(system).model_copy(update={"rerank": none, "refine": none})
+    plain = pmids(graph.ask(first_stage, None, gold, k=pool))
+    found = pmids(graph.ask(load_system(system), "rerank", gold, k=pool))
     assert found == sorted(plain, key=lambda pmid: pmid not in gold)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("oracle", "measure", "k"), [("retrieve", "recall", 20), ("rerank", "MAP", 10)]
-)
-@few
-@given(gold=relevant)
-def test_an_oracle_never_lowers_what_it_perfects(
-    graph: Graph, oracle: str, measure: str, k: int, gold: set[int]
-) -> None:
-    def score(oracle: str | None) -> float:
-        found = pmids(graph.ask(load_system("citeray"), oracle, gold, k=k))
-        return score_ranking(list(map(str, gold)), list(map(str, found)), k)[measure]
+def test_perfect_reranker_sees_the_presets_depth_or_all_candidates() -> None:
+    preset = load_system("citeray")
+    for dense, bm25, depth, expected in [
+        (100, 100, 20, 20),
+        (100, 100, 0, 200),
+        (0, 100, 0, 100),
+        (1000, 1000, 0, 1000),
+    ]:
+        retrieve = preset.retrieve.model_copy(update={"dense": dense, "bm25": bm25})
+        rerank = preset.rerank.model_copy(update={"depth": depth})
+        system = preset.model_copy(update={"retrieve": retrieve, "rerank": rerank})
+        perfect = perfectly_reranked(system).rerank
+        assert (perfect.depth, perfect.weight) == (expected, 1.0)
 
-    assert score(oracle) >= score(None)
 
-
-@pytest.mark.parametrize(
-    ("dense", "bm25", "depth", "expected"),
-    [(100, 100, 20, 20), (100, 100, 0, 200), (0, 100, 0, 100), (1000, 1000, 0, 1000)],
-)
-def test_a_perfect_reranker_sees_the_presets_depth_or_all_candidates(
-    dense: int, bm25: int, depth: int, expected: int
-) -> None:
-    system = load_system("citeray").model_copy(
-        update={
-            "retrieve": load_system("citeray").retrieve.model_copy(
-                update={"dense": dense, "bm25": bm25}
-            ),
-            "rerank": load_system("citeray").rerank.model_copy(update={"depth": depth}),
-        }
+def test_gold_evidence_gives_the_gold_snippets_from_beyond_the_index_too(graph: Graph) -> None:
+    far = replace(SNIPPET, document=str(10**9), begin_section="title", end_section="title")
+    plain = graph.ask(load_system("bm25"), None, {7})
+    found = graph.ask(load_system("bm25"), "evidence", {7}, snippets=(SNIPPET, far))
+    assert found.snippets == (
+        Passage(7, "abstract", 0, 55, SNIPPET.text),
+        Passage(10**9, "title", 0, 55, SNIPPET.text),
     )
-    assert perfectly_reranked(system).rerank.depth == expected
-    assert perfectly_reranked(system).rerank.weight == 1.0
-
-
-def test_gold_evidence_gives_the_gold_snippets(graph: Graph) -> None:
-    found = graph.ask(load_system("bm25"), "evidence", {7}, snippets=(SNIPPET,))
-    assert found.snippets == (Passage(7, "abstract", 0, 55, SNIPPET.text),)
-
-
-def test_gold_evidence_leaves_the_ranking_as_it_is(graph: Graph) -> None:
-    plain = graph.ask(load_system("citeray"), None, {7}, snippets=(SNIPPET,))
-    found = graph.ask(load_system("citeray"), "evidence", {7}, snippets=(SNIPPET,))
     assert pmids(found) == pmids(plain)
 
 
@@ -247,18 +189,6 @@ def test_gold_evidence_is_what_the_writer_reads(graph: Graph) -> None:
     assert isinstance(found, Answer)
     assert (found.ideal[0].text, found.ideal[0].pmids) == (SNIPPET.text, (7,))
     assert {pmid for sentence in found.ideal for pmid in sentence.pmids} == {7}
-
-
-def test_with_gold_documents_the_writer_reads_what_the_search_found(graph: Graph) -> None:
-    found = graph.ask(load_system("bm25"), "retrieve", {7}, answers=True)
-    assert isinstance(found, Answer)
-    assert {pmid for sentence in found.ideal for pmid in sentence.pmids} <= set(pmids(found))
-
-
-def test_gold_evidence_from_beyond_the_index_is_evidence_too(graph: Graph) -> None:
-    snippet = replace(SNIPPET, document=str(10**9), begin_section="title", end_section="title")
-    found = graph.ask(load_system("bm25"), "evidence", {7}, snippets=(snippet,))
-    assert found.snippets == (Passage(10**9, "title", 0, 55, SNIPPET.text),)
 
 
 def test_gold_evidence_that_was_retracted_stays_out(tmp_path: Path) -> None:
@@ -299,16 +229,8 @@ def test_material_is_the_pmids_and_the_snippets_with_their_text() -> None:
     assert [(p.pmid, p.section) for p in found.snippets] == [(12, "title"), (7, "abstract")]
 
 
-def test_a_document_that_is_no_pmid_is_refused_by_name() -> None:
+def test_gold_that_is_no_material_is_refused_by_name() -> None:
     with pytest.raises(InputError, match=r"question q: document 'PMC12' does not end in a PMID"):
         material(Entry("q", "summary", ("PMC12",), (), None, ()))
-
-
-def test_a_snippet_without_text_is_refused_by_its_document() -> None:
     with pytest.raises(InputError, match="question q: a snippet of 7 has no text"):
         material(Entry("q", "summary", (), (replace(SNIPPET, text=""),), None, ()))
-
-
-def test_scores_of_an_empty_ranking_are_zero() -> None:
-    assert set(score_ranking(["1"], [], 5).values()) == {0.0}
-    assert not any(map(math.isnan, score_ranking(["1"], ["2"], 5).values()))

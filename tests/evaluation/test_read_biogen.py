@@ -8,6 +8,7 @@ import pytest
 
 from cluster.errors import InputError
 from evaluation.biogen.read_biogen import Cited, Grounded, read_task_a, read_task_b
+from tests.evaluation.evaluate_command.small_runs import lines
 
 
 def answer_a(qa_id: Any = "116", **fields: Any) -> dict[str, Any]:
@@ -26,31 +27,20 @@ def answer_b(topic_id: Any = 181, **fields: Any) -> dict[str, Any]:
     return {"metadata": metadata, "responses": [{"text": "It does.", "citations": [7], **fields}]}
 
 
-def write_lines(path: Path, *rows: Any) -> Path:
-    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
-    return path
-
-
 def write_list(path: Path, *rows: Any) -> Path:
     path.write_text(json.dumps(rows, indent=1), encoding="utf-8")
     return path
 
 
-def test_task_a_as_the_track_writes_it(tmp_path: Path) -> None:
-    run = read_task_a(write_lines(tmp_path / "a.jsonl", answer_a(), answer_a("117")))
+def test_tasks_are_read_as_the_track_writes_them(tmp_path: Path) -> None:
+    run = read_task_a(lines(tmp_path / "a.jsonl", answer_a(), answer_a("117")))
     assert run["116"] == (Grounded("Aspirin thins the blood.", (1,), (2, 3), ()),)
     assert list(run) == ["116", "117"]
-
-
-def test_task_b_as_the_track_writes_it(tmp_path: Path) -> None:
-    run = read_task_b(write_lines(tmp_path / "b.jsonl", answer_b()))
-    assert run == {"181": (Cited("It does.", (7,)),)}
-
-
-def test_one_list_reads_as_its_lines(tmp_path: Path) -> None:
-    rows = [answer_b(1), answer_b("2")]
-    lines, whole = tmp_path / "lines", tmp_path / "list"
-    assert read_task_b(write_lines(lines, *rows)) == read_task_b(write_list(whole, *rows))
+    rows = [answer_b(), answer_b("2", citations={"7": "why", "8": ""})]
+    expected = {"181": (Cited("It does.", (7,)),), "2": (Cited("It does.", (7, 8)),)}
+    assert read_task_b(lines(tmp_path / "lines", *rows)) == expected
+    assert read_task_b(write_list(tmp_path / "list", *rows)) == expected
+    assert read_task_b(write_list(tmp_path / "none")) == {}
 
 
 def test_blank_lines_and_a_byte_order_mark_do_not_count(tmp_path: Path) -> None:
@@ -59,52 +49,37 @@ def test_blank_lines_and_a_byte_order_mark_do_not_count(tmp_path: Path) -> None:
     assert list(read_task_b(path)) == ["181"]
 
 
-def test_an_empty_file_is_a_run_without_answers(tmp_path: Path) -> None:
-    assert read_task_b(write_list(tmp_path / "b.json")) == {}
+def test_task_a_may_lack_given_citations_and_have_another_name(tmp_path: Path) -> None:
+    null = answer_a("1", existing_supported_citations=None)
+    left_out = answer_a("2", contradicting_citations=[9])
+    for field in ("existing_supported_citations", "contradicted_citations"):
+        del left_out["answer"][0][field]
+    (one,), (other,) = read_task_a(lines(tmp_path / "a", null, left_out)).values()
+    assert (one.existing, other.existing, other.contradicted) == ((), (), (9,))
 
 
-def test_given_citations_may_be_null_or_left_out(tmp_path: Path) -> None:
-    null, left_out = answer_a("1", existing_supported_citations=None), answer_a("2")
-    del left_out["answer"][0]["existing_supported_citations"]
-    run = read_task_a(write_lines(tmp_path / "a", null, left_out))
-    assert [sentence.existing for said in run.values() for sentence in said] == [(), ()]
-
-
-def test_contradicting_citations_is_another_name(tmp_path: Path) -> None:
-    row = answer_a(contradicting_citations=[9])
-    del row["answer"][0]["contradicted_citations"]
-    assert read_task_a(write_lines(tmp_path / "a", row))["116"][0].contradicted == (9,)
-
-
-def test_citations_may_be_the_keys_of_an_object(tmp_path: Path) -> None:
-    run = read_task_b(write_lines(tmp_path / "b", answer_b(citations={"7": "why", "8": ""})))
-    assert run["181"][0].pmids == (7, 8)
-
-
-def test_what_is_no_pmid_is_refused(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
+def test_what_is_no_pmid_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for bad in [0, -1, "x1", "", 1.5, True, None, "\u0663"]:
         with subtests.test(bad=bad):
-            tmp_path = tmp_path_factory.mktemp("case")
-            path = write_lines(tmp_path / "b", answer_b(citations=[7, bad]))
+            path = lines(tmp_path / "b", answer_b(citations=[7, bad]))
             with pytest.raises(
                 InputError, match=r"b: line 1 \(topic_id 181\), responses 1: field cit"
             ):
                 read_task_b(path)
 
 
-@pytest.mark.parametrize("field", ["text", "supported_citations", "contradicted_citations"])
-def test_a_missing_field_of_a_sentence_is_named(tmp_path: Path, field: str) -> None:
-    row = answer_a()
-    del row["answer"][0][field]
-    path = write_list(tmp_path / "a", answer_a("1"), row)
-    with pytest.raises(InputError, match=rf"record 2 \(qa_id 116\), answer 1: field {field} must"):
-        read_task_a(path)
+def test_missing_field_of_a_sentence_is_named(tmp_path: Path) -> None:
+    for field in ("text", "supported_citations", "contradicted_citations"):
+        row = answer_a()
+        del row["answer"][0][field]
+        path = write_list(tmp_path / "a", answer_a("1"), row)
+        said = rf"record 2 \(qa_id 116\), answer 1: field {field} must"
+        with pytest.raises(InputError, match=said):
+            read_task_a(path)
 
 
 def test_what_is_not_the_form_is_refused_with_its_place(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+    tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     for row, said in [
         ([1], r"line 1: must be an object, not \[1\]|record 1"),
@@ -118,42 +93,32 @@ def test_what_is_not_the_form_is_refused_with_its_place(
         (answer_b(text=" "), "field text must be a string that is not empty, not ' '"),
         (answer_b(citations=7), "field citations must be a list of PMIDs, not 7"),
     ]:
-        with subtests.test(row=row, said=said):
-            tmp_path = tmp_path_factory.mktemp("case")
-            with pytest.raises(InputError, match=said):
-                read_task_b(write_lines(tmp_path / "b", row))
+        with subtests.test(row=row, said=said), pytest.raises(InputError, match=said):
+            read_task_b(lines(tmp_path / "b", row))
 
 
-def test_a_line_that_is_not_json_is_named(tmp_path: Path) -> None:
+def test_file_that_is_damaged_or_not_there_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "b.jsonl"
-    path.write_text(json.dumps(answer_b()) + "\n{oops\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"b\.jsonl: line 2: not JSON"):
-        read_task_b(path)
-
-
-def test_a_list_that_is_cut_off_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "b.json"
-    path.write_text("[{", encoding="utf-8")
-    with pytest.raises(InputError, match=r"b\.json: not JSON"):
-        read_task_b(path)
-
-
-def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None:
+    for content, said in [
+        (json.dumps(answer_b()).encode() + b"\n{oops\n", r"b\.jsonl: line 2: not JSON"),
+        (b"[{", r"b\.jsonl: not JSON"),
+        (b"\xff\xfe\x00", "not in UTF-8"),
+    ]:
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=said):
+            read_task_b(path)
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_task_b(tmp_path / "none")
-    (tmp_path / "raw").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="not in UTF-8"):
-        read_task_b(tmp_path / "raw")
 
 
 def test_two_answers_to_one_id_are_refused_be_they_number_and_string(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "b", answer_b(181), answer_b("181"))
+    path = lines(tmp_path / "b", answer_b(181), answer_b("181"))
     with pytest.raises(InputError, match="line 2: topic_id '181' has an answer before it"):
         read_task_b(path)
 
 
 def test_an_id_that_the_gold_does_not_have_is_refused(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "a", answer_a("116"), answer_a("999"))
+    path = lines(tmp_path / "a", answer_a("116"), answer_a("999"))
     with pytest.raises(InputError, match="line 2: qa_id '999' is not in the gold"):
         read_task_a(path, topics=["116"])
     assert len(read_task_a(path, topics=["116", "999"])) == 2

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,42 +14,29 @@ from evaluation.bioasq.read_judgements import (
     read_qrels,
 )
 from evaluation.bioasq.score_bioasq import score_run
+from tests.evaluation.evaluate_command.small_runs import write
+from tests.evaluation.lint import lint_runs
 
 
 def snippet(document: str, begin: int, end: int, **more: Any) -> dict[str, Any]:
-    return {
-        "document": document,
-        "beginSection": "abstract",
-        "endSection": "abstract",
-        "offsetInBeginSection": begin,
-        "offsetInEndSection": end,
-        "text": "x",
-        **more,
-    }
+    return lint_runs.snippet(begin=begin, end=end, document=document, **more)
 
 
-def write(path: Path, *rows: Any) -> Path:
-    path.write_text(json.dumps({"questions": list(rows)}), encoding="utf-8")
-    return path
-
-
-def test_synergys_golden_marks_tell_relevant_from_rejected(tmp_path: Path) -> None:
+def test_synergys_marks_tell_relevant_from_rejected_and_ready_from_waiting(tmp_path: Path) -> None:
     row = {
         "id": "1",
-        "type": "summary",
-        "documents": [{"id": "7", "golden": True}, {"id": "8", "golden": False}, "9"],
-        "snippets": [snippet("7", 0, 9, golden=True), snippet("8", 0, 9, golden=False)],
+        "type": "yesno",
+        "documents": [{"id": "http://x/pubmed/7", "golden": True}, {"id": "8", "golden": False}],
+        "snippets": [snippet("9", 0, 9, golden=True), snippet("8", 0, 9, golden=False)],
+        "exact_answer": "yes",
+        "ideal_answer": ["Yes."],
     }
-    entry = read_gold(write(tmp_path / "g", row))["1"]
-    assert entry.documents == ("7", "9")
-    assert entry.rejected == {"8"}
-    assert [s.document for s in entry.snippets] == ["7"]
-
-
-def test_a_question_that_is_not_ready_has_no_gold_answers(tmp_path: Path) -> None:
-    row = {"id": "1", "type": "yesno", "exact_answer": "yes", "ideal_answer": ["Yes."]}
-    ready = read_gold(write(tmp_path / "a", {**row, "answerReady": True}))["1"]
-    assert (ready.exact, ready.ideal) == ((("yes",),), ("Yes.",))
+    gold = read_gold(write(tmp_path / "g", {**row, "answerReady": True}))
+    entry = gold["1"]
+    assert (entry.documents, entry.rejected) == (("http://x/pubmed/7",), {"8"})
+    assert [s.document for s in entry.snippets] == ["9"]
+    assert (entry.exact, entry.ideal) == ((("yes",),), ("Yes.",))
+    assert judged_documents(gold) == {"1": {"7", "8", "9"}}
     waiting = read_gold(write(tmp_path / "b", {**row, "answerReady": False}))["1"]
     assert (waiting.exact, waiting.ideal) == (None, ())
 
@@ -67,44 +53,34 @@ def test_feedback_of_several_rounds_adds_up_whatever_the_judgement(tmp_path: Pat
     assert {(s.document, s.begin, s.end) for s in judged.snippets} == {("7", 0, 9), ("8", 3, 5)}
 
 
-def test_judged_material_is_left_out_of_gold_and_run_alike(tmp_path: Path) -> None:
+def test_judged_documents_and_spans_are_left_out_of_gold_and_run_alike(tmp_path: Path) -> None:
     """Gold 7 8 9, of which 7 was judged before; said 7 3 8. Left: gold 8 9, said 3 8.
 
     Average precision (1/2) / 2; recall 1/2.
     """
-    gold = read_gold(
-        write(tmp_path / "g", {"id": "1", "type": "summary", "documents": list("789")})
-    )
-    run = read_gold(write(tmp_path / "r", {"id": "1", "type": "summary", "documents": list("738")}))
+    row = {"id": "1", "type": "summary", "snippets": [snippet("7", 0, 9), snippet("7", 20, 29)]}
+    gold = read_gold(write(tmp_path / "g", {**row, "documents": list("789")}))
+    run = read_gold(write(tmp_path / "r", {**row, "documents": list("738")}))
     feedback = {"id": "1", "documents": [{"id": "7", "golden": True}]}
+    feedback["snippets"] = [snippet("7", 0, 9, text="other words")]
     judged = read_feedback([write(tmp_path / "f", feedback)])["1"]
     left, said = leave_out_judged(gold["1"], judged), leave_out_judged(run["1"], judged)
     found = score_run({"1": left}, {"1": said}).values()
-    assert found["documents MAP"] == 0.25
-    assert found["documents recall"] == 0.5
+    assert (found["documents MAP"], found["documents recall"]) == (0.25, 0.5)
+    # Of a judged document only the judged span is left out.
+    assert [s.begin for s in left.snippets] == [20]
 
 
-def test_of_a_judged_document_only_the_judged_span_is_left_out(tmp_path: Path) -> None:
-    row = {"id": "1", "type": "summary", "snippets": [snippet("7", 0, 9), snippet("7", 20, 29)]}
-    entry = read_gold(write(tmp_path / "g", row))["1"]
-    feedback = {"id": "1", "snippets": [snippet("7", 0, 9, text="other words")]}
-    judged = read_feedback([write(tmp_path / "f", feedback)])["1"]
-    assert [s.begin for s in leave_out_judged(entry, judged).snippets] == [20]
-
-
-@pytest.mark.parametrize(
-    ("row", "said"),
-    [
+def test_bad_feedback_is_named(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for row, said in [
         (5, "question 0: must be an object"),
         ({"documents": []}, "field id"),
         ({"id": "1", "documents": [{"golden": True}]}, "field documents must hold strings"),
         ({"id": "1", "snippets": [{"golden": True}]}, "snippet 0"),
         ({"id": "1", "documents": [{"id": "7", "golden": "false"}]}, "golden must be true or"),
-    ],
-)
-def test_bad_feedback_is_named(tmp_path: Path, row: Any, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        read_feedback([write(tmp_path / "f", row)])
+    ]:
+        with subtests.test(row=row), pytest.raises(InputError, match=said):
+            read_feedback([write(tmp_path / "f", row)])
 
 
 def test_qrels_give_the_judged_documents(tmp_path: Path) -> None:
@@ -136,26 +112,9 @@ def test_the_pool_measures_by_hand(tmp_path: Path) -> None:
     run = read_gold(write(tmp_path / "r", {**row, "documents": ["x", "7", "y", "8"]}))
     judged = judged_documents(gold, {"1": frozenset({"y"})})
     assert judged == {"1": {"7", "8", "y"}}
+    nothing = read_gold(write(tmp_path / "n", {**row, "documents": []}))
+    assert score_run(gold, nothing, judged).values()["documents unjudged rate at 10"] == 0
     found = score_run(gold, run, judged).values()
     assert found["documents unjudged rate at 10"] == 0.25
     assert found["documents MAP"] == 0.5
     assert found["documents condensed MAP"] == pytest.approx((1 + 2 / 3) / 2)
-
-
-def test_documents_of_gold_snippets_and_rejected_ones_are_judged(tmp_path: Path) -> None:
-    row = {
-        "id": "1",
-        "type": "summary",
-        "documents": ["http://x/pubmed/7", {"id": "8", "golden": False}],
-        "snippets": [snippet("http://x/pubmed/9", 0, 9)],
-    }
-    assert judged_documents(read_gold(write(tmp_path / "g", row))) == {"1": {"7", "8", "9"}}
-
-
-def test_a_run_without_documents_has_nothing_unjudged(tmp_path: Path) -> None:
-    row = {"id": "1", "type": "summary", "documents": ["7"]}
-    gold = read_gold(write(tmp_path / "g", row))
-    run = read_gold(write(tmp_path / "r", {**row, "documents": []}))
-    assert (
-        score_run(gold, run, judged_documents(gold)).values()["documents unjudged rate at 10"] == 0
-    )

@@ -10,12 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.errors import InputError
-from evaluation.biogen.read_labels import Labels, read_labels, sentence_key
-
-
-def write_lines(path: Path, *rows: Any) -> Path:
-    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
-    return path
+from evaluation.biogen.read_labels import read_labels, sentence_key
+from tests.evaluation.evaluate_command.small_runs import lines
 
 
 def write_list(path: Path, *rows: Any) -> Path:
@@ -25,7 +21,7 @@ def write_list(path: Path, *rows: Any) -> Path:
 
 def test_plain_labels_by_text_and_by_number(tmp_path: Path) -> None:
     labels = read_labels(
-        write_lines(
+        lines(
             tmp_path / "l.jsonl",
             {"topic_id": 1, "pmid": "5", "relation": "support", "sentence": "A b."},
             {"topic_id": "1", "pmid": 6, "relation": "neutral", "sentence_number": 2},
@@ -38,51 +34,38 @@ def test_plain_labels_by_text_and_by_number(tmp_path: Path) -> None:
     assert labels.of("2", 1, "A b.") == {}
 
 
-def test_a_label_by_text_goes_before_one_by_number(tmp_path: Path) -> None:
-    row = {"topic_id": 1, "pmid": 5}
-    labels = read_labels(
-        write_lines(
-            tmp_path / "l",
-            {**row, "relation": "support", "sentence": "A."},
-            {**row, "relation": "contradict", "sentence_number": 1},
-        )
-    )
-    assert labels.of("1", 1, "A.") == {5: "support"}
-
-
-def test_of_two_labels_of_one_citation_the_last_counts(tmp_path: Path) -> None:
-    row = {"topic_id": 1, "pmid": 5, "sentence": "A."}
-    rows = [{**row, "relation": "support"}, {**row, "relation": "neutral"}]
-    assert read_labels(write_lines(tmp_path / "l", *rows)).of("1", 1, "A.") == {5: "neutral"}
-
-
-def test_the_track_s_spellings_of_a_relation(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+def test_label_by_text_goes_before_one_by_number_and_the_last_before_others(
+    tmp_path: Path,
 ) -> None:
-    for word, relation in [
-        ("Supports", "support"),
-        ("supported", "support"),
-        ("SUPPORTING", "support"),
-        ("partial-supported", "partial"),
-        ("Partially supports", "partial"),
-        ("partially-support", "partial"),
-        ("Contradicts", "contradict"),
-        ("contradicting", "contradict"),
-        (" neutral ", "neutral"),
-        ("not_relevant", "irrelevant"),
-        ("Not relevant", "irrelevant"),
-        ("invalid citation", "irrelevant"),
-    ]:
-        with subtests.test(word=word, relation=relation):
-            tmp_path = tmp_path_factory.mktemp("case")
-            row = {"topic_id": 1, "pmid": 5, "sentence": "A.", "relation": word}
-            assert read_labels(write_lines(tmp_path / "l", row)).of("1", 1, "A.") == {5: relation}
+    by_text = {"topic_id": 1, "pmid": 5, "sentence": "A."}
+    rows = [
+        {**by_text, "relation": "neutral"},
+        {**by_text, "relation": "support"},
+        {"topic_id": 1, "pmid": 5, "relation": "contradict", "sentence_number": 1},
+    ]
+    assert read_labels(lines(tmp_path / "l", *rows)).of("1", 1, "A.") == {5: "support"}
 
 
-def test_a_bad_plain_label_is_refused(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
-    for row, said in [
+def test_relations_have_the_tracks_spellings(tmp_path: Path) -> None:
+    spellings = {
+        "support": ("Supports", "supported", "SUPPORTING"),
+        "partial": ("partial-supported", "Partially supports", "partially-support"),
+        "contradict": ("Contradicts", "contradicting"),
+        "neutral": (" neutral ",),
+        "irrelevant": ("not_relevant", "Not relevant", "invalid citation"),
+    }
+    for relation, words in spellings.items():
+        rows = [
+            {"topic_id": 1, "pmid": pmid, "sentence": "A.", "relation": word}
+            for pmid, word in enumerate(words, start=1)
+        ]
+        found = read_labels(lines(tmp_path / "l", *rows)).of("1", 1, "A.")
+        assert found == dict.fromkeys(range(1, len(words) + 1), relation)
+
+
+def test_bad_plain_label_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    good = {"topic_id": 1, "pmid": 5, "relation": "support"}
+    for fields, said in [
         ({"relation": "maybe"}, "line 1: field relation: must be one of irrelevant, .*'maybe'"),
         ({"relation": "unknown"}, "must be one of .*, not 'unknown'"),
         ({"relation": None}, "field relation: must be one of .*, not None"),
@@ -90,18 +73,11 @@ def test_a_bad_plain_label_is_refused(
         ({"topic_id": None}, "field topic_id"),
         ({"sentence": ""}, "field sentence must be a string that is not empty"),
     ]:
-        with subtests.test(row=row, said=said):
-            tmp_path = tmp_path_factory.mktemp("case")
-            good = {"topic_id": 1, "pmid": 5, "sentence": "A.", "relation": "support"}
-            with pytest.raises(InputError, match=said):
-                read_labels(write_lines(tmp_path / "l", {**good, **row}))
-
-
-@pytest.mark.parametrize("number", [None, 0, "1", True])
-def test_a_label_needs_a_sentence_or_its_number(tmp_path: Path, number: Any) -> None:
-    row = {"topic_id": 1, "pmid": 5, "relation": "support", "sentence_number": number}
-    with pytest.raises(InputError, match=r"needs the field sentence or sentence_number"):
-        read_labels(write_lines(tmp_path / "l", row))
+        with subtests.test(fields=fields), pytest.raises(InputError, match=said):
+            read_labels(lines(tmp_path / "l", {**good, "sentence": "A.", **fields}))
+    for number in (None, 0, "1", True):
+        with subtests.test(number=number), pytest.raises(InputError, match="sentence_number"):
+            read_labels(lines(tmp_path / "l", {**good, "sentence_number": number}))
 
 
 def assessed(text: str, *citations: tuple[str, str]) -> dict[str, Any]:
@@ -160,12 +136,9 @@ def test_labels_beside_a_task_a_run(tmp_path: Path) -> None:
     )
     labels = read_labels(write_list(tmp_path / "l.json", row))
     found = labels.of("116", 1, "A.")
-    assert found == {2: "irrelevant", 3: "neutral", 4: "contradict"}
-
-
-def test_a_task_a_run_without_labels_is_not_taken_for_labels(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"answer 1: field supported_citations_labels: must be"):
-        read_labels(write_list(tmp_path / "l.json", grounded()))
+        read_labels(write_list(tmp_path / "none.json", grounded()))
+    assert found == {2: "irrelevant", 3: "neutral", 4: "contradict"}
 
 
 def write_csv(path: Path, *rows: list[str]) -> Path:
@@ -186,29 +159,22 @@ def test_judgements_in_csv_with_the_citation_over_several_lines(tmp_path: Path) 
     assert labels.by_topic == {"116": {"A,b.": {12: "support"}}, "117": {"C.": {13: "irrelevant"}}}
 
 
-@pytest.mark.parametrize("field", [0, 1, 2, 3])
-def test_an_empty_field_of_csv_is_named(tmp_path: Path, field: int) -> None:
-    row = ["116", "A.", "PMID: 1", "neutral"]
-    row[field] = ""
-    name = ("qid", "answer_sentence", "citation", "judgement")[field]
-    with pytest.raises(InputError, match=rf"line 2: field {name} is missing or empty"):
-        read_labels(write_csv(tmp_path / "j.csv", row))
-
-
-def test_csv_without_its_columns_or_with_a_bad_word_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "j.csv"
-    path.write_text("a,b\n1,2\n", encoding="utf-8")
-    with pytest.raises(InputError, match="line 2: field qid is missing"):
-        read_labels(path)
+def test_bad_csv_is_named(tmp_path: Path) -> None:
+    path, names = tmp_path / "j.csv", ("qid", "answer_sentence", "citation", "judgement")
+    for field, name in enumerate(names):
+        row = ["116", "A.", "PMID: 1", "neutral"]
+        row[field] = ""
+        with pytest.raises(InputError, match=rf"line 2: field {name} is missing or empty"):
+            read_labels(write_csv(path, row))
     with pytest.raises(InputError, match=r"line 2: field judgement: must be one of .*'nice'"):
         read_labels(write_csv(path, ["1", "A.", "PMID: 1", "nice"]))
-
-
-def test_csv_that_is_broken_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "j.csv"
-    path.write_text(f'qid\n"{"x" * (csv.field_size_limit() + 1)}"\n', encoding="utf-8")
-    with pytest.raises(InputError, match="not CSV: field larger"):
-        read_labels(path)
+    for text, said in [
+        ("a,b\n1,2\n", "line 2: field qid is missing"),
+        (f'qid\n"{"x" * (csv.field_size_limit() + 1)}"\n', "not CSV: field larger"),
+    ]:
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=said):
+            read_labels(path)
 
 
 def test_a_file_without_labels_is_refused(tmp_path: Path) -> None:
@@ -218,27 +184,19 @@ def test_a_file_without_labels_is_refused(tmp_path: Path) -> None:
         read_labels(write_list(tmp_path / "l.json"))
 
 
-def test_no_labels_know_no_topic() -> None:
-    assert Labels().topics == ()
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
+def test_sentences_that_differ_only_in_typing_are_one(subtests: pytest.Subtests) -> None:
+    for one, other in [
         ("A  b ( c ).", "A b (c)."),
         ("pre\u2013op \u2014 care", "pre-op-care"),
         ("and so on....", "and so on.."),
         ("It helps [123, 456].", "It helps."),
         ("It helps [PMID: 123].", "It helps."),
-    ],
-)
-def test_sentences_that_differ_only_in_typing_are_one(one: str, other: str) -> None:
-    assert sentence_key(one) == sentence_key(other)
-
-
-@pytest.mark.parametrize("other", ["It helped.", "it helps.", "It helps [a].", "It helps"])
-def test_sentences_that_differ_in_letters_are_two(other: str) -> None:
-    assert sentence_key(other) != sentence_key("It helps.")
+    ]:
+        with subtests.test(one=one, other=other):
+            assert sentence_key(one) == sentence_key(other)
+    for other in ("It helped.", "it helps.", "It helps [a].", "It helps"):
+        with subtests.test(other=other):
+            assert sentence_key(other) != sentence_key("It helps.")
 
 
 @pytest.mark.slow

@@ -10,7 +10,6 @@ import pytest
 from evaluation.bioasq.read_bioasq import Entry
 from evaluation.bioasq.risk_coverage import NAMES, risk_curves, score_risk
 from evaluation.bioasq.score_bioasq import score_run
-from evaluation.bootstrap import intervals
 from evaluation.scores import Scores
 
 # Confidence and whether the answer is right, in an order that is not that of the confidence.
@@ -51,18 +50,15 @@ def known(scores: Scores) -> dict[str, float]:
 
 def test_risk_at_each_coverage_and_area_under_the_curve() -> None:
     # Sorted: right, wrong, right, right, wrong; risk 0, 1/2, 1/3, 1/4, 2/5.
-    found = known(yesno(FIVE))
+    scores = yesno(FIVE)
+    points = [(0.2, 0), (0.4, 1 / 2), (0.6, 1 / 3), (0.8, 1 / 4), (1, 2 / 5)]
+    assert list(risk_curves(scores)) == ["yesno"]
+    assert np.array(risk_curves(scores)["yesno"]) == pytest.approx(np.array(points))
+    found = known(scores)
     assert found["risk yesno AURC"] == pytest.approx((0 + 1 / 2 + 1 / 3 + 1 / 4 + 2 / 5) / 5)
     # 30% of 5 questions are 2 whole ones, 50% are 3, 70% are 4, 90% are 5.
     at = {percent: found[f"risk yesno at {percent}%"] for percent in (30, 50, 70, 90)}
     assert at == pytest.approx({30: 1 / 2, 50: 1 / 3, 70: 1 / 4, 90: 2 / 5})
-
-
-def test_the_curve_holds_a_point_for_each_threshold() -> None:
-    points = [(0.2, 0), (0.4, 1 / 2), (0.6, 1 / 3), (0.8, 1 / 4), (1, 2 / 5)]
-    curves = risk_curves(yesno(FIVE))
-    assert list(curves) == ["yesno"]
-    assert np.array(curves["yesno"]) == pytest.approx(np.array(points))
 
 
 def test_questions_of_equal_confidence_are_answered_together() -> None:
@@ -73,34 +69,17 @@ def test_questions_of_equal_confidence_are_answered_together() -> None:
     assert found["risk yesno at 30%"] == 0.25
 
 
-def test_a_constant_confidence_has_the_risk_of_all_questions_as_its_area() -> None:
-    found = known(yesno([(0.5, True), (0.5, False), (0.5, False), (0.5, True)]))
-    assert found["risk yesno AURC"] == found["risk yesno at 30%"] == 0.5
-
-
-def test_a_perfect_order_has_less_area_than_its_reverse() -> None:
-    # Perfect: risk 0, 0, 1/3, 2/4. Reversed: 1, 1, 2/3, 2/4.
-    right = [True, True, False, False]
-    perfect = known(yesno(list(zip([0.9, 0.8, 0.7, 0.6], right, strict=True))))
-    reverse = known(yesno(list(zip([0.6, 0.7, 0.8, 0.9], right, strict=True))))
-    assert perfect["risk yesno AURC"] == pytest.approx((1 / 3 + 1 / 2) / 4)
-    assert reverse["risk yesno AURC"] == pytest.approx((1 + 1 + 2 / 3 + 1 / 2) / 4)
-
-
 def test_risk_and_coverage_at_the_verdicts_of_the_run() -> None:
     found = known(yesno(FIVE, "aamam"))
     # Answered are 0.5 (right), 0.9 (right) and 0.8 (wrong).
     assert found["coverage yesno answered"] == pytest.approx(3 / 5)
     assert found["risk yesno answered"] == pytest.approx(1 / 3)
+    nothing = known(yesno(FIVE, "mmmmm"))
+    assert nothing["coverage yesno answered"] == 0
+    assert "risk yesno answered" not in nothing
 
 
-def test_a_run_that_answers_nothing_has_coverage_0_and_no_risk_at_its_verdicts() -> None:
-    found = known(yesno(FIVE, "mmmmm"))
-    assert found["coverage yesno answered"] == 0
-    assert "risk yesno answered" not in found
-
-
-def test_a_factoid_is_wrong_if_none_of_its_names_is_right() -> None:
+def test_loss_of_a_factoid_is_by_any_name_and_of_a_list_by_f1() -> None:
     gold = [entry(id_, "factoid", "htt") for id_ in "abc"]
     run = [
         entry("a", "factoid", "bdnf", "htt", confidence=0.9),
@@ -109,9 +88,6 @@ def test_a_factoid_is_wrong_if_none_of_its_names_is_right() -> None:
     ]
     # Losses 0, 1, 1: risk 0, 1/2, 2/3.
     assert known(risk_of(gold, run))["risk factoid AURC"] == pytest.approx((1 / 2 + 2 / 3) / 3)
-
-
-def test_the_loss_of_a_list_is_1_less_its_f1() -> None:
     gold = [entry(id_, "list", "a", "b") for id_ in "xy"]
     run = [
         entry("x", "list", "a", "c", confidence=0.4),
@@ -126,9 +102,6 @@ def test_the_loss_of_a_list_is_1_less_its_f1() -> None:
 def test_questions_without_confidence_are_not_on_the_curve() -> None:
     found = known(yesno([(None, False), (0.9, True), (0.8, False)]))
     assert found["risk yesno AURC"] == pytest.approx((0 + 1 / 2) / 2)
-
-
-def test_a_run_without_confidence_and_verdicts_has_no_risk() -> None:
     scores = yesno([(None, True), (None, False)])
     assert not NAMES & known(scores).keys()
     assert risk_curves(scores) == {}
@@ -141,10 +114,3 @@ def test_a_resample_sorts_its_own_questions() -> None:
     drawn = scores.over(np.array([[0.0, 2, 1], [3, 0, 0], [0, 0, 0]]))[:, column]
     assert drawn[:2] == pytest.approx([(2 * 1 + 2 / 3) / 3, 0])
     assert np.isnan(drawn[2])
-
-
-def test_intervals_hold_the_value() -> None:
-    answers = [(n / 60, n % 5 > 0 or n > 40) for n in range(60)]
-    found = intervals(yesno(answers), resamples=1000)
-    for name in ("risk yesno AURC", "risk yesno at 50%"):
-        assert found[name].low < found[name].value < found[name].high

@@ -19,16 +19,12 @@ from hypothesis import strategies as st
 
 from evaluation.bioasq.rouge import (
     MEASURES,
-    Grams,
     Rouge,
-    match,
-    ngrams,
     resampled_mean,
     rouge_n,
     rouge_su,
     score_ideal,
     server_averages,
-    server_text,
     skip_bigrams,
     tokenise,
 )
@@ -142,56 +138,8 @@ def rouge_2_and_su4(references: list[str], said: str) -> tuple[Rouge, Rouge]:
     return rouge_n(wanted, tokenise(said)), rouge_su(wanted, tokenise(said))
 
 
-def test_words_are_runs_of_ascii_letters_and_digits(subtests: pytest.Subtests) -> None:
-    for text, tokens in [
-        ("Aspirin Helps.", ["aspirin", "helps"]),
-        ("SARS-CoV-2", ["sars", "cov", "2"]),
-        ("12.5% (p<0.05), $5", ["12", "5", "p", "0", "05", "5"]),
-        ("don't x_y\nz\tw\r\n", ["don", "t", "x", "y", "z", "w"]),
-        ("naïve β-catenin 5\u201310", ["na", "ve", "catenin", "5", "10"]),
-        # Letters whose lower case is ASCII, or begins with it, are no ASCII themselves.
-        ("\u212a 1\u0130b ﬁt", ["1", "b", "t"]),
-        (" - -- ... ", []),
-        ("", []),
-    ]:
-        with subtests.test(text=text, tokens=tokens):
-            assert tokenise(text) == tokens
-
-
-def test_ngrams_are_counted_with_repeats() -> None:
-    grams = ngrams(["a", "b", "a", "b"], 2)
-    assert grams == {("a", "b"): 2, ("b", "a"): 1}
-    assert ngrams(["a", "b", "a", "b"], 3) == {("a", "b", "a"): 1, ("b", "a", "b"): 1}
-
-
-@pytest.mark.parametrize("tokens", [[], ["a"]])
-def test_a_text_shorter_than_the_ngram_has_none(tokens: list[str]) -> None:
-    assert not ngrams(tokens, 2)
-
-
-def test_skip_bigrams_span_four_words_and_no_more() -> None:
-    grams = skip_bigrams(list("abcdefg"))
-    # b c d e stand between a and f.
-    assert grams["a", "f"] == 1
-    assert ("a", "g") not in grams
-    assert ("b", "a") not in grams
-    # 6 words alone (not g); pairs at distance 1 to 5: 6 + 5 + 4 + 3 + 2.
-    assert grams.total() == 6 + 20
-
-
-def test_the_last_word_is_not_counted_alone() -> None:
-    assert skip_bigrams(["a", "b"]) == {("a",): 1, ("a", "b"): 1}
-    assert not skip_bigrams(["a"])
-    assert not skip_bigrams([])
-
-
-def test_fewer_words_may_be_allowed_between() -> None:
-    assert skip_bigrams(["a", "b", "c"], 0) == {
-        ("a",): 1,
-        ("b",): 1,
-        ("a", "b"): 1,
-        ("b", "c"): 1,
-    }
+def test_letters_whose_lower_case_begins_with_an_ascii_one_are_none_themselves() -> None:
+    assert tokenise("\u212a 1\u0130b ﬁt don't x_y") == ["1", "b", "t", "don", "t", "x", "y"]
 
 
 @pytest.mark.slow
@@ -206,20 +154,6 @@ def test_skip_bigrams_are_all_pairs_within_reach(tokens: list[str], max_skip: in
     assert skip_bigrams(tokens, max_skip) == Counter([*pairs, *alone])
 
 
-def test_a_repeated_gram_is_hit_as_often_as_both_have_it() -> None:
-    said: Grams = Counter({("x",): 3, ("y",): 1})
-    # Hits: x twice, y never. Recall 2 / (2 + 2), precision 2 / (3 + 1).
-    assert match([Counter({("x",): 2, ("z",): 2})], said) == (0.5, 0.5, 0.5)
-
-
-def test_references_are_pooled() -> None:
-    # Bigrams of the answer: ab bc. Of the references: ab (1 hit of 1), bc cd de (1 of 3).
-    # Recall (1 + 1) / (1 + 3), precision (1 + 1) / (2 * 2), where their mean recall would
-    # be (1 + 1/3) / 2 and the best reference's 1.
-    found = rouge_n([["a", "b"], ["b", "c", "d", "e"]], ["a", "b", "c"])
-    assert found == (0.5, 0.5, 0.5)
-
-
 def test_ideal_answer_by_hand() -> None:
     # Bigrams: aspirin-helps, helps-it against aspirin-helps: 1 hit, recall 1/1, precision 1/2.
     # Skip-bigrams of the reference: aspirin, aspirin-helps. Of the answer: aspirin, helps,
@@ -232,14 +166,11 @@ def test_ideal_answer_by_hand() -> None:
     }
 
 
-def test_ideal_answers_are_rounded_as_the_program_does() -> None:
-    # Of the bigrams ab bc cd one is found.
-    assert score_ideal(["a b c d"], "a b")["ROUGE-2 recall"] == 0.33333
-
-
-@pytest.mark.parametrize(("references", "said"), [([], "a b c"), ([""], ""), (["a b"], "")])
-def test_nothing_to_compare_scores_nothing(references: list[str], said: str) -> None:
-    assert score_ideal(references, said) == dict.fromkeys(MEASURES, 0.0)
+def test_nothing_to_compare_scores_nothing() -> None:
+    nothing = dict.fromkeys(MEASURES, 0.0)
+    for references, said in [([], "a b c"), ([""], ""), (["a b"], "")]:
+        assert score_ideal(references, said) == nothing
+    assert server_averages([]) == nothing
 
 
 def test_scores_are_those_that_rouge_prints(subtests: pytest.Subtests) -> None:
@@ -250,14 +181,9 @@ def test_scores_are_those_that_rouge_prints(subtests: pytest.Subtests) -> None:
             assert tuple(score.rounded() for score in found) == (bigrams, skips)
 
 
-def test_f1_is_made_of_rounded_figures() -> None:
+def test_f1_is_made_of_rounded_figures_and_halves_go_to_the_even_digit() -> None:
     # 2 * 0.34615 / 1.34615 = 0.514281..., where the unrounded 9/26 gives 18/35 = 0.514285...
-    found = Rouge(1.0, 9 / 26, 18 / 35)
-    assert found.rounded() == (1.0, 0.34615, 0.51428)
-    assert round(found.f1, 5) == 0.51429
-
-
-def test_half_a_last_digit_goes_to_the_even_one() -> None:
+    assert Rouge(1.0, 9 / 26, 18 / 35).rounded() == (1.0, 0.34615, 0.51428)
     # 1/64 = 0.015625 and 3/64 = 0.046875 are exact in binary; C's printf halves to even.
     assert Rouge(1 / 64, 3 / 64, 0.0).rounded()[:2] == (0.01562, 0.04688)
 
@@ -282,57 +208,10 @@ def test_the_order_of_the_references_does_not_count(
     assert rouge_su(mixed, said) == rouge_su(references, said)
 
 
-@pytest.mark.slow
-@given(texts, words)
-def test_references_given_twice_change_nothing(
-    references: list[list[str]], said: list[str]
-) -> None:
-    assert rouge_su(references * 2, said) == pytest.approx(rouge_su(references, said))
-
-
-@pytest.mark.slow
-@given(texts, words, words)
-def test_saying_more_never_lowers_recall(
-    references: list[list[str]], said: list[str], more: list[str]
-) -> None:
-    for measure in (rouge_n, rouge_su):
-        assert measure(references, said + more).recall >= measure(references, said).recall
-
-
-@pytest.mark.slow
-@given(words, words)
-def test_recall_of_one_is_precision_of_the_other(one: list[str], other: list[str]) -> None:
-    assert rouge_su([one], other).recall == rouge_su([other], one).precision
-
-
-@pytest.mark.slow
-@given(st.lists(st.sampled_from("abcd"), min_size=2, max_size=12))
-def test_a_text_of_two_words_or_more_matches_itself(said: list[str]) -> None:
-    assert rouge_n([said], said) == rouge_su([said], said) == (1.0, 1.0, 1.0)
-
-
-def test_the_server_shows_ascii_up_to_a_line_break_or_tag(subtests: pytest.Subtests) -> None:
-    for text, seen in [
-        ("Aspirin helps.", "Aspirin helps."),
-        ("TGF-β1 in naïve cells, 5\u201310", "TGF-1 in nave cells, 510"),
-        ("First.\nSecond.", "First."),
-        ("good (p < 0.05) and bad", "good (p "),
-        ("<i>E. coli</i>", ""),
-        ("a\r\nb", "a\r"),
-        ("", ""),
-    ]:
-        with subtests.test(text=text, seen=seen):
-            assert server_text(text) == seen
-
-
 @pytest.mark.parametrize("questions", AVERAGES)
 def test_a_runs_averages_are_those_that_the_server_prints(questions: int) -> None:
     answers = [(references, said) for references, said, *_ in PRINTED.values()][:questions]
     assert server_averages(answers) == dict(zip(MEASURES, AVERAGES[questions], strict=True))
-
-
-def test_the_servers_averages_of_an_empty_run_are_zero() -> None:
-    assert server_averages([]) == dict.fromkeys(MEASURES, 0.0)
 
 
 def test_the_printed_average_is_not_the_mean() -> None:
@@ -341,16 +220,7 @@ def test_the_printed_average_is_not_the_mean() -> None:
     recalls = [bigrams[0] for _, _, bigrams, _ in PRINTED.values()]
     assert resampled_mean(recalls[:2]) == 0.35606
     assert resampled_mean(recalls[:12]) == 0.50053
-
-
-def test_the_average_of_equal_values_is_that_value() -> None:
-    assert resampled_mean([0.12345]) == resampled_mean([0.12345] * 7) == 0.12345
-
-
-@pytest.mark.slow
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
-def test_the_printed_average_lies_between_the_values(values: list[float]) -> None:
-    assert min(values) - 1e-5 <= resampled_mean(values) <= max(values) + 1e-5
+    assert resampled_mean([0.12345] * 7) == 0.12345
 
 
 @pytest.mark.slow

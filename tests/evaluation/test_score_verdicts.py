@@ -6,8 +6,6 @@ from evaluation.bioasq.read_bioasq import Entry
 from evaluation.bioasq.score_bioasq import score_run
 from evaluation.bioasq.score_verdicts import reads_as, score_verdicts, stands_in, surest
 
-Items = tuple[tuple[str, ...], ...]
-
 
 def entry(
     id_: str,
@@ -20,9 +18,7 @@ def entry(
 ) -> Entry:
     exact = tuple((name,) for name in names) or None
     texts = (ideal,) if ideal else ()
-    return Entry(
-        id_, kind, (), (), exact, texts, body, verdict=verdict, confidence=confidence
-    )  # fmt: skip
+    return Entry(id_, kind, (), (), exact, texts, body, verdict=verdict, confidence=confidence)
 
 
 def measured(gold: list[Entry], run: list[Entry]) -> dict[str, float]:
@@ -40,46 +36,39 @@ def yesno(confidences: list[float | None], right: list[bool]) -> dict[str, float
     return measured(gold, run)
 
 
-def test_verdicts_are_shares_of_their_type() -> None:
-    gold = [entry("1", "yesno", "yes"), entry("2", "yesno", "no"), entry("3", "summary")]
+def test_verdicts_are_shares_of_their_type_and_accuracy_is_among_the_answered() -> None:
+    gold = [
+        entry("1", "yesno", "yes"),
+        entry("2", "yesno", "no"),
+        entry("3", "summary"),
+        entry("4", "factoid", "a"),
+    ]
     run = [
         entry("1", "yesno", "yes", verdict="answered"),
         entry("2", "yesno", "yes", verdict="not_enough_evidence"),
         entry("3", "summary", verdict="mixed"),
+        entry("4", "factoid", "b", "a", verdict="answered"),
     ]
     found = measured(gold, run)
     assert found["verdict yesno answered"] == found["verdict yesno not enough evidence"] == 0.5
     assert (found["verdict yesno mixed"], found["verdict summary mixed"]) == (0, 1)
     assert "verdict list answered" not in found
-
-
-def test_accuracy_is_told_among_the_answered_alone() -> None:
-    gold = [entry("1", "yesno", "yes"), entry("2", "yesno", "no"), entry("3", "factoid", "a")]
-    run = [
-        entry("1", "yesno", "yes", verdict="answered"),
-        entry("2", "yesno", "yes", verdict="not_enough_evidence"),
-        entry("3", "factoid", "b", "a", verdict="answered"),
-    ]
-    found = measured(gold, run)
     assert found["answered yesno accuracy"] == 1
     assert found["answered factoid strict accuracy"] == 0
     assert found["answered factoid lenient accuracy"] == 1
 
 
-def test_confidence_that_is_worth_something_gives_more_accuracy_at_less_coverage() -> None:
+def test_confidence_gives_the_accuracy_of_the_surest() -> None:
     found = yesno([0.9, 0.8, 0.3, 0.1], [True, True, True, False])
     assert found["coverage 75% yesno accuracy"] == 1
     assert found["coverage 90% yesno accuracy"] == 0.75
+    without = yesno([None, None], [True, False])
+    assert not [name for name in without if name.startswith(("verdict", "answered", "coverage"))]
 
 
 def test_questions_as_confident_as_the_last_one_count_too() -> None:
     assert surest({"a": 0.9, "b": 0.5, "c": 0.5, "d": 0.1}, 50) == ["a", "b", "c"]
     assert surest({}, 50) == []
-
-
-def test_a_run_that_tells_no_verdict_and_no_confidence_has_no_such_rows() -> None:
-    found = yesno([None, None], [True, False])
-    assert not [name for name in found if name.startswith(("verdict", "answered", "coverage"))]
 
 
 def test_the_first_sentence_is_read_as_a_yes_or_a_no(subtests: pytest.Subtests) -> None:

@@ -47,16 +47,11 @@ def test_a_sample_is_the_same_for_its_seed_and_keeps_the_order() -> None:
     assert ids(sample=5) == ids()
 
 
-@pytest.mark.parametrize(
-    ("how", "said"),
-    [
-        ({"sample": 6}, "5 of 5 questions .* ask for a smaller --sample or give other"),
-        ({"keywords": ["malaria"]}, "0 of 5 questions are of those types and have a keyword; give"),
-    ],
-)
-def test_too_few_are_an_error_with_the_fix(how: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        select_questions(ROWS, **how)
+def test_too_few_are_an_error_with_the_fix() -> None:
+    with pytest.raises(InputError, match=r"5 of 5 questions .* ask for a smaller --sample or give"):
+        select_questions(ROWS, sample=6)
+    with pytest.raises(InputError, match="0 of 5 questions are of those types and have a keyword"):
+        select_questions(ROWS, keywords=["malaria"])
 
 
 def test_keywords_are_the_lines_of_a_file(tmp_path: Path) -> None:

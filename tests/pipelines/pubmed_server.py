@@ -72,7 +72,7 @@ class PubMedServer:
         if path not in self.files:
             return Response("no such file", status_code=404)
         if step.startswith("busy"):
-            _, status, after = step.split(":")
+            _, status, after = step.split(":", 2)
             return Response(status_code=int(status), headers={"Retry-After": after})
         while step == "hang" and not await request.is_disconnected():
             await asyncio.sleep(0.02)

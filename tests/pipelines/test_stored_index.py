@@ -15,7 +15,7 @@ from pyarrow import fs
 from cluster.errors import IndexFormatError, InputError, StorageError
 from cluster.index.copies import at_hand, drop_copies, verified
 from cluster.index.layout import CITATIONS, CURRENT, LEASE, SEGMENT, VECTORS, segment_directory
-from cluster.index.manifest import Artefact, Manifest, current_version, read_manifest
+from cluster.index.manifest import Manifest, current_version, read_manifest
 from cluster.index.put_segment import find_segment
 from cluster.index.read_shard import ShardQuery
 from cluster.index.versions import named_by, read_as_of
@@ -127,7 +127,7 @@ def flipped(data: bytes) -> bytes:
 
 
 def test_an_index_in_a_store_holds_and_finds_what_one_in_a_folder_does(
-    grown: SmallIndex, tmp_path: Path
+    grown: SmallIndex, place: StoredPlace, tmp_path: Path
 ) -> None:
     here = grow(tmp_path / "index")
     assert here.manifest is not None
@@ -136,61 +136,39 @@ def test_an_index_in_a_store_holds_and_finds_what_one_in_a_folder_does(
     assert grown.manifest.vocabulary == here.manifest.vocabulary
     assert grown.manifest.quantiser == here.manifest.quantiser
     assert found(grown) == found(here)
-
-
-def test_another_machine_reads_every_live_citation(grown: SmallIndex, place: StoredPlace) -> None:
+    versions = [read_as_of(place, name_of(n)).version for n in (1, 2)]
+    assert versions == ["v000001", "v000002"]
     read = seen_from(place, grown).citations(range(1, 100))
     assert {pmid: fetched.citation for pmid, fetched in read.items()} == live(FILES)
 
 
-def test_every_version_is_found_by_its_last_source(grown: SmallIndex, place: StoredPlace) -> None:
-    versions = [read_as_of(place, name_of(n)).version for n in (1, 2)]
-    assert versions == ["v000001", "v000002"]
-
-
-def test_a_sound_index_verifies_and_its_staging_is_a_leftover(
+def test_a_sound_index_verifies_and_what_no_version_names_is_a_leftover(
     grown: SmallIndex, place: StoredPlace
 ) -> None:
     assert grown.manifest is not None
+    extra = place / newest_segment(grown) / "extra.bin"
+    put(extra, b"?" * 100)
     verification = verify_index(place)
+    remove(extra)
     assert verification.findings == ()
     assert verification.citations == grown.manifest.citations
-    assert [leftover.place for leftover in verification.leftovers] == ["staging"]
+    leftovers = [leftover.place for leftover in verification.leftovers]
+    assert leftovers == ["staging", f"{newest_segment(grown)}/extra.bin"]
+    # No copy is left behind.
+    assert list_files(place.scratch.parent) == {"scratch": 0}
 
 
 @pytest.mark.parametrize("file", [CITATIONS, VECTORS])
 def test_verify_reads_the_store_and_not_its_copies(grown: SmallIndex, file: str) -> None:
     assert isinstance(grown.path, StoredPlace)
     found(grown)
-    damaged = grown.path / newest_segment(grown) / file
-    with changed(damaged, flipped(damaged.read_bytes())):
-        findings = verify_index(grown.path).findings
-    first = findings[0]
-    assert (first.kind, first.place) == ("artefact", f"{newest_segment(grown)}/{file}")
-    assert "sha256" in first.message
-
-
-def test_verify_names_an_object_that_is_gone(grown: SmallIndex, place: StoredPlace) -> None:
-    name = f"{newest_segment(grown)}/{VECTORS}"
-    with changed(place / name, None):
-        (finding,) = verify_index(place).findings
-    assert (finding.kind, finding.place) == ("artefact", name)
-    assert finding.message.startswith("missing, the manifest says")
-
-
-def test_verify_names_an_object_that_no_version_names(
-    grown: SmallIndex, place: StoredPlace
-) -> None:
-    extra = place / newest_segment(grown) / "extra.bin"
-    put(extra, b"?" * 100)
-    leftovers = [leftover.place for leftover in verify_index(place).leftovers]
-    remove(extra)
-    assert leftovers == ["staging", f"{newest_segment(grown)}/extra.bin"]
-
-
-def test_verify_leaves_no_copy_behind(grown: SmallIndex, place: StoredPlace) -> None:
-    verify_index(place)
-    assert list_files(place.scratch.parent) == {"scratch": 0}
+    name = f"{newest_segment(grown)}/{file}"
+    whole = (grown.path / name).read_bytes()
+    for damage, said in ((flipped(whole), "sha256"), (None, "missing, the manifest says")):
+        with changed(grown.path / name, damage):
+            first = verify_index(grown.path).findings[0]
+        assert (first.kind, first.place) == ("artefact", name)
+        assert said in first.message
 
 
 def test_compaction_and_pruning_leave_one_version_that_finds_the_same(
@@ -243,21 +221,16 @@ def test_a_damaged_segment_is_none(grown: SmallIndex, place: StoredPlace) -> Non
         assert find_segment(plan) is None
 
 
-def test_copies_are_read_again_without_the_store(grown: SmallIndex, place: StoredPlace) -> None:
-    index = seen_from(place, grown)
-    before = found(index)
-    with changed(place / newest_segment(grown) / VECTORS, None):
+def test_copies_are_read_without_the_store_and_a_changed_one_is_copied_anew(
+    grown: SmallIndex, place: StoredPlace
+) -> None:
+    index, name = seen_from(place, grown), f"{newest_segment(grown)}/{VECTORS}"
+    before, whole = found(index), (place.copy / name).read_bytes()
+    with changed(place / name, None):
         assert found(index) == before
-
-
-def test_a_changed_copy_is_copied_anew(grown: SmallIndex, place: StoredPlace) -> None:
-    index = seen_from(place, grown)
-    before = found(index)
-    copy = place.copy / newest_segment(grown) / VECTORS
-    whole = copy.read_bytes()
-    copy.write_bytes(flipped(whole))
+    (place.copy / name).write_bytes(flipped(whole))
     assert found(index) == before
-    assert copy.read_bytes() == whole
+    assert (place.copy / name).read_bytes() == whole
 
 
 def opened_for_a_job(grown: SmallIndex, place: StoredPlace) -> Path:
@@ -267,21 +240,15 @@ def opened_for_a_job(grown: SmallIndex, place: StoredPlace) -> Path:
     return at_hand(place / newest_segment(grown), entry.artefacts, CITATIONS) / CITATIONS
 
 
-def test_a_job_does_not_read_again_what_was_checked_when_it_was_copied(
+def test_a_job_reads_nothing_again_but_what_was_cut_short(
     grown: SmallIndex, place: StoredPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = opened_for_a_job(grown, place)
-    monkeypatch.setattr("cluster.index.copies.check_artefact", read_again)
-    assert opened_for_a_job(grown, place) == copy
-
-
-def read_again(path: Path, expected: Artefact) -> None:
-    raise AssertionError(f"{path} was read again")
-
-
-def test_a_job_copies_anew_what_was_cut_short(grown: SmallIndex, place: StoredPlace) -> None:
-    copy = opened_for_a_job(grown, place)
     whole = copy.read_bytes()
+    with monkeypatch.context() as patch:
+        # A check of the copy would fail.
+        patch.setattr("cluster.index.copies.check_artefact", None)
+        assert opened_for_a_job(grown, place) == copy
     copy.write_bytes(whole[:-1])
     assert opened_for_a_job(grown, place).read_bytes() == whole
 
@@ -373,12 +340,9 @@ def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoredPl
         yield StoredPlace.at("s3://closed/index", tmp_path)
 
 
-def test_a_store_that_may_not_be_written_is_named(closed: StoredPlace) -> None:
+def test_a_store_that_may_not_be_written_or_read_is_named(closed: StoredPlace) -> None:
     with pytest.raises(StorageError, match=r"s3://closed/index/.*ACCESS_DENIED.*credentials"):
         require_writable(closed)
-
-
-def test_a_store_that_may_not_be_read_is_named(closed: StoredPlace) -> None:
     with pytest.raises(InputError, match=r"s3://closed/index/CURRENT: the store cannot be read"):
         current_version(closed)
 
@@ -387,14 +351,9 @@ def test_the_quantiser_is_trained_on_the_same_sample_as_in_a_folder(
     grown: SmallIndex, tmp_path: Path
 ) -> None:
     here = SmallIndex(tmp_path / "index", "sq8", overrides=SMALL)
-    samples = [
-        sample_vectors([index.staged_at(1, FILES[0])], 2, DIMENSIONS, 3)
-        for index in (grown, staged_first(here))
-    ]
-    assert len(samples[0]) == 3
-    assert np.array_equal(*samples)
-
-
-def staged_first(index: SmallIndex) -> SmallIndex:
-    index.stage(FILES[:1])
-    return index
+    here.stage(FILES[:1])
+    stored, local = (
+        sample_vectors([index.staged_at(1, FILES[0])], 2, DIMENSIONS, 3) for index in (grown, here)
+    )
+    assert len(stored) == 3
+    assert np.array_equal(stored, local)

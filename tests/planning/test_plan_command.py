@@ -32,21 +32,24 @@ def plan(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["plan", *map(str, arguments)])
 
 
-def test_the_plan_is_one_json_document_with_every_formula(calibration: Path) -> None:
-    done = plan("--citations", "38M", "--qps", 50, "--calibration", calibration, "--json")
+def test_plan_is_one_json_document_or_tables_and_its_files_are_written(
+    calibration: Path, tmp_path: Path
+) -> None:
+    config, values = tmp_path / "planned.yaml", tmp_path / "values.yaml"
+    asked = ("--citations", "38M", "--qps", 50, "--calibration", calibration)
+    done = plan(*asked, "--emit-config", config, "--emit-values", values, "--json")
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
-    assert found["size"]["citations"] == 38_000_000
-    assert found["feasible"] is True
+    assert (found["size"]["citations"], found["feasible"]) == (38_000_000, True)
     assert {"value", "unit", "formula", "inputs"} <= set(found["build"])
-
-
-def test_people_get_tables_and_formulas_when_they_ask(calibration: Path) -> None:
-    done = plan("--qps", 50, "--calibration", calibration, "--explain")
-    assert done.exit_code == 0
-    assert "Nodes" in done.stdout
-    assert "index store:" in done.stdout
-    assert "M/M/c" in done.stdout
+    shards = found["size"]["shards"]
+    assert load_settings(config).index.shards == shards
+    written = yaml.safe_load(values.read_text())
+    assert written["settings"]["index"]["shards"] == shards
+    assert written["load"]["questionsPerSecond"] == 50
+    shown = plan(*asked, "--explain").stdout
+    for words in ("Nodes", "index store:", "M/M/c", "no error bars: --check measures them"):
+        assert words in shown
 
 
 def test_each_figure_has_the_error_bar_that_a_check_left(calibration: Path) -> None:
@@ -65,38 +68,19 @@ def test_each_figure_has_the_error_bar_that_a_check_left(calibration: Path) -> N
     assert "a real build of 5,000 citations" in shown.stdout
 
 
-def test_a_plan_without_a_check_says_that_it_has_no_error_bars(calibration: Path) -> None:
-    assert "no error bars: --check measures them" in plan("--calibration", calibration).stdout
-
-
-@pytest.mark.parametrize(
-    ("span", "around"),
-    [
-        (Span(low=-0.5, high=-0.2), (100.0, 200.0)),
-        (Span(low=0.25, high=1.0), (50.0, 100.0)),
-        (Span(low=-0.2, high=0.25), (80.0, 125.0)),
-    ],
-)
-def test_a_prediction_is_within_its_error_bar(span: Span, around: tuple[float, float]) -> None:
-    assert span.around(100.0) == pytest.approx(around)
+def test_prediction_is_within_its_error_bar() -> None:
+    for low, high, around in [
+        (-0.5, -0.2, (100.0, 200.0)),
+        (0.25, 1.0, (50.0, 100.0)),
+        (-0.2, 0.25, (80.0, 125.0)),
+    ]:
+        assert Span(low=low, high=high).around(100.0) == pytest.approx(around)
 
 
 def test_what_would_not_do_is_1_and_named(calibration: Path) -> None:
     done = plan("--p95", "10ms", "--calibration", calibration)
     assert done.exit_code == 1
     assert "will not do: p95 of 0.01 s cannot be met" in done.stderr
-
-
-def test_both_files_are_written_and_the_settings_load(calibration: Path, tmp_path: Path) -> None:
-    config, values = tmp_path / "planned.yaml", tmp_path / "values.yaml"
-    files = ("--emit-config", config, "--emit-values", values)
-    done = plan("--qps", 50, "--calibration", calibration, *files, "--json")
-    assert done.exit_code == 0
-    shards = json.loads(done.stdout)["size"]["shards"]
-    assert load_settings(config).index.shards == shards
-    written = yaml.safe_load(values.read_text())
-    assert written["settings"]["index"]["shards"] == shards
-    assert written["load"]["questionsPerSecond"] == 50
 
 
 def test_a_bad_option_is_an_input_error_that_names_it(
@@ -107,6 +91,7 @@ def test_a_bad_option_is_an_input_error_that_names_it(
         ("--p95", "2", "--p95 2: expected a time"),
         ("--node-memory", "big", "--node-memory big: expected a size"),
         ("--path", "talk", "--path talk: unknown; there are: search, answer"),
+        ("--prices-of", "today", "--prices-of today: expected a day such as 2026-11-26"),
         ("--path", "answer", "the language model was not measured"),
         ("--sample", "/no/such/file.xml", "/no/such/file.xml"),
     ]:
@@ -116,23 +101,15 @@ def test_a_bad_option_is_an_input_error_that_names_it(
             assert said in str(done.exception)
 
 
-def test_without_a_calibration_the_shipped_one_is_used_and_said_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    done = plan("--json")
-    assumptions = json.loads(done.stdout)["assumptions"]
-    assert assumptions[0].startswith("coefficients shipped with CiteRay: measured ")
-    assert "not of your machine" in assumptions[1]
-
-
-def test_a_calibration_in_the_working_folder_is_used_unasked(
+def test_calibration_of_the_working_folder_is_used_before_the_shipped_one(
     calibration: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    assumptions = json.loads(plan("--json").stdout)["assumptions"]
+    assert assumptions[0].startswith("coefficients shipped with CiteRay: measured ")
+    assert "not of your machine" in assumptions[1]
     own = tmp_path / ".citeray" / "calibration.json"
     own.parent.mkdir()
     calibration.rename(own)
-    assert json.loads(plan("--json").stdout)["assumptions"][0].startswith(
-        "coefficients of this calibration"
-    )
+    assumptions = json.loads(plan("--json").stdout)["assumptions"]
+    assert assumptions[0].startswith("coefficients of this calibration")

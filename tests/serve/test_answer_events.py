@@ -101,8 +101,7 @@ def piece(text: str, finish: str | None = None) -> str:
 async def test_pieces_are_said_and_joined() -> None:
     said: list[str] = []
     reply = await read_pieces(
-        lines(": a comment", piece("Met"), "", piece("formin", "stop"), "data: [DONE]"),
-        said.append,
+        lines(": a comment", piece("Met"), "", piece("formin", "stop"), "data: [DONE]"), said.append
     )
     assert said == ["Met", "formin"]
     assert reply["choices"][0] == {"message": {"content": "Metformin"}, "finish_reason": "stop"}

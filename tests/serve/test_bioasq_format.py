@@ -20,6 +20,7 @@ from cluster.answers import (
 from cluster.errors import InputError
 from cluster.records import Passage
 from serve.formats.bioasq import RunWriter, read_questions, to_entry, write_run
+from tests.serve.answering import answer as bare_answer
 from tests.serve.answering import passage
 
 DEV = Path(__file__).resolve().parents[2].parent / "shared/data/bioasq/questions-dev.json"
@@ -36,58 +37,19 @@ def search_result(
     question: Question, snippets: tuple[Passage, ...] = (), pmids: range = range(1, 3)
 ) -> SearchResult:
     citations = tuple(RankedCitation(pmid, 1.0) for pmid in pmids)
-    return SearchResult(
-        question=question,
-        system="s",
-        citations=citations,
-        evidence=(),
-        snippets=snippets,
-        entities=(),
-        degraded=(),
-        coverage="1/1",
-        index_version="v1",
-        last_source="n1.xml",
-        timings_ms={},
-    )
+    return SearchResult(question, "s", citations, (), snippets, (), (), "1/1", "v1", "n1.xml", {})
 
 
 def answer(
     exact: ExactAnswer,
     kind: QuestionType = "yesno",
     ideal: tuple[Sentence, ...] = (Sentence("Water is wet.", (7,), 1.0),),
-    body: str = "Is water wet?",
 ) -> Answer:
-    question = Question("a1", body, kind)
-    return Answer(
-        question=question,
-        system="s",
-        ideal=ideal,
-        exact=exact,
-        origin="generated",
-        citations=(RankedCitation(7, 1.0),),
-        evidence=(),
-        snippets=(),
-        entities=(),
-        degraded=(),
-        coverage="1/1",
-        index_version="v1",
-        last_source="n1.xml",
-        timings_ms={},
-        verdict="answered",
-        confidence=0.9,
-    )
+    return bare_answer(question=Question("a1", "Is water wet?", kind), exact=exact, ideal=ideal)
 
 
 def entry(name: str) -> dict[str, Any]:
     return to_entry(search_result(Question(name, "Is water wet?", "yesno")))
-
-
-def test_questions_come_in_the_order_of_the_file(tmp_path: Path) -> None:
-    path = save(tmp_path, {"questions": [GOOD, {**GOOD, "id": "a0", "type": "list"}]})
-    assert read_questions(path) == [
-        Question("a1", "Is water wet?", "yesno"),
-        Question("a0", "Is water wet?", "list"),
-    ]
 
 
 def test_the_dev_questions_are_all_read() -> None:
@@ -128,21 +90,22 @@ def test_faulty_file_is_refused_by_place_and_field(
                 read_questions(save(tmp_path, content))
 
 
-def test_body_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
-    path = save(tmp_path, {"questions": [{**GOOD, "body": "x" * 2000}]})
-    assert len(read_questions(path)) == 1
-
-
-def test_file_that_is_not_there_is_an_input_error(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         read_questions(tmp_path / "none.json")
-
-
-def test_file_in_another_encoding_is_an_input_error(tmp_path: Path) -> None:
     path = tmp_path / "questions.json"
     path.write_bytes(b'{"questions": "\xff"}')
     with pytest.raises(InputError, match="not in UTF-8"):
         read_questions(path)
+
+
+def test_questions_come_in_the_order_of_the_file(tmp_path: Path) -> None:
+    longest = "x" * 2000
+    path = save(tmp_path, {"questions": [GOOD, {"id": "a0", "type": "list", "body": longest}]})
+    assert read_questions(path) == [
+        Question("a1", "Is water wet?", "yesno"),
+        Question("a0", longest, "list"),
+    ]
 
 
 def test_snippet_has_its_section_and_offsets() -> None:
@@ -165,21 +128,14 @@ def test_given_snippets_replace_those_of_the_result() -> None:
     assert to_entry(result, [passage("Wet.", 9)])["snippets"][0]["text"] == "Wet."
 
 
-def test_run_has_at_most_ten_documents_and_snippets() -> None:
+def test_an_entry_has_at_most_ten_documents_and_snippets_in_rank_order() -> None:
     snippets = tuple(passage(letter) for letter in "abcdefghijklm")
-    found = to_entry(search_result(Question("a1", "Q?", "summary"), snippets, range(1, 20)))
-    assert (len(found["documents"]), len(found["snippets"])) == (10, 10)
-
-
-def test_documents_are_pubmed_urls_in_rank_order() -> None:
-    assert entry("a1")["documents"] == [
-        "http://www.ncbi.nlm.nih.gov/pubmed/1",
-        "http://www.ncbi.nlm.nih.gov/pubmed/2",
-    ]
-
-
-def test_search_result_gives_no_answers() -> None:
-    assert not {"exact_answer", "ideal_answer"} & entry("a1").keys()
+    result = search_result(Question("a1", "Q?", "summary"), snippets, range(1, 20))
+    found = to_entry(result)
+    assert found["documents"] == [f"http://www.ncbi.nlm.nih.gov/pubmed/{n}" for n in range(1, 11)]
+    assert len(found["snippets"]) == 10
+    assert not {"exact_answer", "ideal_answer"} & found.keys()
+    assert len(to_entry(result, documents=100)["documents"]) == 19
 
 
 def test_a_run_forces_a_choice_and_tells_the_verdict_beside_it() -> None:
@@ -195,19 +151,13 @@ def test_a_run_forces_a_choice_and_tells_the_verdict_beside_it() -> None:
     assert (stated["exact_answer"], stated["verdict"]) == ("yes", "answered")
 
 
-def test_ideal_answer_is_a_string_without_citations() -> None:
+def test_ideal_answer_is_a_string_of_at_most_200_words_without_citations() -> None:
     two = (Sentence("Water is wet.", (7,), 1.0), Sentence("Ice is cold.", (8, 9), 0.9))
     assert to_entry(answer("yes", ideal=two))["ideal_answer"] == "Water is wet. Ice is cold."
-
-
-def test_ideal_answer_ends_before_the_sentence_that_passes_200_words() -> None:
-    long = tuple(Sentence("word " * 89 + "end.", (7,), 1.0) for _ in range(3))
-    assert len(to_entry(answer("yes", ideal=long))["ideal_answer"].split()) == 180
-
-
-def test_single_overlong_sentence_is_cut_to_200_words() -> None:
-    long = (Sentence("word " * 300, (7,), 1.0),)
-    assert len(to_entry(answer("yes", ideal=long))["ideal_answer"].split()) == 200
+    three = (Sentence("word " * 89 + "end.", (7,), 1.0),) * 3
+    one = (Sentence("word " * 300, (7,), 1.0),)
+    for ideal, words in ((three, 180), (one, 200)):
+        assert len(to_entry(answer("yes", ideal=ideal))["ideal_answer"].split()) == words
 
 
 def test_exact_answer_has_the_form_of_its_type(subtests: pytest.Subtests) -> None:
@@ -218,17 +168,10 @@ def test_exact_answer_has_the_form_of_its_type(subtests: pytest.Subtests) -> Non
         ("factoid", [[c] for c in "abcdefg"], [["a"], ["b"], ["c"], ["d"], ["e"]]),
         ("factoid", None, []),
         ("list", [["x" * 101], ["a", "x" * 101]], [["a"]]),
+        ("list", [[str(n)] for n in range(150)], [[str(n)] for n in range(100)]),
     ]:
         with subtests.test(kind=kind, exact=exact):
             assert to_entry(answer(exact, kind))["exact_answer"] == written
-
-
-def test_list_has_at_most_100_items() -> None:
-    exact = [[str(n)] for n in range(150)]
-    assert len(to_entry(answer(exact, "list"))["exact_answer"]) == 100
-
-
-def test_summary_has_no_exact_answer() -> None:
     assert "exact_answer" not in to_entry(answer(None, "summary"))
 
 
@@ -263,15 +206,16 @@ def test_finished_run_follows_the_questions_not_the_order_of_answers(tmp_path: P
     assert list(tmp_path.iterdir()) == [path]
 
 
-def interrupt(path: Path, *names: str, system: str = "s", version: str = "v1") -> None:
-    with RunWriter(path, system, version) as run:
+def interrupt(path: Path, *names: str) -> None:
+    with RunWriter(path, "s", "v1") as run:
         for name in names:
             run.add(entry(name))
 
 
-def test_interrupted_run_continues(tmp_path: Path) -> None:
+def test_interrupted_run_writes_no_run_file_and_continues(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     interrupt(path, "a", "b")
+    assert not path.exists()
     with RunWriter(path, "s", "v1") as run:
         assert run.done == {"a", "b"}
         run.add(entry("c"))
@@ -279,38 +223,27 @@ def test_interrupted_run_continues(tmp_path: Path) -> None:
     assert len(json.loads(path.read_text())["questions"]) == 3
 
 
-def test_interrupted_run_writes_no_run_file(tmp_path: Path) -> None:
-    interrupt(tmp_path / "run.json", "a")
-    assert not (tmp_path / "run.json").exists()
-
-
-@pytest.mark.parametrize(("system", "version"), [("other", "v1"), ("s", "v2")])
-def test_entries_of_another_system_or_index_are_not_reused(
-    tmp_path: Path, system: str, version: str
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ({"system": "other"}, {}),
+        ({"version": "v2"}, {}),
+        ({"answers": False}, {"answers": True}),
+        ({"inputs": ""}, {"inputs": "f1"}),
+        ({"inputs": "f1"}, {"inputs": ""}),
+        ({"inputs": "f1"}, {"inputs": "f2"}),
+    ],
+)
+def test_entries_of_another_run_are_not_reused(
+    tmp_path: Path, before: dict[str, Any], now: dict[str, Any]
 ) -> None:
-    path = tmp_path / "run.json"
-    interrupt(path, "a", system=system, version=version)
-    with RunWriter(path, "s", "v1") as run:
-        assert run.done == frozenset()
+    def run(system: str = "s", version: str = "v1", **options: Any) -> RunWriter:
+        return RunWriter(tmp_path / "run.json", system, version, **options)
 
-
-def test_entries_without_answers_are_not_reused_for_a_run_with_them(tmp_path: Path) -> None:
-    path = tmp_path / "run.json"
-    with RunWriter(path, "s", "v1", answers=False) as run:
-        run.add(entry("a"))
-    with RunWriter(path, "s", "v1", answers=True) as run:
-        assert run.done == frozenset()
-
-
-@pytest.mark.parametrize(("before", "now"), [("", "f1"), ("f1", ""), ("f1", "f2")])
-def test_entries_made_from_other_inputs_are_not_reused(
-    tmp_path: Path, before: str, now: str
-) -> None:
-    path = tmp_path / "run.json"
-    with RunWriter(path, "s", "v1", inputs=before) as run:
-        run.add(entry("a"))
-    with RunWriter(path, "s", "v1", inputs=now) as run:
-        assert run.done == frozenset()
+    with run(**before) as first:
+        first.add(entry("a"))
+    with run(**now) as second:
+        assert second.done == frozenset()
 
 
 def test_half_written_line_is_answered_again(tmp_path: Path) -> None:

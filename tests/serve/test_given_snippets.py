@@ -52,31 +52,16 @@ def given(path: Path, *rows: Any) -> tuple[Passage, ...]:
     return give_snippets([QUESTION], [write(path, *rows)])[0].given
 
 
-def test_a_snippet_is_a_passage_of_its_section(tmp_path: Path) -> None:
+def test_a_snippet_is_a_passage_of_its_section_once_and_unless_rejected(tmp_path: Path) -> None:
     title = snippet("On warfarin", beginSection="title", endSection="title")
-    assert given(tmp_path / "b", row(snippet(), title)) == (
+    # Older files name sections of the abstract, and offsets need not fit the text.
+    older = snippet(pmid=3, beginSection="sections.0", offsetInEndSection=12, golden=True)
+    rejected = snippet(pmid=4, golden=False)
+    assert given(tmp_path / "b", row(snippet(), title, older, rejected, snippet())) == (
         Passage(2, "abstract", 10, 10 + len(YES), YES),
         Passage(2, "title", 10, 21, "On warfarin"),
+        Passage(3, "abstract", 10, 12, YES),
     )
-
-
-def test_a_section_of_an_older_file_is_the_abstract(tmp_path: Path) -> None:
-    (found,) = given(tmp_path / "b", row(snippet(beginSection="sections.0")))
-    assert found.section == "abstract"
-
-
-def test_a_snippet_counts_once(tmp_path: Path) -> None:
-    assert len(given(tmp_path / "b", row(snippet(), snippet(pmid=3), snippet()))) == 2
-
-
-def test_a_snippet_whose_offsets_do_not_fit_its_text_is_kept(tmp_path: Path) -> None:
-    (found,) = given(tmp_path / "b", row(snippet(offsetInEndSection=12)))
-    assert (found.end, found.text) == (12, YES)
-
-
-def test_a_snippet_that_experts_rejected_is_none(tmp_path: Path) -> None:
-    rows = row(snippet(golden=False), snippet(pmid=3, golden=True))
-    assert [p.pmid for p in given(tmp_path / "b", rows)] == [3]
 
 
 def test_snippets_of_several_files_join_by_the_questions_id(tmp_path: Path) -> None:
@@ -94,38 +79,25 @@ def test_a_question_without_snippets_stays_without(tmp_path: Path) -> None:
     assert [len(question.given) for question in found] == [1, 0, 0]
 
 
-def test_a_file_without_any_snippet_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"b: no question has snippets; leave out --evidence"):
-        given(tmp_path / "b", row())
-
-
-BAD = {
-    "no list": (row() | {"snippets": "x"}, r"b: question 0: snippets: "),
-    "no object": (row() | {"snippets": [7]}, r"b: question 0: snippets\.0: "),
-    "full text": (row(snippet(document="x/pmc/PMC12")), r"snippets\.0\.document: .*'PMC12'"),
-    "without text": (row(snippet(), snippet("  ")), r"snippets\.1\.text: is empty; leave the"),
-    "long text": (row(snippet("x" * 5001)), r"snippets\.0\.text: .*at most 5000"),
-    "no offset": (row(snippet(offsetInBeginSection=None)), r"snippets\.0\.offsetInBeginSection: "),
-    "negative": (row(snippet(offsetInEndSection=-1)), r"snippets\.0\.offsetInEndSection: "),
-    "backwards": (row(snippet(offsetInEndSection=9)), r"snippets\.0\.offsetInEndSection: is befo"),
-    "golden": (row(snippet(golden=2)), r"snippets\.0\.golden: "),
-    "too many": (row(*(snippet(pmid=n) for n in range(1, 202))), "id q: 201 snippets, at most 200"),
-}
-
-
 def test_what_has_not_the_form_is_refused_by_its_place(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+    tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    for bad, said in BAD.values():
-        with subtests.test(bad=bad, said=said):
-            tmp_path = tmp_path_factory.mktemp("case")
-            with pytest.raises(InputError, match=said):
-                given(tmp_path / "b", bad)
-
-
-@pytest.fixture(scope="module")
-def service() -> SmallService:
-    return SmallService()
+    many = [snippet(pmid=n) for n in range(1, 202)]
+    for bad, said in [
+        (row(), r"b: no question has snippets; leave out --evidence"),
+        (row() | {"snippets": "x"}, r"b: question 0: snippets: "),
+        (row() | {"snippets": [7]}, r"b: question 0: snippets\.0: "),
+        (row(snippet(document="x/pmc/PMC12")), r"snippets\.0\.document: .*'PMC12'"),
+        (row(snippet(), snippet("  ")), r"snippets\.1\.text: is empty; leave the"),
+        (row(snippet("x" * 5001)), r"snippets\.0\.text: .*at most 5000"),
+        (row(snippet(offsetInBeginSection=None)), r"snippets\.0\.offsetInBeginSection: "),
+        (row(snippet(offsetInEndSection=-1)), r"snippets\.0\.offsetInEndSection: "),
+        (row(snippet(offsetInEndSection=9)), r"snippets\.0\.offsetInEndSection: is befo"),
+        (row(snippet(golden=2)), r"snippets\.0\.golden: "),
+        (row(*many), "id q: 201 snippets, at most 200"),
+    ]:
+        with subtests.test(said=said), pytest.raises(InputError, match=said):
+            given(tmp_path / "b", bad)
 
 
 def batch_of(path: Path, *feedback: Path, file_format: str = "bioasq") -> Batch:
@@ -204,22 +176,18 @@ def test_a_round_with_given_evidence_is_another_run(tmp_path: Path) -> None:
     assert plain.inputs != batch_of(questions, file_format="synergy").inputs
 
 
-WRONG = {
-    "unknown": ({"evidence": "gold"}, "--evidence gold: unknown; there are: search, given"),
-    "no answers": ({"evidence": "given", "no_answers": True}, "goes not with --no-answers"),
-    "biogen": ({"evidence": "given", "file_format": "biogen-b"}, "--format bioasq or synergy"),
-}
-
-
 def test_options_that_do_not_go_together_are_wrong_usage(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+    tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    for options, said in WRONG.values():
-        with subtests.test(options=options, said=said):
-            tmp_path = tmp_path_factory.mktemp("case")
-            questions = write(tmp_path / "b", row(snippet()))
-            with pytest.raises(InputError, match=said):
-                answer(questions, tmp_path / "run.json", **options)
+    questions = write(tmp_path / "b", row(snippet()))
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"evidence": "gold"}, "--evidence gold: unknown; there are: search, given"),
+        ({"evidence": "given", "no_answers": True}, "goes not with --no-answers"),
+        ({"evidence": "given", "file_format": "biogen-b"}, "--format bioasq or synergy"),
+    ]
+    for options, said in wrong:
+        with subtests.test(options=options), pytest.raises(InputError, match=said):
+            answer(questions, tmp_path / "run.json", **options)
 
 
 def test_passages_survive_the_request(service: SmallService) -> None:

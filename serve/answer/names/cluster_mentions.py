@@ -8,7 +8,7 @@ not compared, because those of interleukin 6 and interleukin 8 are almost equal.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -58,15 +58,6 @@ def cluster_mentions(
     clusters.join(_by_definition(definitions, mentions, clusters.numbers), defined=True)
     number = dict(zip(mentions, clusters.numbers, strict=True))
     return [number[entity.text, entity.concept] for entity in entities]
-
-
-def usual_first(names: Sequence[str]) -> list[str]:
-    """Return the distinct names, ignoring case, the most frequent first; ties keep their order."""
-    counts = Counter(name.casefold() for name in names)
-    kept: dict[str, str] = {}
-    for name in names:
-        kept.setdefault(name.casefold(), name)
-    return sorted(kept.values(), key=lambda name: -counts[name.casefold()])
 
 
 @lru_cache(maxsize=100_000)

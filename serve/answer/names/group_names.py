@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 from cluster.answers import Evidence
 from cluster.records import Entity
 from cluster.text.mine_abbreviations import AbbreviationPair, mine_abbreviations
-from serve.answer.names.cluster_mentions import cluster_mentions, spelling, usual_first
+from serve.answer.names.cluster_mentions import cluster_mentions, spelling
 
 Recogniser = Callable[[str], list[Entity]]
 
@@ -30,7 +30,7 @@ def group_names(
 
     A group also has the short and long forms that the evidence defines for its names.
     """
-    entities = [_as_entity(name, recognise) for name in names]
+    entities = [as_entity(name, recognise) for name in names]
     defined = list(definitions(evidence))
     groups: dict[int, list[str]] = defaultdict(list)
     for number, name in zip(cluster_mentions(entities, defined), names, strict=True):
@@ -50,7 +50,8 @@ def apart(groups: Sequence[Sequence[str]]) -> list[list[str]]:
     return [[name] for names in groups for name in names]
 
 
-def _as_entity(name: str, recognise: Recogniser) -> Entity:
+def as_entity(name: str, recognise: Recogniser) -> Entity:
+    """Return `name` as an entity; without a concept unless the recogniser knows all of it."""
     whole = (entity for entity in recognise(name) if entity.text == name)
     return next(whole, Entity(name, 0, len(name), "", "name"))
 
@@ -76,3 +77,9 @@ def distinct(names: Sequence[str]) -> list[str]:
     for name in names:
         kept.setdefault(name.casefold(), name)
     return list(kept.values())
+
+
+def usual_first(names: Sequence[str]) -> list[str]:
+    """Return the distinct names, ignoring case, the most frequent first; ties keep their order."""
+    counts = Counter(name.casefold() for name in names)
+    return sorted(distinct(names), key=lambda name: -counts[name.casefold()])

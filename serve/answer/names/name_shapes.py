@@ -32,8 +32,3 @@ def names_by_shape(text: str) -> list[tuple[str, int, int]]:
         if not any((b, e) != (begin, end) and b <= begin and end <= e for b, e in spans)
     ]
     return [(text[begin:end], begin, end) for begin, end in outer]
-
-
-def is_symbol(name: str) -> bool:
-    """Return whether a word of `name` looks like a symbol: ATP7B, c-Myc, TTN."""
-    return bool(_NAME.search(name))

@@ -6,9 +6,14 @@ from collections import defaultdict
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
-from cluster.records import Entity
-from serve.answer.names.cluster_mentions import cluster_mentions, usual_first
-from serve.answer.names.group_names import MAX_CHARS, Recogniser, definitions
+from serve.answer.names.cluster_mentions import cluster_mentions
+from serve.answer.names.group_names import (
+    MAX_CHARS,
+    Recogniser,
+    as_entity,
+    definitions,
+    usual_first,
+)
 from serve.answer.names.settle_exact import trim_name
 from serve.answer.read_evidence import ReadCitation
 from serve.support.compare_wording import read_wording, stem
@@ -46,7 +51,7 @@ def rank_names(
     Names that only repeat words of the question `body` are left out.
     """
     mentions = _mentions(body, citations)
-    entities = [_as_entity(mention.text, recognise) for mention in mentions]
+    entities = [as_entity(mention.text, recognise) for mention in mentions]
     defined = definitions([item for citation in citations for item in citation.items])
     groups: dict[int, list[_Mention]] = defaultdict(list)
     for number, mention in zip(cluster_mentions(entities, defined), mentions, strict=True):
@@ -73,11 +78,6 @@ def _ranked(mentions: Sequence[_Mention]) -> RankedName:
         best[mention.pmid] = max(best.get(mention.pmid, 0.0), mention.score)
     names = usual_first([mention.text for mention in mentions])
     return RankedName(tuple(names), sum(best.values()), max(m.share for m in mentions))
-
-
-def _as_entity(name: str, recognise: Recogniser) -> Entity:
-    whole = (entity for entity in recognise(name) if entity.text == name)
-    return next(whole, Entity(name, 0, len(name), "", "name"))
 
 
 def asked_words(body: str) -> frozenset[str]:

@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from cluster.answers import ExactAnswer, QuestionType, Sentence
-from serve.answer.names.group_names import LIMITS, MAX_CHARS, distinct
+from serve.answer.names.group_names import distinct
 from serve.support.compare_wording import numbers_agree, read_wording
 
 _PAIRS = (("'", "'"), ("\u2018", "\u2019"))
@@ -16,31 +15,8 @@ _LEADS = re.compile(r"^(?:[\s,;:\"\u201c\u201d]|\.(?!\d))+")
 _TRAILS = ' ,;:."\u201c\u201d'
 
 
-def settle_exact(kind: QuestionType, exact: ExactAnswer) -> ExactAnswer:
-    """Return `exact` in the form of `kind`: `yes` or `no`, or distinct trimmed names.
-
-    Idempotent. The number of names is limited.
-    """
-    if kind == "yesno":
-        word = trim_name(exact).casefold() if isinstance(exact, str) else ""
-        return "yes" if word == "yes" else "no"
-    if kind not in LIMITS:
-        return None
-    groups = exact if isinstance(exact, list) else []
-    return settle_names(groups, limit=LIMITS[kind], max_chars=MAX_CHARS)
-
-
-def opening_verdict(ideal: Sequence[Sentence]) -> Literal["yes", "no"] | None:
-    """Return the yes or no that opens the first sentence ("No, it does not."), if any."""
-    return _opens_with(ideal[0].text) if ideal else None
-
-
-def agrees(sentence: str, decision: Literal["yes", "no"]) -> bool:
-    """Return whether the sentence does not open with the opposite of `decision`."""
-    return _opens_with(sentence) in (None, decision)
-
-
-def _opens_with(sentence: str) -> Literal["yes", "no"] | None:
+def opening_verdict(sentence: str) -> Literal["yes", "no"] | None:
+    """Return the yes or no that opens the sentence ("No, it does not."), if any."""
     found = _OPENING.match(sentence)
     if found is None:
         return None

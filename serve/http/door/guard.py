@@ -32,8 +32,8 @@ OPEN_FOLDERS = ("/static/",)
 WORK = frozenset(
     {"/v1/answer", "/v1/search", "/v1/chat/completions", "/mcp", "/v1/answers/document"}
 )
-# The one GET route that runs a search.
-RELATED = re.compile(r"/v1/citations/[^/]+/related")
+# GET routes that search or read many citations.
+GET_WORK = re.compile(r"/v1/(?:citations/[^/]+/related|references|batches/[^/]+/references)")
 ANSWERS, REPLAY = "/v1/answers/", "/replay"
 BATCHES = "/v1/batches"
 BATCH_BYTES = 10 << 20
@@ -179,7 +179,7 @@ def check_size(headers: Headers) -> None:
 def is_work(method: str, path: str) -> bool:
     """Return True if a request needs a slot of the admission control."""
     if method != "POST":
-        return RELATED.fullmatch(path) is not None
+        return GET_WORK.fullmatch(path) is not None
     return path in WORK or (path.startswith(ANSWERS) and path.endswith(REPLAY))
 
 

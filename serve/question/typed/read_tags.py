@@ -13,7 +13,7 @@ from cluster.errors import InputError, cut
 from cluster.index.filters.filters import FLAGS, VALUES, Filters
 from serve.question.typed.field_names import LANGUAGES, publication_type
 from serve.question.typed.find_operators import is_prose_in_capitals, operators_in
-from serve.question.typed.parse_tags import Parts, Tagged, parse_tags
+from serve.question.typed.parse_tags import Tagged, parse_tags
 
 RANKED = (
     "articles are ranked by the words and need not have them all: {} between words is not applied"
@@ -69,11 +69,8 @@ def read_tags(body: str, headings: Mapping[str, str], today: date | None = None)
             "question: only field tags; add words to search for, as in "
             "metformin AND Smith J[au] AND 2020:2024[dp]"
         )
-    return ReadTags(words, reader.filters(), (*_notes(parts), *reader.notes))
-
-
-def _notes(parts: Parts) -> list[str]:
-    return [RANKED.format(operator) for operator in parts.operators]
+    ranked = (RANKED.format(operator) for operator in parts.operators)
+    return ReadTags(words, reader.filters(), (*ranked, *reader.notes))
 
 
 class _Reader:
@@ -86,24 +83,21 @@ class _Reader:
         self._single: dict[str, Any] = {}
         self.words: list[str] = []
         self.topics: list[str] = []
-        self._said: dict[str, None] = {}
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return tuple(self._said)
+        # A dictionary, so that each note is kept once, in order.
+        self.notes: dict[str, None] = {}
 
     def add(self, group: tuple[Tagged, ...]) -> None:
         """Add alternative values of one field, joined by OR."""
         kind, values = group[0].field, tuple(tag.value for tag in group)
         if kind == "text":
             self.words += values
-            self._said[WORDS] = None
+            self.notes[WORDS] = None
         elif kind == "dp":
             self._date(values)
         elif kind == "filter":
             self._filter(values)
         elif kind == "mh" and [value.casefold() for value in values] == ["humans"]:
-            self._set("humans", True)
+            self._single["humans"] = True
         elif kind in ("pmid", "doi", "pmc"):
             raise InputError(
                 f"question, {cut(values[0])}[{kind}]: PMIDs, PMCIDs and DOIs with other words or "
@@ -129,7 +123,7 @@ class _Reader:
 
     def _value(self, kind: str, value: str) -> str:
         if kind == "mh":
-            self._said[NARROW] = None
+            self.notes[NARROW] = None
             self.topics.append(value)
             return self._heading(value)
         if kind == "pt":
@@ -173,7 +167,7 @@ class _Reader:
             )
         [kind] = kinds
         if kind == "flag":
-            self._set(_FLAG_FILTERS[values[0].casefold()], True)
+            self._single[_FLAG_FILTERS[values[0].casefold()]] = True
         elif kind == "dp":
             self._date(values)
         else:
@@ -187,14 +181,10 @@ class _Reader:
             )
         if last := _LAST_YEARS.fullmatch(values[0].strip('"')):
             first = max(self._today.year - int(last[1]), _FIRST_YEAR)
-            self._set("year_from", first)
-            self._said[YEARS.format(int(last[1]), first)] = None
+            self._single["year_from"] = first
+            self.notes[YEARS.format(int(last[1]), first)] = None
             return
-        for name, value in read_dates(values[0]).items():
-            self._set(name, value)
-
-    def _set(self, name: str, value: object) -> None:
-        self._single[name] = value
+        self._single.update(read_dates(values[0]))
 
 
 def _filter_kind(value: str) -> str:

@@ -128,7 +128,7 @@ class WatchKeeper:
             return
         if await asyncio.to_thread(self._delivering.take):
             post = partial(send, settings=self._saved.settings)
-            await asyncio.to_thread(deliver_due, store, post)
+            await asyncio.to_thread(deliver_due, store, post, self._delivering.take)
             await asyncio.to_thread(self._delivering.give_back)
 
     async def expire(self) -> None:

@@ -152,14 +152,19 @@ def send(delivery: Delivery, settings: SavedSettings) -> None:
         raise DeliveryError(f"{url.host}: {error or type(error).__name__}") from error
 
 
-def deliver_due(store: DeliveryStore, send_one: Send) -> int:
+def deliver_due(
+    store: DeliveryStore, send_one: Send, renew: Callable[[], bool] = lambda: True
+) -> int:
     """Send each due message once, record the results, and return the number of deliveries.
 
+    `renew` renews the caller's lease before each message; if it returns False, the rest is left.
     A message is sent again if its delivery could not be recorded; receivers can drop the duplicate
     by its id.
     """
     arrived = 0
     for delivery in store.due():
+        if not renew():
+            break
         try:
             send_one(delivery)
         except (DeliveryError, InputError) as error:

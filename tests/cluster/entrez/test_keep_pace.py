@@ -56,12 +56,6 @@ def test_no_second_holds_more_starts_than_allowed(per_second: int) -> None:
     assert most_in_a_second(starts.times) <= per_second
 
 
-def test_the_first_start_waits_for_nothing() -> None:
-    starts = Starts(3, Clock())
-    asyncio.run(starts.start())
-    assert starts.times == [100.0]
-
-
 def test_starts_that_were_not_used_are_not_saved_up() -> None:
     clock = Clock()
     starts = Starts(3, clock)
@@ -91,14 +85,7 @@ def test_threads_share_the_pace() -> None:
     assert len(starts.times) == 40
 
 
-def test_a_hold_keeps_everyone_back() -> None:
-    starts = Starts(3, Clock())
-    starts.limiter.hold(7)
-    asyncio.run(starts.start())
-    assert starts.times == [107.0]
-
-
-def test_a_hold_never_shortens_another() -> None:
+def test_a_hold_keeps_everyone_back_and_a_shorter_one_changes_nothing() -> None:
     starts = Starts(3, Clock())
     starts.limiter.hold(7)
     starts.limiter.hold(1)

@@ -26,30 +26,22 @@ def fetch_refusal(text: str) -> bytes:
     return f'<?xml version="1.0"?>\n<eFetchResult>\n<ERROR>{text}</ERROR>\n</eFetchResult>'.encode()
 
 
-def test_count_and_pmids_are_numbers() -> None:
-    found = read_search(search_reply(count="12", idlist=["31", "7"]))
+def test_count_pmids_and_the_stored_search_are_read() -> None:
+    reply = search_reply(count="12", idlist=["31", "7"], webenv="MCID_1", querykey="1")
+    found = read_search(reply)
     assert (found.count, found.pmids) == (12, (31, 7))
-
-
-def test_the_stored_search_is_read() -> None:
-    found = read_search(search_reply(count="0", idlist=[], webenv="MCID_1", querykey="1"))
     assert (found.web_env, found.query_key) == ("MCID_1", "1")
 
 
 def test_unknown_phrases_fields_and_quotations_are_gathered() -> None:
-    found = read_search(
-        search_reply(
-            count="0",
-            idlist=[],
-            errorlist={"phrasesnotfound": ["egfrx"], "fieldsnotfound": ["tiabx"]},
-            warninglist={
-                "phrasesignored": ["and"],
-                "quotedphrasesnotfound": ['"no such"'],
-                "outputmessages": ["No items found."],
-            },
-        )
-    )
-    assert found.unknown == ("egfrx", "tiabx", '"no such"')
+    errors = {"phrasesnotfound": ["egfrx"], "fieldsnotfound": ["tiabx"]}
+    warnings = {
+        "phrasesignored": ["and"],
+        "quotedphrasesnotfound": ['"no such"'],
+        "outputmessages": ["No items found."],
+    }
+    reply = search_reply(count="0", idlist=[], errorlist=errors, warninglist=warnings)
+    assert read_search(reply).unknown == ("egfrx", "tiabx", '"no such"')
 
 
 def test_a_search_reply_that_may_be_better_next_time_is_passing(subtests: pytest.Subtests) -> None:
@@ -77,19 +69,14 @@ def test_a_rate_limit_says_that_there_is_a_crowd() -> None:
 
 
 def test_a_refused_query_is_for_the_user_to_mend() -> None:
-    with pytest.raises(InputError, match="Invalid query near"):
-        read_search(search_reply(ERROR="Invalid query near )"))
-
-
-def test_a_refusal_with_a_bare_line_feed_in_its_string_is_read() -> None:
-    with pytest.raises(InputError, match="Invalid query: no field"):
-        read_search(b'{"esearchresult":{"ERROR":"Invalid query:\n no field"}}')
-
-
-def test_asking_beyond_what_can_be_listed_is_not_passing() -> None:
-    text = "Search Backend failed: Exception:\n'retstart' cannot be larger than 9998."
-    with pytest.raises(InputError, match="9998"):
-        read_search(search_reply(ERROR=text))
+    beyond = "Search Backend failed: Exception:\n'retstart' cannot be larger than 9998."
+    for reply, said in (
+        (search_reply(ERROR="Invalid query near )"), "Invalid query near"),
+        (b'{"esearchresult":{"ERROR":"Invalid query:\n no field"}}', "Invalid query: no field"),
+        (search_reply(ERROR=beyond), "9998"),
+    ):
+        with pytest.raises(InputError, match=said):
+            read_search(reply)
 
 
 def test_a_refused_key_names_the_setting_and_never_the_key() -> None:
@@ -103,25 +90,16 @@ def test_a_forgotten_search_is_told_from_other_refusals() -> None:
         read_search(search_reply(ERROR="Unable to obtain query #1"))
 
 
-def test_records_become_citations() -> None:
-    fetched = read_citations(records([7, 31]).encode())
-    assert [each.pmid for each in fetched.citations] == [7, 31]
-    assert fetched.citations[1].title == "Title 31"
-    assert fetched.rejected == ()
-
-
-def test_a_book_is_rejected_by_name() -> None:
-    fetched = read_citations(records([7], books=[9]).encode())
+def test_records_become_citations_and_a_book_is_rejected_by_name() -> None:
+    fetched = read_citations(records([7, 31], books=[9]).encode())
+    assert [(each.pmid, each.title) for each in fetched.citations][1] == (31, "Title 31")
+    assert len(fetched.citations) == 2
     assert fetched.rejected == ("PMID 9: a book article",)
 
 
-def test_an_empty_set_is_no_citation() -> None:
-    assert read_citations(records([]).encode()) == Fetched()
-
-
 def test_ids_that_pubmed_does_not_know_are_no_citation() -> None:
-    reply = fetch_refusal("ID list is empty! Possibly it has no correct IDs.")
-    assert read_citations(reply) == Fetched()
+    unknown = fetch_refusal("ID list is empty! Possibly it has no correct IDs.")
+    assert read_citations(unknown) == read_citations(records([]).encode()) == Fetched()
 
 
 def test_a_fetch_reply_that_may_be_better_next_time_is_passing(subtests: pytest.Subtests) -> None:

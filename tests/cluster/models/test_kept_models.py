@@ -22,8 +22,7 @@ from cluster.models.kept.kept_encoder import KeptEncoder, find_encoder
 from cluster.models.kept.kept_reader import find_reader
 from cluster.models.reader import Reader
 from cluster.settings.settings import EncoderSettings, load_settings
-from tests.cluster.models.test_reader import tiny_reader
-from tests.tiny_models import MAX_TOKENS, WIDTH, make_tiny_encoder
+from tests.tiny_models import MAX_TOKENS, WIDTH, make_tiny_encoder, make_tiny_reader
 
 pytestmark = [pytest.mark.model, pytest.mark.nightly]
 
@@ -106,7 +105,7 @@ def test_the_codes_of_tokens_are_those_of_torch(folder: Path) -> None:
 
 
 def test_all_readings_are_those_of_torch(tmp_path: Path) -> None:
-    folder = tiny_reader(tmp_path)
+    folder = make_tiny_reader(tmp_path)
     how: dict[str, Any] = {"device": "cpu", "dtype": "float32", "runtime": "openvino"}
     full = Reader.load(folder, threads=1, **how, **LIMITS)
     kept = find_reader(conditions(folder), **LIMITS)
@@ -124,7 +123,7 @@ def test_all_readings_are_those_of_torch(tmp_path: Path) -> None:
 
 
 def test_a_long_text_has_the_same_windows_as_with_torch(tmp_path: Path) -> None:
-    folder = tiny_reader(tmp_path)
+    folder = make_tiny_reader(tmp_path)
     how: dict[str, Any] = {"device": "cpu", "dtype": "float32", "runtime": "openvino"}
     full = Reader.load(folder, threads=1, **how, **LIMITS)
     kept = find_reader(conditions(folder), **LIMITS)

@@ -23,8 +23,7 @@ from cluster.models.kept.keep_models import MIN_COSINE
 from cluster.models.openvino_runtime import OpenVinoForward, Runtime, choose_runtime
 from cluster.models.reader import Reader
 from cluster.settings.settings import load_settings
-from tests.cluster.models.test_reader import tiny_reader
-from tests.tiny_models import MAX_TOKENS, WIDTH, make_tiny_encoder
+from tests.tiny_models import MAX_TOKENS, WIDTH, make_tiny_encoder, make_tiny_reader
 
 pytestmark = [pytest.mark.model, pytest.mark.nightly]
 
@@ -94,7 +93,7 @@ def test_several_threads_may_encode_at_once(model_dir: Path) -> None:
 
 
 def test_readings_are_those_of_torch(tmp_path: Path) -> None:
-    folder = tiny_reader(tmp_path)
+    folder = make_tiny_reader(tmp_path)
     texts = ["aspirin treats fever .", "", "a gene inhibits the tumour in patients . " * 9]
     limits = {"dtype": "float32", "max_tokens": 32, "batch_size": 2, "device": "cpu"}
     plain, compiled = (

@@ -10,12 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from transformers import AutoTokenizer, BertForTokenClassification
 
 from cluster.errors import InputError
 from cluster.models.reader import Reader, cut_question, encode_pairs
-from cluster.models.readings import LABELS
-from tests.tiny_models import make_tiny_encoder, tiny_tokenizer
+from tests.tiny_models import make_tiny_reader, tiny_tokenizer
 
 pytestmark = pytest.mark.model
 
@@ -23,19 +21,9 @@ ASKED = "what treats fever ?"
 LONG = "Aspirin treats fever. " * 50 + "The tumour bleeding."
 
 
-def tiny_reader(path: Path, labels: tuple[str, ...] = LABELS) -> Path:
-    base = make_tiny_encoder(path)
-    model = BertForTokenClassification.from_pretrained(
-        base, id2label=dict(enumerate(labels)), label2id={n: i for i, n in enumerate(labels)}
-    )
-    model.save_pretrained(path / "reader")
-    AutoTokenizer.from_pretrained(base).save_pretrained(path / "reader")
-    return path / "reader"
-
-
 def load(path: Path, max_tokens: int = 32) -> Reader:
     return Reader.load(
-        tiny_reader(path), device="cpu", dtype="float32", max_tokens=max_tokens, batch_size=2
+        make_tiny_reader(path), device="cpu", dtype="float32", max_tokens=max_tokens, batch_size=2
     )
 
 
@@ -128,7 +116,7 @@ def test_no_more_windows_than_a_batch_run_at_once(
 
 
 def test_windows_that_the_model_cannot_read_are_refused(tmp_path: Path) -> None:
-    folder = tiny_reader(tmp_path)
+    folder = make_tiny_reader(tmp_path)
     settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
     settings["model_max_length"] = 48
     (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
@@ -137,6 +125,6 @@ def test_windows_that_the_model_cannot_read_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_model_with_other_labels_is_no_reader(tmp_path: Path) -> None:
-    folder = tiny_reader(tmp_path, ("O", "B-Disease", "I-Disease"))
+    folder = make_tiny_reader(tmp_path, ("O", "B-Disease", "I-Disease"))
     with pytest.raises(InputError, match="its labels are not O, B-ANSWER"):
         Reader.load(folder)

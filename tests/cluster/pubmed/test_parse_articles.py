@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
-import pickle
 import subprocess
 import sys
-import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, cast
@@ -30,13 +28,6 @@ def read_until_error(data: bytes, max_bytes: int = MAX_BYTES) -> tuple[list[Reco
     return records, caught.value
 
 
-def read_file_until_error(path: Path) -> tuple[list[Record], SourceError]:
-    records: list[Record] = []
-    with pytest.raises(SourceError) as caught:
-        records.extend(read_records(path))
-    return records, caught.value
-
-
 # --- deletions, books and records that cannot be kept
 
 
@@ -49,13 +40,6 @@ def test_every_pmid_of_delete_citation_is_a_deletion() -> None:
     assert records[3] == Deletion(9, "set.xml", 3)
 
 
-def test_book_articles_are_rejected_and_counted() -> None:
-    book = "<PubmedBookArticle><BookDocument><PMID>31</PMID></BookDocument></PubmedBookArticle>"
-    rejected = reject_one(book)
-    assert rejected.reason == "book"
-    assert "31" in rejected.detail
-
-
 @pytest.mark.parametrize(
     ("record", "reason"),
     [
@@ -64,7 +48,6 @@ def test_book_articles_are_rejected_and_counted() -> None:
         (article(pmid=""), "no-pmid"),
         (article(pmid="<PMID/>"), "bad-pmid"),
         (article(pmid="<PMID>0</PMID>"), "bad-pmid"),
-        (article(pmid="<PMID>-4</PMID>"), "bad-pmid"),
         (article(pmid="<PMID>12a</PMID>"), "bad-pmid"),
         (article(pmid="<PMID>\u0661\u0662</PMID>"), "bad-pmid"),
         (article(pmid=f"<PMID>{'9' * 5000}</PMID>"), "bad-pmid"),
@@ -75,33 +58,32 @@ def test_book_articles_are_rejected_and_counted() -> None:
         ),
         (article(inside=""), "no-title"),
         ("<PubmedArticel><PMID>1</PMID></PubmedArticel>", "unknown-element"),
-        ("<Wrapper><PMID>1</PMID></Wrapper>", "unknown-element"),
+        (
+            "<PubmedBookArticle><BookDocument><PMID>12</PMID></BookDocument></PubmedBookArticle>",
+            "book",
+        ),
     ],
 )
 def test_a_malformed_record_is_rejected_and_the_rest_goes_on(record: str, reason: str) -> None:
-    assert reject_one(record).reason == reason
-
-
-def test_the_detail_names_the_pmid_and_the_field() -> None:
-    detail = reject_one(article(pmid="<PMID>12</PMID>", inside="")).detail
-    assert "12" in detail
-    assert "ArticleTitle" in detail
+    rejected = reject_one(record)
+    assert rejected.reason == reason
+    if reason in ("book", "no-title"):
+        assert "12" in rejected.detail or "ArticleTitle" in rejected.detail
 
 
 def test_unknown_elements_after_the_last_record_are_counted() -> None:
+    assert parse() == []
+    alone = parse_stream(io.BytesIO(article().encode()), "one.xml")
+    assert [type(r) for r in alone] == [Citation]
     records = parse(article(), "<Extra/>", "<Extra/>")
     assert [type(r) for r in records] == [Citation, Rejected, Rejected]
-    assert [r.position for r in records] == [0, 1, 2]
+    assert [(r.source, r.position) for r in records] == [("set.xml", n) for n in (0, 1, 2)]
 
 
 @pytest.mark.parametrize("outside", [article(after="{}"), "<Wrapper>{}</Wrapper>"])
 def test_record_inside_another_element_is_refused_in_strict_mode(outside: str) -> None:
     with pytest.raises(SourceError, match="after 1 records, at line 4"):
         parse(article(), outside.replace("{}", article(pmid="<PMID>99</PMID>")))
-
-
-def test_a_file_of_a_single_record_is_read() -> None:
-    assert [type(r) for r in parse_stream(io.BytesIO(article().encode()), "one.xml")] == [Citation]
 
 
 # --- files that break
@@ -132,22 +114,18 @@ def test_a_syntax_error_yields_every_record_before_it() -> None:
     assert "download it again" in str(error)
 
 
-def test_truncated_gzip_yields_what_could_be_read(tmp_path: Path) -> None:
+def test_truncated_or_damaged_gzip_yields_what_could_be_read(tmp_path: Path) -> None:
     packed = gzip.compress(long_set(3000))
+    half = len(packed) // 2
     path = tmp_path / "cut.xml.gz"
-    path.write_bytes(packed[: len(packed) // 2])
-    records, error = read_file_until_error(path)
+    path.write_bytes(packed[:half])
+    records: list[Record] = []
+    with pytest.raises(SourceError, match=r"cut\.xml\.gz.*truncated"):
+        records.extend(read_records(path))
     assert len(records) > 500
-    assert "truncated" in str(error)
-    assert "cut.xml.gz" in str(error)
-
-
-def test_damaged_gzip_is_a_source_error(tmp_path: Path) -> None:
-    packed = bytearray(gzip.compress(long_set(200)))
-    packed[len(packed) // 2] ^= 0xFF
-    path = tmp_path / "bad.xml.gz"
-    path.write_bytes(bytes(packed))
-    read_file_until_error(path)
+    path.write_bytes(packed[:half] + bytes([packed[half] ^ 0xFF]) + packed[half + 1 :])
+    with pytest.raises(SourceError):
+        list(read_records(path))
 
 
 @pytest.mark.parametrize(
@@ -170,33 +148,17 @@ def test_what_is_no_pubmed_file_is_one_clear_error(data: bytes, says: str) -> No
     assert "download it again" in str(error)
 
 
-def test_an_empty_set_has_no_records() -> None:
-    assert parse() == []
-
-
 def test_a_missing_file_is_a_source_error_that_names_the_path(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"nowhere\.xml.*check the path"):
         list(read_records(tmp_path / "nowhere.xml"))
 
 
-def test_source_errors_survive_pickling() -> None:
-    _, error = read_until_error(b"<html/>")
-    copy = pickle.loads(pickle.dumps(error))
-    assert (type(copy), copy.args) == (SourceError, error.args)
-
-
-def test_gzip_is_told_by_its_magic_and_not_by_its_name(tmp_path: Path) -> None:
-    packed, plain = tmp_path / "a.xml", tmp_path / "b.xml.gz"
-    packed.write_bytes(gzip.compress(long_set(3)))
-    plain.write_bytes(long_set(3))
-    assert [len(list(read_records(path))) for path in (packed, plain)] == [3, 3]
-
-
-def test_gzip_of_several_members_is_read_whole(tmp_path: Path) -> None:
+def test_gzip_is_told_by_its_magic_and_may_have_several_members(tmp_path: Path) -> None:
     data = long_set(20)
-    path = tmp_path / "two.xml.gz"
-    path.write_bytes(gzip.compress(data[:7000]) + gzip.compress(data[7000:]))
-    assert len(list(read_records(path))) == 20
+    packed, plain = tmp_path / "a.xml", tmp_path / "b.xml.gz"
+    packed.write_bytes(gzip.compress(data[:7000]) + gzip.compress(data[7000:]))
+    plain.write_bytes(data)
+    assert [len(list(read_records(path))) for path in (packed, plain)] == [20, 20]
 
 
 def test_records_name_the_source_that_the_caller_gives(tmp_path: Path) -> None:
@@ -273,20 +235,8 @@ def test_nesting_beyond_reason_is_an_error_and_not_a_crash() -> None:
     deep = "<i>" * 100_000 + "</i>" * 100_000
     with pytest.raises(SourceError, match="depth"):
         parse(article(inside=f"<ArticleTitle>{deep}</ArticleTitle>"))
-
-
-def test_nesting_within_reason_is_text() -> None:
     deep = "<i>" * 200 + "deep" + "</i>" * 200
     assert parse_one(inside=f"<ArticleTitle>{deep}</ArticleTitle>").title == "deep"
-
-
-def python_peak(path: Path) -> int:
-    tracemalloc.start()
-    for _ in read_records(path):
-        pass
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return peak
 
 
 def write_set(path: Path, count: int) -> Path:
@@ -297,13 +247,6 @@ def write_set(path: Path, count: int) -> Path:
             file.write(article(f"<PMID>{n + 1}</PMID>", filler) + "\n<Stray/>\n")
         file.write("</PubmedArticleSet>")
     return path
-
-
-@pytest.mark.slow
-def test_memory_in_python_does_not_grow_with_the_number_of_records(tmp_path: Path) -> None:
-    small = python_peak(write_set(tmp_path / "small.xml.gz", 1_000))
-    large = python_peak(write_set(tmp_path / "large.xml.gz", 20_000))
-    assert large < 1.2 * small + 100_000
 
 
 PEAK_OF_PROCESS = """

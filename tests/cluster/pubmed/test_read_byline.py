@@ -24,38 +24,37 @@ def authors_of(*authors: str) -> tuple[Author, ...]:
     return parse_one(inside=f'{TITLE}<AuthorList CompleteYN="Y">{listed}</AuthorList>').authors
 
 
-def test_authors_keep_their_order_and_the_parts_of_their_names() -> None:
-    found = authors_of(
-        person("Zhang", "Wei", "W"), person("Abel", "Ann B", "AB"), person("Zhang", "Wei", "W")
-    )
-    assert found == (
-        Author("Zhang", "Wei", "W"),
-        Author("Abel", "Ann B", "AB"),
-        Author("Zhang", "Wei", "W"),
-    )
+NAMELESS = "<AffiliationInfo><Affiliation>Town</Affiliation></AffiliationInfo>"
 
 
-def test_a_group_stands_where_it_stands_among_people() -> None:
-    group = "<CollectiveName>ABC Study Group</CollectiveName>"
-    assert authors_of(person("A", "B", "B"), group, person("C", "D", "D")) == (
-        Author("A", "B", "B"),
-        Author(collective="ABC Study Group"),
-        Author("C", "D", "D"),
-    )
-
-
-def test_a_name_without_a_fore_name_or_initials_is_kept() -> None:
-    assert authors_of(person("Madonna"), person("Smith", initials="J")) == (
-        Author("Madonna"),
-        Author("Smith", "", "J"),
-    )
-
-
-def test_a_suffix_follows_the_given_names_and_not_the_family_name() -> None:
-    assert authors_of(person("King", "Martin Luther", "ML", "Jr"), person("Roe", suffix="3rd")) == (
-        Author("King", "Martin Luther Jr", "ML Jr"),
-        Author("Roe", "3rd", "3rd"),
-    )
+@pytest.mark.parametrize(
+    ("authors", "found"),
+    [
+        (
+            (person("Zhang", "Wei", "W"), person("Abel", "Ann B", "AB"), person("Zhang", "Wei")),
+            (Author("Zhang", "Wei", "W"), Author("Abel", "Ann B", "AB"), Author("Zhang", "Wei")),
+        ),
+        (
+            (person("A", "B", "B"), "<CollectiveName>ABC Group</CollectiveName>", person("C")),
+            (Author("A", "B", "B"), Author(collective="ABC Group"), Author("C")),
+        ),
+        ((person("Smith", initials="J"),), (Author("Smith", "", "J"),)),
+        (
+            (person("King", "Martin Luther", "ML", "Jr"), person("Roe", suffix="3rd")),
+            (Author("King", "Martin Luther Jr", "ML Jr"), Author("Roe", "3rd", "3rd")),
+        ),
+        (
+            (f'{person("Doe", "Jo", "J")}<Identifier Source="ORCID">0</Identifier>{NAMELESS}',),
+            (Author("Doe", "Jo", "J"),),
+        ),
+        (("", "<LastName/>", NAMELESS, person("Doe")), (Author("Doe"),)),
+    ],
+    ids=["people", "a group", "initials alone", "suffixes", "affiliation", "nameless"],
+)
+def test_authors_keep_their_order_and_the_parts_of_their_names(
+    authors: tuple[str, ...], found: tuple[Author, ...]
+) -> None:
+    assert authors_of(*authors) == found
 
 
 def test_an_invalid_name_is_left_out_and_its_correction_kept() -> None:
@@ -76,19 +75,6 @@ def test_names_keep_the_text_of_inline_tags_entities_and_accents() -> None:
         Author("O'\u010da", "J P", "JP"),
         Author(collective="CO2 & H.\u00a0pylori Group"),
     )
-
-
-def test_affiliations_and_identifiers_are_no_part_of_a_name() -> None:
-    more = (
-        '<Identifier Source="ORCID">0000-0001</Identifier>'
-        "<AffiliationInfo><Affiliation>LastName, Town</Affiliation></AffiliationInfo>"
-    )
-    assert authors_of(person("Doe", "Jo", "J") + more) == (Author("Doe", "Jo", "J"),)
-
-
-def test_an_author_without_any_name_is_left_out() -> None:
-    nameless = "<AffiliationInfo><Affiliation>Town</Affiliation></AffiliationInfo>"
-    assert authors_of("", "<LastName/>", nameless, person("Doe")) == (Author("Doe"),)
 
 
 def test_investigators_and_subjects_of_a_biography_are_no_authors() -> None:
@@ -140,14 +126,6 @@ def test_volume_issue_and_abbreviation_come_from_the_journal() -> None:
     citation = parse_one(inside=journal + TITLE)
     assert (citation.volume, citation.issue) == ("51 Suppl 2", "3 Pt 1")
     assert (citation.journal, citation.journal_abbreviation) == ("Long Name", "Lg. Nm.")
-
-
-def test_what_the_record_does_not_give_is_empty() -> None:
-    citation = parse_one(
-        after="<MedlineJournalInfo><MedlineTA>Medl</MedlineTA></MedlineJournalInfo>"
-    )
-    assert (citation.authors, citation.journal_abbreviation) == ((), "")
-    assert (citation.volume, citation.issue, citation.pages) == ("", "", "")
 
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="shared real records not present")

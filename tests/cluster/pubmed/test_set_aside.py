@@ -65,27 +65,10 @@ def test_a_damaged_end_of_a_record_takes_no_other_along(pmid: int, place: int) -
     assert only_damage(SOUND[:at] + b"x" + SOUND[at + 1 :]).position == pmid - 1
 
 
-def test_what_is_said_names_the_bytes_and_the_fault() -> None:
-    detail = only_damage(SOUND.replace(b"<PMID>61</PMID>", b"<PMID>61</PMUD>")).detail
-    begin = SOUND.rindex(b"<PubmedArticle>", 0, AT)
-    end = SOUND.index(b"<PubmedArticle>", AT)
-    assert detail == (
-        f"PMID 61, bytes {begin} to {end} of the decompressed file: not well-formed XML (Opening "
-        "and ending tag mismatch: PMID and PMUD)"
-    )
-
-
 @pytest.mark.parametrize("pmid", [1, 100])
 def test_the_first_and_the_last_record_are_set_aside_like_any(pmid: int) -> None:
     tag = f"<PMID>{pmid}</PMID>".encode()
     assert only_damage(SOUND.replace(tag, tag + b"</X>")).position == pmid - 1
-
-
-def test_several_damaged_records_are_named_one_by_one() -> None:
-    data = SOUND.replace(b"5</PMID>", b"5</PMUD>")
-    damaged = [r for r in lenient(data) if isinstance(r, Rejected)]
-    assert [r.position for r in damaged] == list(range(4, 100, 10))
-    assert [r.detail.split(",")[0] for r in damaged] == [f"PMID {n}" for n in range(5, 100, 10)]
 
 
 def test_a_record_that_is_too_large_is_set_aside() -> None:
@@ -150,14 +133,3 @@ def test_a_deletion_tells_its_version() -> None:
     gone = '<PMID Version="1">8</PMID><PMID Version="2">9</PMID><PMID>10</PMID>'
     found = lenient(small_set([f"<DeleteCitation>{gone}</DeleteCitation>"]))
     assert [r.version for r in found if isinstance(r, Deletion)] == [1, 2, 0]
-
-
-def test_an_abstract_that_stands_only_as_another_one_in_english_is_the_abstract() -> None:
-    other = "<OtherAbstract Type='{}' Language='{}'><AbstractText>{}</AbstractText></OtherAbstract>"
-    after = other.format("Publisher", "spa", "Uno.") + other.format("AAMC", "eng", "One.")
-    own = "<ArticleTitle>T</ArticleTitle><Abstract><AbstractText>Own.</AbstractText></Abstract>"
-    alone, beside = lenient(small_set([article(after=after), article(inside=own, after=after)]))
-    assert isinstance(alone, Citation)
-    assert isinstance(beside, Citation)
-    assert (alone.abstract, beside.abstract) == ("One.", "Own.")
-    assert len(alone.other_abstracts) == 2

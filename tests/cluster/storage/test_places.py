@@ -63,6 +63,8 @@ def test_what_is_written_is_listed_read_and_removed(place: Place) -> None:
     remove(place / "a")
     remove(place / "nothing")
     assert list_files(place) == {"c.bin": 1}
+    with pytest.raises(FileNotFoundError, match="none"):
+        (place / "none").read_bytes()
 
 
 def fail_midway(place: Place) -> None:
@@ -92,17 +94,6 @@ def test_a_large_file_arrives_whole(stored: StoredPlace, tmp_path: Path) -> None
     assert (stored / "large").read_bytes() == data
 
 
-def test_an_object_that_is_not_there_is_named(stored: StoredPlace) -> None:
-    with pytest.raises(FileNotFoundError, match=f"{URL}/none"):
-        (stored / "none").read_bytes()
-
-
-def test_a_scratch_folder_goes_when_it_is_left(stored: StoredPlace) -> None:
-    with scratch_folder(stored) as folder:
-        (folder / "file").write_bytes(b"?")
-    assert list(stored.scratch.iterdir()) == []
-
-
 def test_what_a_killed_process_left_goes_and_what_is_in_use_stays(stored: StoredPlace) -> None:
     left = stored.scratch / "left"
     left.mkdir(parents=True)
@@ -122,19 +113,17 @@ def test_what_a_killed_process_left_goes_and_what_is_in_use_stays(stored: Stored
             os.utime(folder, (long_ago, long_ago))
         with scratch_folder(stored) as mine:
             assert set(stored.scratch.iterdir()) == {used, mine}
+        assert list(stored.scratch.iterdir()) == [used]
         holder.communicate(b"")
 
 
-def test_the_settings_keep_a_url_and_the_folder_of_its_copies(tmp_path: Path) -> None:
-    settings = load_settings(overrides=[f"index.path={URL}", f"index.cache={tmp_path}"])
-    assert settings.index.path == URL
-    assert settings.index.place == StoredPlace.at(URL, tmp_path)
-
-
-@pytest.mark.parametrize("name", ["some/index", "file:///some/index"])
-def test_the_settings_make_a_path_of_what_is_no_store(name: str) -> None:
-    index = load_settings(overrides=[f"index.path={name}"]).index
-    assert index.place == Path(name.removeprefix("file://")).resolve()
+@pytest.mark.parametrize("name", [URL, "some/index", "file:///some/index"])
+def test_the_settings_keep_a_url_and_make_a_path_of_what_is_no_store(
+    tmp_path: Path, name: str
+) -> None:
+    index = load_settings(overrides=[f"index.path={name}", f"index.cache={tmp_path}"]).index
+    path = Path(name.removeprefix("file://")).resolve()
+    assert index.place == (StoredPlace.at(URL, tmp_path) if name == URL else path)
 
 
 @pytest.mark.parametrize(

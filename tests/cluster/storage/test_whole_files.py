@@ -20,14 +20,6 @@ def test_the_checksum_is_that_of_the_bytes_whatever_the_length(tmp_path: Path) -
     assert sha256_of(path) == hashlib.sha256(several_blocks).hexdigest()
 
 
-def test_writing_makes_the_folder_and_leaves_only_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "a/b/file"
-    write_atomically(path, b"first")
-    write_atomically(path, b"second")
-    assert path.read_bytes() == b"second"
-    assert names(path.parent) == ["file"]
-
-
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) -> None:
     path = tmp_path / "file"
     write_atomically(path, b"old")
@@ -38,12 +30,13 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path: 
 
 
 def test_a_file_is_published_only_when_the_block_ends(tmp_path: Path) -> None:
-    path = tmp_path / "new/file"
+    path = tmp_path / "new/folder/file"
     with published_atomically(path) as aside:
         aside.write_bytes(b"whole")
         assert not path.exists()
         assert aside.parent == path.parent
-    assert path.read_bytes() == b"whole"
+    write_atomically(path, path.read_bytes() + b", and more")
+    assert path.read_bytes() == b"whole, and more"
     assert names(path.parent) == ["file"]
 
 

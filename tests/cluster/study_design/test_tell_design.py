@@ -117,15 +117,11 @@ def test_titles_are_read_where_nobody_indexed_the_record(subtests: pytest.Subtes
             assert design(title) == expected
 
 
-def test_abstracts_are_read_where_they_speak_of_themselves(subtests: pytest.Subtests) -> None:
+def test_abstracts_without_indexing_tell_animal_and_in_vitro_studies(
+    subtests: pytest.Subtests,
+) -> None:
     for abstract, expected in [
-        ("We conducted a systematic review and meta-analysis of trials.", "meta_analysis"),
-        ("Earlier meta-analyses found no benefit.", "other"),
-        ("Patients with gout were randomly assigned to drug or placebo.", "randomised_trial"),
-        ("A randomised trial is needed to tell.", "other"),
-        ("In this retrospective cohort study of 80 adults we found gout.", "cohort"),
-        ("We report the case of a 17-year-old boy with gout.", "case_report"),
-        ("This review discusses the treatment of gout.", "review"),
+        ("We conducted a systematic review and meta-analysis of trials.", "other"),
         ("Mice were randomly assigned to drug or vehicle.", "animal"),
         ("The gene is expressed in mice and men.", "other"),
         ("We treated patients whose serum inhibited growth of mice.", "other"),
@@ -137,9 +133,9 @@ def test_abstracts_are_read_where_they_speak_of_themselves(subtests: pytest.Subt
             assert design(abstract=abstract) == expected
 
 
-def test_words_do_not_overrule_what_indexers_say_of_animals() -> None:
-    abstract = "Subjects were randomly assigned to two diets."
-    assert design(abstract=abstract, mesh="Animals; Rats") == "animal"
+def test_titles_do_not_override_indexing_of_animals() -> None:
+    title = "Two diets: a randomised trial."
+    assert design(title, mesh="Animals; Rats") == "animal"
 
 
 def test_a_section_on_design_may_name_it_alone() -> None:

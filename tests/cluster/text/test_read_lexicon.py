@@ -25,6 +25,10 @@ def packed(content: Any) -> bytes:
 def test_a_packages_table_becomes_lines_of_names_the_usual_one_first() -> None:
     text = unpickled_lexicon(packed({"drug_variant_to_canonical": TABLE, "other": {}}), "x")
     assert text == "abacavir\tziagen\nabdomen, acute\tacute abdomen\n"
+    # Names that a pickle shares, and numbers beside them, are read too.
+    shared = "gout, chronic"
+    table = {"x_variant_to_canonical": {"podagra": [shared], "old gout": [shared]}, "n": [1, 2.5]}
+    assert unpickled_lexicon(packed(table), "x") == "gout, chronic\tpodagra\told gout\n"
 
 
 class Runs:
@@ -60,27 +64,13 @@ def test_what_is_no_lexicon_is_refused_by_its_name(content: bytes) -> None:
         unpickled_lexicon(content, "table.pkl.bz2")
 
 
-def test_a_lexicon_is_read_by_lines(tmp_path: Path) -> None:
+def test_a_lexicon_is_read_by_lines_and_a_bad_one_is_refused_by_its_number(tmp_path: Path) -> None:
     path = tmp_path / "names.tsv"
     path.write_text("gout\tpodagra\n\nasthma\tbronchial asthma\t\n", encoding="utf-8")
     assert list(read_lexicon(path)) == [["gout", "podagra"], ["asthma", "bronchial asthma"]]
-
-
-def test_a_line_with_one_name_is_refused_by_its_number(tmp_path: Path) -> None:
-    path = tmp_path / "names.tsv"
     path.write_text("gout\tpodagra\nasthma; bronchial asthma\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"names\.tsv, line 2: one name alone"):
         list(read_lexicon(path))
-
-
-def test_names_that_a_table_shares_and_numbers_beside_them_are_read() -> None:
-    shared = "gout, chronic"
-    table = {"x_variant_to_canonical": {"podagra": [shared], "old gout": [shared]}, "n": [1, 2.5]}
-    assert unpickled_lexicon(packed(table), "x") == "gout, chronic\tpodagra\told gout\n"
-
-
-def test_a_file_that_is_not_text_is_refused_by_its_path(tmp_path: Path) -> None:
-    path = tmp_path / "names.tsv"
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match=r"names\.tsv: cannot be read as a lexicon"):
         list(read_lexicon(path))

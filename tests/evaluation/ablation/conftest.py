@@ -16,7 +16,7 @@ from tests.publish_manifest import publish
 from tests.serve.http_server import serving
 from tests.serve.service import CORPUS
 from tests.small_index import make_index
-from tests.tiny_models import make_tiny_encoder
+from tests.tiny_models import make_tiny_encoder, make_tiny_reader
 
 
 @pytest.fixture(scope="module")
@@ -59,4 +59,5 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     entry = manifest.encoder.model_copy(update={"sha256": checksum(model)})
     publish(index, manifest.model_copy(update={"version": "v000002", "encoder": entry}))
     values = [f"index.path={index}", f"encoder.model=file:{model}", "encoder.max_tokens=64"]
+    values += [f"reader.model=file:{make_tiny_reader(folder)}", "reader.max_tokens=64"]
     return [word for value in values for word in ("--set", value)]

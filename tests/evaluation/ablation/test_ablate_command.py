@@ -33,27 +33,18 @@ def test_without_a_folder_the_runs_lie_beside_the_index(
     assert len(list(run.folder.glob(".citeray/ablate/*/bm25.json"))) == 1
 
 
-@pytest.mark.parametrize("seeds", ["a", "-1", "0,,1", ""])
-def test_seeds_that_are_no_numbers_are_refused(run: Ablation, seeds: str) -> None:
-    with pytest.raises(InputError, match="must be whole numbers with commas"):
-        run.text("bm25", f"--seeds={seeds}")
-
-
-def test_every_system_has_a_run_and_a_record(run: Ablation) -> None:
-    run.text("bm25", "hybrid")
+def test_every_system_has_a_run_and_a_record_however_often_it_is_named(run: Ablation) -> None:
+    run.text("bm25", "hybrid", "bm25")
     names = ["bm25.json", "bm25.jsonl", "hybrid.json", "hybrid.jsonl"]
     assert sorted(path.name for path in run.output.iterdir()) == names
+    told = [line for line in run.log.splitlines() if line.startswith("bm25: ")]
+    assert told == ["bm25: answered 3 of 3, about 0 s left"]
 
 
 def test_lost_stages_are_counted_and_told(tmp_path: Path) -> None:
     with serving(create_api(SmallService(broken=("rerank",)), load_settings().serve)) as port:
         found = Ablation(tmp_path, port).text("citeray")
     assert "citeray: 3 of 3 questions: rerank: failed, first-stage order kept" in found
-
-
-def test_the_progress_is_told_on_standard_error(run: Ablation) -> None:
-    run.text("bm25")
-    assert "bm25: answered 3 of 3, about 0 s left" in run.log
 
 
 def test_the_tables_show_values_intervals_and_verdicts(run: Ablation) -> None:
@@ -67,58 +58,46 @@ def test_the_tables_show_values_intervals_and_verdicts(run: Ablation) -> None:
     assert "Lost at each stage" not in shown
 
 
-def test_a_system_is_run_once_however_often_it_is_named(run: Ablation) -> None:
-    assert [s["name"] for s in run.json("bm25", "bm25")["systems"]] == ["bm25"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["nosuch"], "unknown system 'nosuch'; there are: aqams"),
         (["bm25", "--oracle", "luck"], "--oracle luck: unknown; there are: retrieve"),
+        (["bm25", "--seeds=-1"], "must be whole numbers with commas"),
+        (["bm25", "--seeds=0,,1"], "must be whole numbers with commas"),
+        (["bm25", "--oracle", "retrieve"], "document 'x' does not end in a PMID"),
     ],
 )
-def test_an_unknown_name_is_refused_before_anything_is_written(
+def test_bad_option_is_refused_before_anything_is_written(
     run: Ablation, arguments: list[str], words: str
 ) -> None:
+    run.gold = run.write(run.folder / "gold.json", [*ROWS[:2], {**ROWS[2], "documents": ["x"]}])
     with pytest.raises(InputError, match=words):
         run.text(*arguments)
     assert not run.output.exists()
 
 
-def test_questions_without_gold_are_refused_by_count_and_name(
+def test_questions_without_gold_and_no_questions_are_refused(
     run: Ablation, service: FlakyService
 ) -> None:
     run.gold = run.write(run.folder / "gold.json", ROWS[:1])
     with pytest.raises(InputError, match=r"gold\.json: lacks 2 of the 3 questions .* 'q1'"):
         run.text("bm25")
-    assert service.asked == []
-
-
-def test_no_question_at_all_is_refused(run: Ablation) -> None:
     run.questions = run.write(run.folder / "none.json", [])
     with pytest.raises(InputError, match=r"none\.json: holds no question to run"):
         run.text("bm25")
+    assert service.asked == []
 
 
-def test_a_folder_that_cannot_be_made_is_named(run: Ablation) -> None:
+def test_file_or_folder_that_cannot_be_written_is_named(run: Ablation) -> None:
+    for name in ("bm25.jsonl", "bm25.json"):
+        (run.output / name).mkdir(parents=True)
+        with pytest.raises(InputError, match=r"bm25\.json.*: cannot be written: "):
+            run.text("bm25")
+        (run.output / name).rmdir()
     run.output = run.questions
     with pytest.raises(InputError, match=r"--output .*questions\.json: cannot be made"):
         run.text("bm25")
-
-
-@pytest.mark.parametrize("name", ["bm25.jsonl", "bm25.json"])
-def test_a_file_that_cannot_be_written_is_named(run: Ablation, name: str) -> None:
-    (run.output / name).mkdir(parents=True)
-    with pytest.raises(InputError, match=r"bm25\.json.*: cannot be written: "):
-        run.text("bm25")
-
-
-def test_an_oracle_needs_gold_that_names_pmids(run: Ablation) -> None:
-    run.gold = run.write(run.folder / "gold.json", [*ROWS[:2], {**ROWS[2], "documents": ["x"]}])
-    with pytest.raises(InputError, match="document 'x' does not end in a PMID"):
-        run.text("bm25", "--oracle", "retrieve")
-    assert not run.output.exists()
 
 
 @pytest.mark.ray

@@ -90,14 +90,10 @@ def test_another_judge_begins_anew(judged: Judged) -> None:
     record = judged.run.output / "bm25.judged.jsonl"
     record.write_text(record.read_text().replace("j at http", "other at http"))
     judged.judge.bodies.clear()
-    judged.json("bm25")
-    assert len(judged.judge.users("noncommittal")) == 3
-
-
-def test_the_tables_show_what_the_judge_said(judged: Judged) -> None:
     shown = judged.text("bm25")
     assert "faithfulness" in shown
     assert "judge failures" in shown
+    assert len(judged.judge.users("noncommittal")) == 3
 
 
 @pytest.mark.parametrize(

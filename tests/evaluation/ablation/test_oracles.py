@@ -19,12 +19,9 @@ pytestmark = pytest.mark.ray
 
 def test_answers_are_run_again_for_each_k_that_is_not_the_presets() -> None:
     names = [plan.name for plan in make_plans([load_system("bm25")], [5, 10], True, ["retrieve"])]
-    assert names == ["bm25", "bm25.evidence-5", "bm25.oracle-retrieve"]
-
-
-def test_rankings_are_not_run_again_for_any_k() -> None:
     (plan,) = make_plans([load_system("bm25")], [5, 20], False, [])
-    assert (plan.name, plan.k) == ("bm25", 20)
+    assert (plan.name, plan.k) == ("bm25", 20), "rankings are not run again"
+    assert names == ["bm25", "bm25.evidence-5", "bm25.oracle-retrieve"]
 
 
 def test_without_an_endpoint_presets_run_in_this_process(tmp_path: Path, local: list[str]) -> None:
@@ -47,19 +44,16 @@ def test_a_preset_of_a_file_and_its_variants_run_in_this_process(
     assert "presets of your own run in this process" in run.log
 
 
-def test_two_systems_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_two_systems_of_one_name_and_bad_variations_are_refused(tmp_path: Path) -> None:
     files = [tmp_path / folder / "mine.yaml" for folder in ("a", "b")]
     for file in files:
         file.parent.mkdir()
         file.write_text("over: bm25\n", encoding="utf-8")
     with pytest.raises(InputError, match="two of the systems are named mine"):
         read_systems([str(file) for file in files])
-
-
-@pytest.mark.parametrize("option", ["evidence", "=5", "evidence=", "evidence=1,,2", ""])
-def test_a_variation_of_another_form_is_refused(option: str) -> None:
-    with pytest.raises(InputError, match=r"expected key=values with commas"):
-        vary_systems([load_system("bm25")], [option])
+    for option in ("evidence", "=5", "evidence=", "evidence=1,,2", ""):
+        with pytest.raises(InputError, match=r"expected key=values with commas"):
+            vary_systems([load_system("bm25")], [option])
 
 
 def test_oracles_show_what_is_lost_at_each_stage(tmp_path: Path, local: list[str]) -> None:
@@ -73,12 +67,8 @@ def test_oracles_show_what_is_lost_at_each_stage(tmp_path: Path, local: list[str
     assert recall["lost"]["value"] == pytest.approx(0.5 / 3)
     assert recall["lost"]["verdict"] == "no difference shown"
     assert found["evidence", "snippets precision"]["with_oracle"] == 1.0
+    assert "Lost at each stage" in run.text("bm25", *oracles, *local)
     assert not any(o == "evidence" and m.startswith("documents") for o, m in found)
-
-
-def test_the_losses_are_printed(tmp_path: Path, local: list[str]) -> None:
-    shown = Ablation(tmp_path, free_port()).text("bm25", "--oracle", "rerank", *local)
-    assert "Lost at each stage" in shown
 
 
 def test_with_answers_each_k_is_what_the_writer_saw(tmp_path: Path, local: list[str]) -> None:

@@ -135,23 +135,15 @@ def test_biorag_is_judged_and_its_calls_are_counted(
     assert {"biorag-v1", "biorag-v1.evidence-10", "biorag-v7.evidence-3"} <= runs
 
 
-def test_what_differs_is_told_with_the_papers_own_models(
-    questions: Path, options: list[str]
-) -> None:
-    text = run("001", questions, questions, options)
-    assert "AQAMS2, batch 4" in text
-    told = text.partition("What differs from the paper:")[2]
-    assert "llm.model_id: smollm2-135m-instruct, in the paper gpt-4" in told
-    assert "all-MiniLM-L6-v2@main" in told
-    assert "aqams, aqams2:\n" in told, "what holds for both is said once"
-    assert told.count("where the paper has GPT-3.5 and GPT-4") == 1
-
-
-def test_a_run_goes_on_where_it_stopped(
-    tmp_path: Path, questions: Path, options: list[str], endpoint: ChatEndpoint
+def test_what_differs_is_told_with_the_papers_own_models_and_a_run_goes_on(
+    questions: Path, options: list[str], endpoint: ChatEndpoint
 ) -> None:
     first = run_json("001", questions, questions, options)
     endpoint.asked.clear()
+    text = run("001", questions, questions, options)
+    told = text.partition("What differs from the paper:")[2]
+    assert "llm.model_id: smollm2-135m-instruct, in the paper gpt-4" in told
+    assert told.count("where the paper has GPT-3.5 and GPT-4") == 1, "what holds for both, once"
     assert run_json("001", questions, questions, options)["tables"] == first["tables"]
     assert endpoint.asked == []
 
@@ -218,9 +210,7 @@ def test_each_bound_of_the_small_scale_changes_a_system_and_is_told(
                 path = attrgetter(key)
                 assert any(path(small.system(n)) != path(full.system(n)) for n in small.systems)
                 assert any(f"At small scale {key} is " in line for line in told["experiment"])
-
-
-def test_at_small_scale_a_number_is_a_bound_and_never_more_than_the_papers() -> None:
+    # A number is a bound, and never more than the paper's.
     small = read_paper("004", "small")
     depths = {name: small.system(name).rerank.depth for name in ("udine-b", "udine-a", "udine-b1")}
     assert depths == {"udine-b": 10, "udine-a": 10, "udine-b1": 0}
@@ -241,43 +231,6 @@ def test_a_papers_files_are_whole_and_show_what_is_run(subtests: pytest.Subtests
             assert small.encoder == load_settings().encoder
 
 
-def test_topics_of_neither_task_are_refused_before_anything_is_indexed(tmp_path: Path) -> None:
-    file = lines(tmp_path / "topics.jsonl", {"topic_id": "116"})
-    missing = ["--set", f"index.path={tmp_path / 'none'}", "--scale", "small"]
-    with pytest.raises(InputError, match=r"topics\.jsonl: line 1"):
-        run("004", file, file, [*missing, "--corpus", str(tmp_path)])
-    assert not (tmp_path / "none").exists()
-
-
-def test_an_index_without_a_file_of_the_corpus_is_not_taken_for_it(
-    tmp_path: Path, questions: Path, options: list[str]
-) -> None:
-    (tmp_path / "pubmed26n9999.xml").write_text("<PubmedArticleSet/>", encoding="utf-8")
-    corpus = ["--corpus", str(tmp_path / "pubmed26n9999.xml")]
-    with pytest.raises(
-        InputError, match=r"lacks 1 of the 1 files of --corpus, such as pubmed26n9999"
-    ):
-        run("001", questions, questions, [*options, *corpus])
-
-
-def test_a_slow_model_is_waited_for() -> None:
-    serve = paper_settings("004", "small").serve
-    assert serve.request_deadline_s > serve.writer.deadline_s > serve.llm.deadline_s > 1000
-
-
-@pytest.mark.parametrize("stage", ["encoder", "expander", "shard", "reranker"])
-def test_a_stage_on_a_busy_machine_is_waited_for_as_long_as_the_model(stage: str) -> None:
-    serve = paper_settings("004", "small").serve
-    assert getattr(serve, stage).deadline_s == serve.llm.deadline_s
-
-
-def test_small_scale_keeps_how_the_paper_splits_abstracts() -> None:
-    assert paper_settings("002", "small").split.method == "sections"
-    assert paper_settings("004", "small").split.size == 500
-    own = paper_settings("004", "small", overrides=["index.path=/tmp/i", "split.size=300"])
-    assert (str(own.index.path), own.split.size) == ("/tmp/i", 300)
-
-
 def test_papers_that_split_alike_share_an_index_at_small_scale_alone() -> None:
     def path(number: str, scale: Scale) -> Path:
         return Path(str(paper_settings(number, scale).index.path))
@@ -285,6 +238,10 @@ def test_papers_that_split_alike_share_an_index_at_small_scale_alone() -> None:
     assert path("000", "small") == path("001", "small") == path("003", "small")
     assert len({path(number, "small") for number in paper_names()}) == 3
     assert len({path(number, "full") for number in paper_names()}) == len(paper_names())
+    # How the paper splits abstracts is kept, unless it is overridden.
+    assert paper_settings("002", "small").split.method == "sections"
+    own = paper_settings("004", "small", overrides=["index.path=/tmp/i", "split.size=300"])
+    assert (str(own.index.path), own.split.size) == ("/tmp/i", 300)
 
 
 def test_the_documents_of_task_a_are_whole_and_lie_in_an_index_of_their_own(
@@ -301,31 +258,30 @@ def test_the_documents_of_task_a_are_whole_and_lie_in_an_index_of_their_own(
             assert "split.size" not in "; ".join(other_settings("004", "biogen-a", documents))
 
 
-def test_pools_of_the_papers_own_systems_are_their_presets() -> None:
-    stage = read_paper("003").system("huang-bm25-llm")
-    assert stage.retrieve == load_system("huang").retrieve
-    assert (stage.rankings, stage.rerank.depth, stage.rewrite.repeat) == (None, 0, 2)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_what_cannot_be_reproduced_is_refused(
+    tmp_path: Path, questions: Path, options: list[str], subtests: pytest.Subtests
+) -> None:
+    absent = tmp_path / "pubmed26n9999.xml"
+    absent.write_text("<PubmedArticleSet/>", encoding="utf-8")
+    url = "http://x/v1"
+    for arguments, message in [
         (["005"], "paper 005: unknown; there are: 000, 001, 002, 003, 004"),
         (["002", "--scale", "tiny"], "--scale tiny: unknown; there are: full, small"),
         (["002", "--judge", "settings"], "they have no models.judge"),
-        (["003", "--judge", "http://x/v1", "--judge-model", "j"], "nothing that a judge measures"),
-    ],
-)
-def test_what_cannot_be_reproduced_is_refused(
-    arguments: list[str], message: str, questions: Path, options: list[str]
+        (["003", "--judge", url, "--judge-model", "j"], "nothing that a judge measures"),
+        (["001", "--corpus", str(absent)], "lacks 1 of the 1 files of --corpus, such as pubmed26n"),
+    ]:
+        with subtests.test(arguments=arguments), pytest.raises(InputError, match=message):
+            run(arguments[0], questions, questions, [*options, *arguments[1:]])
+
+
+def test_bad_topics_and_a_missing_corpus_are_refused_before_anything_is_indexed(
+    tmp_path: Path, questions: Path
 ) -> None:
-    scale = [] if "--scale" in arguments else ["--scale", "small"]
-    with pytest.raises(InputError, match=message):
-        run(arguments[0], questions, questions, [*options, *arguments[1:], *scale])
-
-
-def test_without_an_index_the_corpus_is_asked_for(tmp_path: Path, questions: Path) -> None:
     missing = ["--set", f"index.path={tmp_path / 'none'}", "--scale", "small"]
     with pytest.raises(InputError, match=r"no index yet; give the PubMed XML .*--corpus FOLDER"):
         run("002", questions, questions, missing)
+    topic = lines(tmp_path / "topics.jsonl", {"topic_id": "116"})
+    with pytest.raises(InputError, match=r"topics\.jsonl: line 1"):
+        run("004", topic, topic, [*missing, "--corpus", str(tmp_path)])
     assert not (tmp_path / "none").exists()

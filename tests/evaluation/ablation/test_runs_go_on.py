@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 import threading
@@ -10,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -27,8 +27,6 @@ from tests.serve.http_server import free_port
 from tests.serve.service import SmallService
 
 pytestmark = pytest.mark.nightly
-
-SETTINGS = load_settings()
 
 
 def test_each_question_is_asked_once_after_one_to_warm_up(
@@ -70,57 +68,43 @@ def test_a_line_that_was_cut_by_a_kill_is_asked_again(run: Ablation, service: Fl
     assert len(record.read_text(encoding="utf-8").splitlines()) == 4
 
 
-def test_a_head_that_was_cut_starts_the_run_anew(run: Ablation, service: FlakyService) -> None:
+def test_record_that_is_none_is_refused_by_name(run: Ablation, service: FlakyService) -> None:
     run.output.mkdir()
-    (run.output / "bm25.jsonl").write_text('{"run": {"pre')
+    record = run.output / "bm25.jsonl"
+    for text in ("[]\n", "7\n", '{"run": 3}\n', "hello\n", '{"run": {}}\n[]\n'):
+        record.write_text(text)
+        with pytest.raises(InputError, match=r"bm25\.jsonl: is no record of a run"):
+            run.text("bm25")
+    # A head that was cut off starts the run anew.
+    record.write_text('{"run": {"pre')
     run.text("bm25")
     assert set(service.ids()) == {"q3", "q1", "q2"}
 
 
-@pytest.mark.parametrize("text", ["[]\n", "7\n", '{"run": 3}\n', "hello\n", '{"run": {}}\n[]\n'])
-def test_a_record_that_is_none_is_refused_by_name(run: Ablation, text: str) -> None:
-    run.output.mkdir()
-    (run.output / "bm25.jsonl").write_text(text)
-    with pytest.raises(InputError, match=r"bm25\.jsonl: is no record of a run"):
-        run.text("bm25")
-
-
-def test_another_preset_under_the_same_name_is_refused(run: Ablation) -> None:
+def test_another_preset_under_the_same_name_is_refused_unless_its_words_alone_differ(
+    run: Ablation,
+) -> None:
     run.text("bm25")
-    system = load_system("bm25")
-    changed = system.model_copy(update={"expand": True})
-    other = Plan(changed, 10, False)
-    settings = load_settings(overrides=["llm.kind=none"])
-    key = run_key(other, settings, run.questions, run.gold)
+    plan, settings = Plan(load_system("bm25"), 10, False), load_settings(None, ["llm.kind=none"])
+
+    def key(**changes: object) -> Any:
+        changed = replace(plan, system=plan.system.model_copy(update=changes))
+        return run_key(changed, settings, run.questions, run.gold)
+
+    assert key(about="Better words.") == key()
     with pytest.raises(InputError, match=r"bm25\.jsonl: holds replies of another run \(preset was"):
-        open_run(run.output, other, key)
+        open_run(run.output, plan, key(expand=True))
 
 
-def test_another_description_of_a_preset_is_no_other_preset(run: Ablation) -> None:
-    plan = Plan(load_system("bm25"), 10, False)
-    renamed = replace(plan, system=plan.system.model_copy(update={"about": "Better words."}))
-    keys = [run_key(p, SETTINGS, run.questions, run.gold) for p in (plan, renamed)]
-    assert keys[0] == keys[1]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_what_another_run_was_made_with_is_named(run: Ablation) -> None:
+    run.text("bm25")
+    for arguments, words in [
         (["--k", "20"], r"\(k was 10, is 20\)"),
         (["--answers"], r"\(answers was False, is True\)"),
         (["--set", "index.path=elsewhere"], r"\(settings was \w+, is \w+\)"),
-    ],
-)
-def test_what_another_run_was_made_with_is_named(
-    run: Ablation, arguments: list[str], words: str
-) -> None:
-    run.text("bm25")
-    with pytest.raises(InputError, match=words):
-        run.text("bm25", *arguments)
-
-
-def test_other_questions_in_the_same_file_are_refused(run: Ablation) -> None:
-    run.text("bm25")
+    ]:
+        with pytest.raises(InputError, match=words):
+            run.text("bm25", *arguments)
     run.write(run.questions, ROWS[:2])
     with pytest.raises(InputError, match="questions was"):
         run.text("bm25")
@@ -182,20 +166,3 @@ def test_several_questions_at_once_give_the_run_of_one_at_a_time(tmp_path: Path)
         complete_runs([one], questions, graph, log, concurrent=concurrent)
         files[concurrent] = one.path.read_text()
     assert files[1] == files[3]
-
-
-def test_a_run_between_two_lines_of_progress_says_nothing(tmp_path: Path) -> None:
-    """Lines come every five seconds, and at the end."""
-    log = io.StringIO()
-    service = SmallService()
-    plan = Plan(load_system("bm25"), 10, False)
-
-    @contextmanager
-    def graph() -> Iterator[Ask]:
-        yield lambda question, plan: asyncio.run(
-            service.search(Request(question, plan.system, plan.k, True))
-        )
-
-    questions = [Question(question["id"], question["body"], question["type"]) for question in ROWS]
-    complete_runs([open_run(tmp_path, plan, {})], questions, graph, Console(file=log))
-    assert log.getvalue().splitlines() == ["bm25: answered 3 of 3, about 0 s left"]

@@ -57,9 +57,6 @@ def lines(path: Path, *rows: Any) -> Path:
     return path
 
 
-FOUND = snippet("9", 0, "The ferritin")
-
-
 def task_b(*pmids: int) -> dict[str, Any]:
     return {
         "metadata": {"team_id": "t", "run_id": "r", "topic_id": "116"},

@@ -22,11 +22,14 @@ from tests.tiny_models import make_tiny_encoder
 
 
 @pytest.mark.model
-def test_bleu_and_bertscore_are_of_ideal_answers(tmp_path: Path, good: Path, gold: Path) -> None:
+def test_bleu_and_bertscore_are_of_ideal_and_exact_answers(
+    tmp_path: Path, good: Path, gold: Path
+) -> None:
     model = make_tiny_encoder(tmp_path / "tiny").parent / "base"
     found = measures(good, gold, "--bertscore", model)
     assert found["BLEU"] == 100
     assert found["BERTScore F1"] == pytest.approx(1, abs=1e-5)
+    assert found["exact BERTScore F1"] == pytest.approx(1, abs=1e-5)
     assert "BERTScore F1" not in measures(good, gold, "--bleu")
 
 
@@ -37,7 +40,7 @@ def exact_bleu(tmp_path: Path, kind: str, gold: object, said: object) -> float:
 
 
 def test_bleu_of_an_exact_answer_is_that_of_its_names_as_a_text(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+    tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     for kind, gold, said, bleu in [
         ("yesno", "yes", "yes", 100),
@@ -53,7 +56,6 @@ def test_bleu_of_an_exact_answer_is_that_of_its_names_as_a_text(
         ("list", [["a"], ["b"], ["c"]], [["b"], ["a"]], 100 * (1 * 1 / 2) ** (1 / 2)),
     ]:
         with subtests.test(kind=kind, gold=gold):
-            tmp_path = tmp_path_factory.mktemp("case")
             assert exact_bleu(tmp_path, kind, gold, said) == pytest.approx(bleu)
 
 
@@ -61,14 +63,6 @@ def test_an_exact_answer_that_is_left_out_scores_0(tmp_path: Path) -> None:
     asked = [question(n, "yesno", exact_answer="yes") for n in "12"]
     run = write(tmp_path / "run.json", asked[0], question("2", "yesno"))
     assert measures(run, write(tmp_path / "gold.json", *asked), "--bleu")["exact BLEU"] == 50
-
-
-@pytest.mark.model
-def test_bertscore_is_of_exact_answers_too(tmp_path: Path) -> None:
-    model = make_tiny_encoder(tmp_path / "tiny").parent / "base"
-    asked = [question("1", "factoid", exact_answer=[["drug"]]), question("2", "list", "9")]
-    gold, run = write(tmp_path / "gold.json", *asked), write(tmp_path / "run.json", *asked)
-    assert measures(run, gold, "--bertscore", model)["exact BERTScore F1"] == pytest.approx(1)
 
 
 @pytest.mark.model
@@ -83,10 +77,14 @@ def test_bertscore_can_be_by_the_settings_encoder(tmp_path: Path, good: Path, go
     assert 0 < by_name["BERTScore F1"] == by_folder["BERTScore F1"] < 1
 
 
-def test_a_run_without_any_answer_cannot_be_compared_as_text(tmp_path: Path, gold: Path) -> None:
-    run = write(tmp_path / "run.json", question("1", "yesno", "7"))
+def test_options_that_cannot_be_met_are_refused(tmp_path: Path, good: Path, gold: Path) -> None:
+    blank = write(tmp_path / "run.json", question("1", "yesno", "7"))
     with pytest.raises(InputError, match="no ideal answer to a question with a gold one"):
-        run_evaluate(run, gold, "--bleu")
+        run_evaluate(blank, gold, "--bleu")
+    with pytest.raises(InputError, match="--judge needs --judge-model"):
+        run_evaluate(good, gold, "--judge", "http://127.0.0.1:9/v1")
+    with pytest.raises(InputError, match=r'--bertscore .*none: no such folder; .* or "encoder"'):
+        run_evaluate(good, gold, "--bertscore", tmp_path / "none")
 
 
 def judged(good: Path, gold: Path, tmp_path: Path, judge: ScriptedJudge) -> Result:
@@ -120,13 +118,3 @@ def test_a_weak_judge_is_flagged(tmp_path: Path, good: Path, gold: Path) -> None
     judge.wrong = 6
     notes = json.loads(judged(good, gold, tmp_path, judge).stdout)["notes"]
     assert any(n.startswith("weak judge: RAGAS's judge was right on 50% of") for n in notes)
-
-
-def test_a_judge_needs_a_name(good: Path, gold: Path) -> None:
-    with pytest.raises(InputError, match="--judge needs --judge-model"):
-        run_evaluate(good, gold, "--judge", "http://127.0.0.1:9/v1")
-
-
-def test_a_bertscore_model_must_be_there(tmp_path: Path, good: Path, gold: Path) -> None:
-    with pytest.raises(InputError, match=r'--bertscore .*none: no such folder; .* or "encoder"'):
-        run_evaluate(good, gold, "--bertscore", tmp_path / "none")

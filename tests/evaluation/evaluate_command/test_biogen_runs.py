@@ -24,6 +24,10 @@ def test_biogen_b_is_measured_by_peoples_labels(tmp_path: Path) -> None:
     assert found["citation coverage"] == 1
     assert found["citation support rate"] == pytest.approx(1 / 3)
     assert found["citation contradict rate"] == pytest.approx(1 / 3)
+    csv = tmp_path / "gold.csv"
+    row = '116,Aspirin inhibits fever.,"PMID: 1",supports'
+    csv.write_text(f"qid,answer_sentence,citation,judgement\n{row}\n", encoding="utf-8")
+    assert measures(tmp_path / "run.jsonl", csv)["citation coverage"] == 1
     assert found["share of unjudged citations"] == pytest.approx(1 / 3)
 
 
@@ -83,10 +87,3 @@ def test_biogen_is_judged_by_our_nli_over_the_index(tmp_path: Path, nli: Path) -
     assert found["share of machine judgements"] == found["share of unjudged citations"] == 0.5
     with pytest.raises(InputError, match="no index; the NLI judge reads"):
         run_evaluate(run, topics, *options, f"--set=index.path={tmp_path / 'none'}")
-
-
-def test_biogens_csv_is_a_gold_file(tmp_path: Path) -> None:
-    gold = tmp_path / "gold.csv"
-    row = '116,Aspirin inhibits fever.,"PMID: 1",supports'
-    gold.write_text(f"qid,answer_sentence,citation,judgement\n{row}\n", encoding="utf-8")
-    assert measures(lines(tmp_path / "run.jsonl", task_b(1)), gold)["citation coverage"] == 1

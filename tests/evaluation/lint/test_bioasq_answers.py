@@ -21,56 +21,48 @@ def ideal(value: Any) -> tuple[Any, Checked]:
     return checked.rows[0]["ideal_answer"], checked
 
 
-@pytest.mark.parametrize("written", [" Yes", "YES\n"])
-def test_yes_is_written_plainly(written: str) -> None:
-    value, checked = exact("yesno", written)
-    assert value == "yes"
-    assert [p.mend for p in checked.problems] == ["writes yes"]
+def test_yes_is_written_plainly_and_another_word_is_left() -> None:
+    for written in (" Yes", "YES\n"):
+        value, checked = exact("yesno", written)
+        assert value == "yes"
+        assert [p.mend for p in checked.problems] == ["writes yes"]
+    for other in ("maybe", "Yes, it does", ["yes"], 1):
+        found, checked = exact("yesno", other)
+        assert found == other
+        assert len(messages(checked, mendable=False)) == 1
 
 
-@pytest.mark.parametrize("value", ["maybe", "Yes, it does", ["yes"], 1])
-def test_another_word_than_yes_or_no_is_left(value: Any) -> None:
-    found, checked = exact("yesno", value)
-    assert found == value
-    assert len(messages(checked, mendable=False)) == 1
+def test_entities_are_cut_to_the_limit_of_the_type() -> None:
+    for kind, limit in (("factoid", 5), ("list", 100)):
+        value, checked = exact(kind, [[str(n)] for n in range(limit + 1)])
+        assert value == [[str(n)] for n in range(limit)]
+        assert messages(checked) == [f"{limit + 1} items, at most {limit}"]
 
 
-@pytest.mark.parametrize(("kind", "limit"), [("factoid", 5), ("list", 100)])
-def test_entities_are_cut_to_the_limit_of_the_type(kind: str, limit: int) -> None:
-    value, checked = exact(kind, [[str(n)] for n in range(limit + 1)])
-    assert value == [[str(n)] for n in range(limit)]
-    assert messages(checked) == [f"{limit + 1} items, at most {limit}"]
-
-
-def test_of_synonyms_the_first_stays() -> None:
-    value, checked = exact("factoid", [["JC virus", "JCV"], ["", "HIV"]])
-    assert value == [["JC virus"], ["HIV"]]
-    assert messages(checked) == ["2 synonyms, of which only the first counts"] * 2
-
-
-def test_an_entity_of_101_characters_is_dropped_from_a_list_only() -> None:
-    assert exact("list", [["a" * 101], ["b" * 100]])[0] == [["b" * 100]]
-    assert exact("factoid", [["a" * 101]])[0] == [["a" * 101]]
-
-
-def test_empty_and_repeated_entities_are_dropped() -> None:
-    value, checked = exact("list", [["Iron"], [" "], ["iron"], []])
-    assert value == [["Iron"]]
-    assert messages(checked) == ["is empty", "is empty", "'iron' comes twice"]
-
-
-@pytest.mark.parametrize(("written", "wanted"), [("a", [["a"]]), (["a", ["b"]], [["a"], ["b"]])])
-def test_a_flat_answer_becomes_a_list_of_lists(written: Any, wanted: Any) -> None:
-    value, checked = exact("factoid", written)
-    assert value == wanted
-    assert messages(checked) == ["must be a list of lists"]
-
-
-@pytest.mark.parametrize("value", [5, {"a": 1}, [[5]], [["a"], None]])
-def test_an_exact_answer_of_no_known_form_is_left(value: Any) -> None:
-    found, checked = exact("list", value)
-    assert found == value
-    assert "must be a list of lists of strings" in messages(checked, mendable=False)[0]
+def test_list_answers_are_mended(subtests: pytest.Subtests) -> None:
+    nested = "must be a list of lists"
+    synonyms = "2 synonyms, of which only the first counts"
+    for kind, written, wanted, told in [
+        ("factoid", "a", [["a"]], [nested]),
+        ("factoid", ["a", ["b"]], [["a"], ["b"]], [nested]),
+        ("factoid", [["JC virus", "JCV"], ["", "HIV"]], [["JC virus"], ["HIV"]], [synonyms] * 2),
+        (
+            "list",
+            [["Iron"], [" "], ["iron"], []],
+            [["Iron"]],
+            ["is empty", "is empty", "'iron' comes twice"],
+        ),
+        ("list", [["a" * 101], ["b" * 100]], [["b" * 100]], ["101 characters, at most 100"]),
+        ("factoid", [["a" * 101]], [["a" * 101]], []),
+    ]:
+        with subtests.test(kind=kind, written=written):
+            value, checked = exact(kind, written)
+            assert (value, messages(checked)) == (wanted, told)
+    for odd in (5, {"a": 1}, [[5]], [["a"], None]):
+        with subtests.test(odd=odd):
+            found, checked = exact("list", odd)
+            assert found == odd
+            assert "must be a list of lists of strings" in messages(checked, mendable=False)[0]
 
 
 def test_a_summary_question_has_no_exact_answer() -> None:
@@ -79,14 +71,12 @@ def test_a_summary_question_has_no_exact_answer() -> None:
     assert [p.mend for p in checked.problems] == ["removes it"]
 
 
-def test_an_ideal_answer_ends_with_the_last_whole_sentence_of_200_words() -> None:
+def test_ideal_answer_ends_with_the_last_whole_sentence_of_200_words() -> None:
     sentence = "Word " * 49 + "word."
     value, checked = ideal(" ".join([sentence] * 5))
     assert value == " ".join([sentence] * 4)
     assert messages(checked, mendable=True) == ["250 words, at most 200"]
-
-
-def test_a_first_sentence_of_201_words_is_left() -> None:
+    # A first sentence that is longer is left.
     text = "Word " * 200 + "word."
     value, checked = ideal(text)
     assert value == text
@@ -102,19 +92,14 @@ def test_citations_are_taken_out_of_texts(subtests: pytest.Subtests) -> None:
         ("[12345678] Iron.", "Iron."),
         # What is left when the inner one goes is a citation itself.
         ("Iron [1(PMID 2)3].", "Iron."),
+        # These only look like citations.
+        *((t, t) for t in ("[18F]FDG in [1989]", "95% CI [12, 45]", "benzo[3]annulene")),
+        ("[2+2] (n = 12345)", "[2+2] (n = 12345)"),
     ]:
         with subtests.test(text=text, wanted=wanted):
             value, checked = ideal(text)
             assert value == wanted
-            assert len(messages(checked, mendable=True)) == 1
-
-
-@pytest.mark.parametrize(
-    "text", ["[18F]FDG in [1989]", "95% CI [12, 45]", "benzo[3]annulene", "[2+2] (n = 12345)"]
-)
-def test_what_only_looks_like_a_citation_stays(text: str) -> None:
-    value, checked = ideal(text)
-    assert (value, checked.problems) == (text, ())
+            assert len(messages(checked, mendable=True)) == (text != wanted)
 
 
 def test_of_several_ideal_answers_the_first_stays() -> None:
@@ -137,10 +122,7 @@ def test_an_answer_that_other_questions_have_is_missed(subtests: pytest.Subtests
             ]
             assert not any(p.mendable for p in checked.problems)
             assert check_bioasq([empty]).problems == ()
-
-
-def test_a_summary_question_misses_only_the_ideal_answer() -> None:
-    full = question(id="a", type="yesno", exact_answer="no", ideal_answer="No.")
+    # A summary question has no exact answer to miss.
     checked = check_bioasq([full, question(id="b")])
     assert [p.place for p in checked.problems] == ["question 1 (id b), ideal_answer"]
 

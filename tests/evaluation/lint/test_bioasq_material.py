@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import pytest
 
@@ -39,9 +38,7 @@ def test_an_eleventh_document_or_snippet_is_cut_off() -> None:
     assert checked.done[0] == (
         "question 0 (id q), documents: 11 items, at most 10: keeps the first 10"
     )
-
-
-def test_repeats_make_room_before_the_cut() -> None:
+    # Repeats make room before the cut.
     documents = [f"{URL}1", f"{URL}1", *(f"{URL}{n}" for n in range(2, 11))]
     checked = check_bioasq([question(documents=documents)])
     assert messages(checked) == ["comes twice"]
@@ -66,14 +63,8 @@ def test_other_spellings_of_an_address_are_made_the_gold_files_one(
 
 
 def test_what_is_not_of_pubmed_is_named_and_kept(subtests: pytest.Subtests) -> None:
-    for other in [
-        "https://www.ncbi.nlm.nih.gov/pmc/articles/PMC7/",
-        "x",
-        None,
-        True,
-        "0",
-        "123456789",
-    ]:
+    pmc = "https://www.ncbi.nlm.nih.gov/pmc/articles/PMC7/"
+    for other in (pmc, "x", None, True, "0", "123456789"):
         with subtests.test(other=other):
             checked = check_bioasq([question(documents=[other])])
             assert "is no article of PubMed" in messages(checked, mendable=False)[0]
@@ -87,18 +78,14 @@ def test_a_snippet_is_of_a_returned_document() -> None:
     assert check_bioasq([question(snippets=[snippet()])]).problems == ()
 
 
-def test_an_old_section_name_is_made_the_new_one() -> None:
+def test_snippet_is_in_one_section_by_its_new_name() -> None:
     old = snippet(beginSection="sections.0", endSection="Abstract")
     checked = check_bioasq([question(snippets=[old])])
     assert checked.rows[0]["snippets"] == [snippet()]
     assert messages(checked, mendable=True) == ["sections 'sections.0' and 'Abstract'"]
-
-
-@pytest.mark.parametrize("sections", [("title", "abstract"), ("body", "body"), (None, 3)])
-def test_a_snippet_is_in_one_section(sections: tuple[Any, Any]) -> None:
-    odd = snippet(beginSection=sections[0], endSection=sections[1])
-    checked = check_bioasq([question(snippets=[odd])])
-    assert "both title or both abstract" in messages(checked, mendable=False)[0]
+    for begin, end in [("title", "abstract"), ("body", "body"), (None, 3)]:
+        checked = check_bioasq([question(snippets=[snippet(beginSection=begin, endSection=end)])])
+        assert "both title or both abstract" in messages(checked, mendable=False)[0]
 
 
 def test_without_an_index_offsets_must_fit_the_text(subtests: pytest.Subtests) -> None:
@@ -127,44 +114,34 @@ def test_a_text_found_once_in_its_section_gets_its_offsets(
             assert [p.mend for p in checked.problems] == ["moves the offsets to 24 and 50"]
 
 
-def test_a_text_where_its_offsets_say_is_clean(lookup: CitationLookup) -> None:
+def test_text_where_its_offsets_say_is_clean(lookup: CitationLookup) -> None:
     in_title = snippet("Of iron", 0, 7, beginSection="title", endSection="title")
-    checked = check_bioasq([question(snippets=[snippet(), in_title])], lookup=lookup)
-    assert checked.problems == ()
+    # ATAT stands at 0 and at 2 of ATATAT.
+    overlapping = snippet("ATAT", 2, 6, document=f"{URL}12")
+    rows = [question(snippets=[snippet(), in_title, overlapping])]
+    assert check_bioasq(rows, lookup=lookup).problems == ()
 
 
-def test_a_text_may_overlap_with_itself(lookup: CitationLookup) -> None:
-    """ATAT stands at 0 and at 2 of ATATAT."""
-    second = snippet("ATAT", 2, 6, document=f"{URL}12")
-    assert check_bioasq([question(snippets=[second])], lookup=lookup).problems == ()
+def test_text_found_twice_moves_only_its_end(lookup: CitationLookup) -> None:
+    """It stands at 24 and at 52, so that a begin of 52 is one of them."""
+    wrong_end = snippet("Iron is stored", 52, 65)
+    checked = check_bioasq([question(snippets=[wrong_end])], lookup=lookup)
+    assert checked.rows[0]["snippets"] == [snippet("Iron is stored", 52, 66)]
 
 
-def test_a_text_found_twice_moves_only_its_end(lookup: CitationLookup) -> None:
-    """It stands at 24 and at 52, so that a begin of 52 is one of them and of 20 is neither."""
-    text = "Iron is stored"
-    wrong_end = check_bioasq([question(snippets=[snippet(text, 52, 65)])], lookup=lookup)
-    assert wrong_end.rows[0]["snippets"] == [snippet(text, 52, 66)]
-    astray = check_bioasq([question(snippets=[snippet(text, 20, 34)])], lookup=lookup)
-    assert messages(astray, mendable=False) == [
-        "text is not at 20 to 34 of PMID 7's abstract; it is 2 times elsewhere"
-    ]
-
-
-@pytest.mark.parametrize(
-    ("text", "where"), [("Of iron", "nowhere in it, but in the title"), ("Zinc", "nowhere in it")]
-)
-def test_a_text_that_is_not_in_its_section_is_left(
-    lookup: CitationLookup, text: str, where: str
+def test_text_without_one_place_in_its_section_is_left(
+    lookup: CitationLookup, subtests: pytest.Subtests
 ) -> None:
-    odd = snippet(text, 0, len(text))
-    checked = check_bioasq([question(snippets=[odd])], lookup=lookup)
-    assert messages(checked, mendable=False)[0].endswith(f"abstract; it is {where}")
-    assert checked.rows[0]["snippets"] == [odd]
-
-
-def test_a_snippet_without_a_text_is_named(lookup: CitationLookup) -> None:
-    checked = check_bioasq([question(snippets=[snippet(text="")])], lookup=lookup)
-    assert messages(checked) == ["text must be a string that is not empty, not ''"]
+    for odd, said in [
+        (snippet("Iron is stored", 20, 34), "abstract; it is 2 times elsewhere"),
+        (snippet("Of iron", 0, 7), "abstract; it is nowhere in it, but in the title"),
+        (snippet("Zinc", 0, 4), "abstract; it is nowhere in it"),
+        (snippet(text=""), "text must be a string that is not empty, not ''"),
+    ]:
+        with subtests.test(odd=odd):
+            checked = check_bioasq([question(snippets=[odd])], lookup=lookup)
+            assert messages(checked, mendable=False)[0].endswith(said)
+            assert checked.rows[0]["snippets"] == [odd]
 
 
 def test_pmids_that_are_not_live_are_dropped_only_if_told(lookup: CitationLookup) -> None:

@@ -22,6 +22,8 @@ def test_a_biogen_run_at_its_limits_is_clean() -> None:
     words = "Word " * 124 + "word."
     assert task_a([grounded()], {"116": Asked()}).problems == ()
     assert task_a([grounded(existing_supported_citations=None)]).problems == ()
+    # Texts of task A are given.
+    assert task_a([grounded(text="Iron [1]. Zinc [12345].")]).problems == ()
     full = cited(sentence(words, 1, 2, 3), sentence(words))
     assert task_b([full], {"181": Asked()}).problems == ()
 
@@ -59,35 +61,30 @@ def test_task_a_a_missing_list_is_empty_and_another_name_the_fields_own() -> Non
     assert messages(checked, mendable=False) == []
 
 
-def test_task_a_leaves_the_texts_that_it_was_given() -> None:
-    assert task_a([grounded(text="Iron [1]. Zinc [12345].")]).problems == ()
+def test_task_b_citations_are_one_to_three_bare_pmids(subtests: pytest.Subtests) -> None:
+    for given, wanted, told in [
+        (
+            ["PMID: 7", f"{URL}8", "x"],
+            ["7", "8", "x"],
+            ["'PMID: 7' is not the bare PMID", f"'{URL}8' is not the ba", "'x' is no PMID"],
+        ),
+        ({"7": "why", "8": "how"}, ["7", "8"], ["is an object"]),
+        ([1, 2, 3, 4], [1, 2, 3], ["4 items, at most 3"]),
+        ([], [], ["none; 1 to 3 are wanted"]),
+    ]:
+        with subtests.test(given=given):
+            checked = task_b([cited({"text": "Iron.", "citations": given})])
+            assert checked.rows[0]["responses"][0]["citations"] == wanted
+            found = messages(checked)
+            assert all(map(str.startswith, found, told)), found
+            assert len(found) == len(told)
+            fixed = all(p.mendable for p in checked.problems)
+            assert fixed == (told[-1] not in ("'x' is no PMID", "none; 1 to 3 are wanted"))
 
 
-def test_pmids_are_a_number_or_its_digits() -> None:
-    checked = task_b([cited(sentence("Iron.", "PMID: 7", f"{URL}8", "x"))])
-    assert checked.rows[0]["responses"][0]["citations"] == ["7", "8", "x"]
-    assert messages(checked, mendable=False) == ["'x' is no PMID"]
-    assert [p.mend for p in checked.problems if p.mendable] == ["writes 7", "writes 8"]
-
-
-def test_citations_in_an_object_become_a_list() -> None:
-    checked = task_b([cited({"text": "Iron.", "citations": {"7": "why", "8": "how"}})])
-    assert checked.rows[0]["responses"][0]["citations"] == ["7", "8"]
-    assert messages(checked, mendable=False) == []
-
-
-def test_task_b_a_fourth_citation_is_dropped_and_none_is_named() -> None:
-    checked = task_b([cited(sentence("Iron.", 1, 2, 3, 4), {"text": "Zn.", "citations": []})])
-    assert checked.rows[0]["responses"][0]["citations"] == [1, 2, 3]
-    assert messages(checked) == ["4 items, at most 3", "none; 1 to 3 are wanted"]
-
-
-def test_task_b_has_one_sentence_to_an_item() -> None:
+def test_task_b_texts_are_one_sentence_without_citations() -> None:
     checked = task_b([cited(sentence("Iron is stored. Zinc is not."))])
     assert messages(checked, mendable=False) == ["2 sentences; one to an item is wanted"]
-
-
-def test_task_b_citations_are_taken_out_of_texts() -> None:
     checked = task_b([cited(sentence("Iron is stored [12345678]."))])
     assert checked.rows[0]["responses"] == [sentence("Iron is stored.")]
 

@@ -46,34 +46,28 @@ def test_a_clean_run_says_so_and_exits_0(tmp_path: Path, nowhere: str) -> None:
     assert "bioasq, checked without an index: 0 problems" in result.stderr
 
 
-def test_each_problem_is_a_line_with_its_place_and_its_mend(tmp_path: Path, nowhere: str) -> None:
-    result = run_lint(write(tmp_path / "run", "7", "[red]x"), nowhere)
+def test_each_problem_is_a_line_or_an_object_with_its_place_and_its_mend(
+    tmp_path: Path, nowhere: str
+) -> None:
+    run = write(tmp_path / "run", "7", "[red]x")
+    result = run_lint(run, nowhere)
     assert result.exit_code == 1
     form = f"{URL}PMID"
     assert result.stdout.splitlines() == [
         f"question 0 (id q), document 0: '7' is not of the form {form} (--fix writes {URL}7)",
         f"question 0 (id q), document 1: '[red]x' is no article of PubMed; the form is {form}",
     ]
-
-
-def test_the_problems_are_there_for_programs(tmp_path: Path, nowhere: str) -> None:
-    run = write(tmp_path / "run", ideal_answer="Iron [12345678].")
     result = run_lint(run, "--json", nowhere)
     assert result.exit_code == 1
-    assert json.loads(result.stdout) == {
-        "run": str(run),
-        "format": "bioasq",
-        "index_version": None,
-        "problems": [
-            {
-                "place": "question 0 (id q), ideal_answer",
-                "message": "has a citation in its text: [12345678]",
-                "mend": "takes citations out",
-                "mendable": True,
-            }
-        ],
-        "done": [],
+    told = json.loads(result.stdout)
+    assert (told["run"], told["format"], told["index_version"]) == (str(run), "bioasq", None)
+    assert told["problems"][0] == {
+        "place": "question 0 (id q), document 0",
+        "message": f"'7' is not of the form {form}",
+        "mend": f"writes {URL}7",
+        "mendable": True,
     }
+    assert told["done"] == []
 
 
 def test_fix_writes_a_clean_run_elsewhere_and_says_what_it_did(
@@ -95,12 +89,6 @@ def test_fix_leaves_what_is_not_safe_and_exits_1(tmp_path: Path, nowhere: str) -
     assert result.exit_code == 1
     assert len(result.stdout.splitlines()) == 2
     assert json.loads(run.read_text())["questions"][0]["documents"] == [f"{URL}7", "x"]
-
-
-@pytest.mark.parametrize("options", [["--fix"], ["--output", "out"]])
-def test_fix_and_output_go_together(tmp_path: Path, nowhere: str, options: list[str]) -> None:
-    with pytest.raises(InputError, match="go together"):
-        run_lint(write(tmp_path / "run"), nowhere, *options)
 
 
 def test_an_index_is_used_where_there_is_one(tmp_path: Path, somewhere: str) -> None:
@@ -125,11 +113,6 @@ def test_unknown_pmids_are_dropped_only_when_the_index_was_asked_for(
     assert json.loads((tmp_path / "out").read_text())["questions"][0]["documents"] == [f"{URL}7"]
 
 
-def test_an_index_that_is_not_there_is_refused_when_asked_for(tmp_path: Path, nowhere: str) -> None:
-    with pytest.raises(InputError, match="no index here"):
-        run_lint(write(tmp_path / "run"), "--index", nowhere)
-
-
 def test_a_questions_file_and_a_format_are_heeded(tmp_path: Path, nowhere: str) -> None:
     asked = tmp_path / "asked"
     asked.write_text('{"questions": [{"id": "q", "answerReady": false}, {"id": "r"}]}')
@@ -142,9 +125,14 @@ def test_a_questions_file_and_a_format_are_heeded(tmp_path: Path, nowhere: str) 
     ]
 
 
-def test_a_file_that_is_no_run_is_bad_input(tmp_path: Path, nowhere: str) -> None:
+def test_file_that_is_no_run_or_index_that_is_not_there_is_bad_input(
+    tmp_path: Path, nowhere: str
+) -> None:
+    with pytest.raises(InputError, match="no index here"):
+        run_lint(write(tmp_path / "run"), "--index", nowhere)
     (tmp_path / "run").write_text("{")
     with pytest.raises(InputError, match="not JSON"):
         run_lint(tmp_path / "run", nowhere)
-    with pytest.raises(InputError, match="cannot be read"):
-        run_lint(tmp_path / "absent", nowhere)
+    for options in (["--fix"], ["--output", "out"]):
+        with pytest.raises(InputError, match="go together"):
+            run_lint(write(tmp_path / "run"), nowhere, *options)

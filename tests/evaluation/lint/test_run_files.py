@@ -14,9 +14,7 @@ from evaluation.lint.note_problems import Asked
 from tests.evaluation.lint.lint_runs import messages
 
 
-def test_the_format_is_guessed_from_the_form(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
+def test_the_format_is_guessed_from_the_form(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for text, wanted in [
         ('{"questions": [{"id": "q"}]}', "bioasq"),
         ('{"questions": []}', "bioasq"),
@@ -26,14 +24,11 @@ def test_the_format_is_guessed_from_the_form(
         ('{"metadata": {}, "answer": []}\n\n{"metadata": {}, "answer": []}\n', "biogen-a"),
     ]:
         with subtests.test(text=text, wanted=wanted):
-            tmp_path = tmp_path_factory.mktemp("case")
             (tmp_path / "run").write_text(text)
             assert read_run_file(tmp_path / "run").format == wanted
 
 
-def test_a_file_that_cannot_be_read_is_refused(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for text, run_format, message in [
         ("", None, "is empty"),
         ("[5]", None, "not the form of a known run format"),
@@ -46,7 +41,6 @@ def test_a_file_that_cannot_be_read_is_refused(
         ("[]", "trec", "--format trec: unknown"),
     ]:
         with subtests.test(text=text, run_format=run_format):
-            tmp_path = tmp_path_factory.mktemp("case")
             (tmp_path / "run").write_text(text)
             with pytest.raises(InputError, match=message):
                 read_run_file(tmp_path / "run", run_format)

@@ -22,10 +22,10 @@ def run_rate(*arguments: object) -> Result:
 @pytest.fixture
 def sheet(tmp_path: Path, gold: Path, first: Path, second: Path) -> Path:
     path = tmp_path / "sheet.html"
-    done = run_rate("sheet", first, second, "--questions", gold, "-o", path, "--sample", 1)
-    key = tmp_path / "sheet.key.json"
-    told = f"2 answers to 1 questions -> {path}; the runs' names are in {key}\n"
-    assert done.stdout == told
+    options = ("--questions", gold, "-o", path, "--sample", 1, "--json")
+    told = json.loads(run_rate("sheet", first, second, *options).stdout)
+    assert (told["questions"], told["answers"]) == (1, 2)
+    assert (told["output"], told["key"]) == (str(path), str(tmp_path / "sheet.key.json"))
     return path
 
 
@@ -121,15 +121,8 @@ def test_without_the_key_the_means_are_over_all_answers(tmp_path: Path) -> None:
     assert "| all answers | - | 3.33 | - | - |" in out.read_text(encoding="utf-8")
 
 
-def test_what_the_sheet_holds_can_be_had_as_json(tmp_path: Path, gold: Path, first: Path) -> None:
-    out = tmp_path / "page.html"
-    told = json.loads(run_rate("sheet", first, "--questions", gold, "-o", out, "--json").stdout)
-    assert (told["questions"], told["answers"]) == (6, 6)
-    assert (told["output"], told["key"]) == (str(out), str(tmp_path / "page.key.json"))
-
-
 def test_a_file_that_is_none_of_the_pages_is_refused_by_name(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+    tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     for content, said in [
         ({"rater": "Ann"}, "lacks a field sheet or ratings"),
@@ -140,7 +133,6 @@ def test_a_file_that_is_none_of_the_pages_is_refused_by_name(
         ({"sheet": "s", "rater": "A", "ratings": {"1-1": {"Recall": True}}}, "not True"),
     ]:
         with subtests.test(content=content, said=said):
-            tmp_path = tmp_path_factory.mktemp("case")
             bad = tmp_path / "bad.json"
             bad.write_text(json.dumps(content), encoding="utf-8")
             with pytest.raises(InputError, match=rf"bad\.json: .*{said}"):

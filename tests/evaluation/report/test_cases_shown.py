@@ -35,9 +35,10 @@ def test_a_case_shows_its_question_scores_documents_and_answers(whole: Any) -> N
     ]
 
 
-def test_a_case_without_answers_says_none() -> None:
-    empty = with_case(documents=(), snippets=(), gold_ideal=(), said_ideal=(), gold_exact=None)
-    (case,) = page(empty).xpath("//details[@class='case']")
+def test_case_without_answers_and_scores_says_so() -> None:
+    fields = {"documents": (), "snippets": (), "gold_ideal": (), "said_ideal": (), "scores": {}}
+    (case,) = page(with_case(gold_exact=None, **fields)).xpath("//details[@class='case']")
+    assert text(case.xpath("./summary/span")[0]) == f"factoid · documents AP {DASH} · 6402c9"
     assert not case.xpath(".//table|.//ul")
     sides = [text(side) for side in case.xpath(".//div[@class='sides']/div")]
     assert sides == [
@@ -46,11 +47,6 @@ def test_a_case_without_answers_says_none() -> None:
         "Gold, ideal none",
         "Said, ideal none",
     ]
-
-
-def test_a_case_whose_ranking_score_is_unknown_is_shown_all_the_same() -> None:
-    (case,) = page(with_case(scores={})).xpath("//details[@class='case']")
-    assert text(case.xpath("./summary/span")[0]) == f"factoid · documents AP {DASH} · 6402c9"
 
 
 def test_the_matched_part_of_a_snippet_is_marked(whole: Any) -> None:
@@ -68,15 +64,13 @@ def test_the_matched_part_of_a_snippet_is_marked(whole: Any) -> None:
     ]
 
 
-def test_a_text_too_long_is_cut_and_says_by_how_much() -> None:
+def test_long_text_is_cut_and_a_long_snippet_around_its_mark() -> None:
     body = "w" * (TEXT_SHOWN + 1234)
-    (shown,) = page(with_case(body=body)).xpath("//details/summary/h3")
-    assert text(shown) == "w" * TEXT_SHOWN + "… (1,234 more characters)"
-
-
-def test_a_long_snippet_is_cut_around_its_mark() -> None:
     long = SnippetRow("d", "x" * (TEXT_SHOWN + 5), True, True, True, (10, TEXT_SHOWN + 3))
-    (shown,) = page(with_case(snippets=(long,))).xpath("//ul[@class='snippets']/li/p")
+    tree = page(with_case(body=body, snippets=(long,)))
+    (shown,) = tree.xpath("//details/summary/h3")
+    assert text(shown) == "w" * TEXT_SHOWN + "… (1,234 more characters)"
+    (shown,) = tree.xpath("//ul[@class='snippets']/li/p")
     assert text(shown.find("mark")) == "x" * (TEXT_SHOWN - 10)
     assert shown.text_content() == cut(long.text)
 

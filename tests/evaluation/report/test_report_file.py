@@ -46,17 +46,14 @@ def test_the_page_is_written_into_a_new_folder_and_replaces_an_older_one(tmp_pat
     assert list(folder.iterdir()) == [path]
 
 
-def test_a_folder_that_cannot_be_made_is_refused_with_its_name(tmp_path: Path) -> None:
+def test_nothing_is_left_behind_where_the_page_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"file/index\.html: the report cannot be written: "):
         write_report(tmp_path / "file", LIGHT)
-
-
-def test_nothing_is_left_behind_when_the_page_cannot_take_its_place(tmp_path: Path) -> None:
-    (tmp_path / "index.html").mkdir()
+    (tmp_path / "taken" / "index.html").mkdir(parents=True)
     with pytest.raises(InputError, match="name another folder"):
-        write_report(tmp_path, LIGHT)
-    assert [p.name for p in tmp_path.iterdir()] == ["index.html"]
+        write_report(tmp_path / "taken", LIGHT)
+    assert [p.name for p in (tmp_path / "taken").iterdir()] == ["index.html"]
 
 
 def test_nothing_is_left_behind_when_rendering_fails(tmp_path: Path) -> None:

@@ -108,17 +108,16 @@ def test_any_text_gives_a_page_in_utf_8_with_the_same_elements(words: str) -> No
     assert counts == ELEMENTS_OF_A_HOSTILE_PAGE
 
 
-def test_texts_of_unknown_direction_choose_their_own(whole: Any) -> None:
-    for path in ("//h1", "//details/summary/h3", "//ul[@class='snippets']/li/p"):
-        assert set(whole.xpath(f"{path}/@dir")) == {"auto"}
-
-
-def test_headings_are_in_order_and_the_page_has_a_language_and_a_title(whole: Any) -> None:
+def test_page_has_ordered_headings_a_language_a_title_and_texts_of_any_direction(
+    whole: Any,
+) -> None:
     levels = [int(h.tag[1]) for h in whole.xpath("//h1|//h2|//h3|//h4|//h5")]
     assert levels[0] == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
     assert whole.get("lang") == "en"
     assert text(whole.find(".//title")) == "Dev questions"
+    for path in ("//h1", "//details/summary/h3", "//ul[@class='snippets']/li/p"):
+        assert set(whole.xpath(f"{path}/@dir")) == {"auto"}
 
 
 def test_a_reader_without_a_mouse_can_scroll_every_wide_table_and_follow_the_contents(

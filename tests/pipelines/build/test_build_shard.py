@@ -15,7 +15,6 @@ from cluster.index.layout import (
     shard_of,
 )
 from cluster.index.manifest import ShardEntry
-from cluster.index.put_segment import remove_partials
 from cluster.index.read_shard import ShardReader
 from cluster.index.write_segment import SegmentPlan
 from cluster.records import Citation, Deletion
@@ -55,34 +54,23 @@ def build(folder: Path, directories: Sequence[Path], shards: int = 1) -> list[Sh
     return [build_shard(folder, s, directories, plan) for s in range(shards)]
 
 
-def live(directories: Sequence[Path], shard: int = 0) -> list[Citation]:
-    staged = read_staged(directories, shard)
-    return [citation_from_row(row) for batch in staged.batches() for row in citation_rows(batch)]
+def live(directories: Sequence[Path]) -> list[Citation]:
+    batches = read_staged(directories, 0).batches()
+    rows = [row for batch in batches for row in batch.select(CITATION_SCHEMA.names).to_pylist()]
+    return [citation_from_row(row) for row in rows]
 
 
-def citation_rows(batch: object) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = batch.select(CITATION_SCHEMA.names).to_pylist()  # type: ignore[attr-defined]
-    return rows
-
-
-def test_live_records_come_in_pmid_order_whatever_their_files_order(tmp_path: Path) -> None:
-    a = stage(tmp_path / "a", [citation(5, "five"), citation(1, "one")], shards=1)
-    b = stage(tmp_path / "b", [citation(3, "three")], shards=1)
-    assert [c.pmid for c in live([a, b])] == [1, 3, 5]
-
-
-def test_the_later_file_wins_and_the_loser_is_counted(tmp_path: Path) -> None:
-    a = stage(tmp_path / "a", [citation(1, "old"), citation(2, "kept")], shards=1)
-    b = stage(tmp_path / "b", [citation(1, "new")], shards=1)
-    assert [c.abstract for c in live([a, b])] == ["new", "kept"]
-    assert [c.abstract for c in live([b, a])] == ["old", "kept"]
+def test_the_later_file_and_position_win_and_losers_are_counted(tmp_path: Path) -> None:
+    first = [citation(5, "old", keywords=("old keyword",)), citation(1, "x"), citation(1, "kept")]
+    a = stage(tmp_path / "a", first, shards=1)
+    b = stage(tmp_path / "b", [citation(5, "new", keywords=("new keyword",))], shards=1)
+    assert [(c.pmid, c.abstract) for c in live([a, b])] == [(1, "kept"), (5, "new")]
+    assert [c.abstract for c in live([b, a])] == ["kept", "old"]
     (summary,) = build(tmp_path, [a, b])
-    assert (summary.entry.citations, summary.superseded, summary.deleted) == (2, 1, 0)
-
-
-def test_within_a_file_the_later_position_wins(tmp_path: Path) -> None:
-    a = stage(tmp_path / "a", [citation(1, "first"), citation(1, "second")], shards=1)
-    assert [c.abstract for c in live([a])] == ["second"]
+    assert (summary.entry.citations, summary.superseded, summary.deleted) == (2, 2, 0)
+    # Terms are counted over the live citations alone.
+    counted = read_counts(tmp_path / segment_directory(0, "segment") / TERM_COUNTS).table
+    assert counted.column("form").to_pylist() == ["new keyword"]
 
 
 def test_a_deletion_takes_what_came_before_it_and_no_more(tmp_path: Path) -> None:
@@ -106,46 +94,26 @@ def test_a_part_that_was_written_twice_counts_once(tmp_path: Path) -> None:
         assert found.entry.artefacts[name] == wanted.entry.artefacts[name]
 
 
-def test_every_citation_goes_to_its_own_shard_and_to_no_other(tmp_path: Path) -> None:
-    directory = stage(tmp_path / "n1", FIRST, shards=4)
+@pytest.mark.parametrize("count", [1, 40])
+def test_every_citation_goes_to_its_own_shard_and_to_no_other(tmp_path: Path, count: int) -> None:
+    directory = stage(tmp_path / "n1", FIRST[:count], shards=4)
     summaries = build(tmp_path, [directory], shards=4)
-    assert sum(s.entry.citations for s in summaries) == 40
     for shard, summary in enumerate(summaries):
         entry = ShardEntry(segments=(summary.entry,))
         reader = ShardReader(tmp_path, shard, entry, ef_search=32, exact_below=10**9)
         held = [c.pmid for c in FIRST if reader.citation(c.pmid)]
-        assert held == [c.pmid for c in FIRST if shard_of(c.pmid, 4) == shard]
-
-
-def test_a_built_shard_finds_the_passage_that_was_asked_for(tmp_path: Path) -> None:
-    (summary,) = build(tmp_path, [stage(tmp_path / "n1", FIRST, shards=1)])
-    entry = ShardEntry(segments=(summary.entry,))
-    segment = ShardReader(tmp_path, 0, entry, ef_search=32, exact_below=10**9).segments[0]
-    rows, _ = segment.search_dense(bag_of_words([FIRST[16].abstract])[0], 1)
-    assert segment.pmids[rows].tolist() == [17]
-
-
-def test_a_shard_without_citations_is_a_shard_all_the_same(tmp_path: Path) -> None:
-    summaries = build(tmp_path, [stage(tmp_path / "n1", FIRST[:1], shards=4)], shards=4)
-    assert sorted(s.entry.citations for s in summaries) == [0, 0, 0, 1]
+        assert held == [c.pmid for c in FIRST[:count] if shard_of(c.pmid, 4) == shard]
+        assert summary.entry.citations == len(held)
 
 
 def test_the_sample_is_the_same_whatever_the_number_of_shards(tmp_path: Path) -> None:
-    samples = [
-        sample_vectors([stage(tmp_path / f"{n}", FIRST, shards=n)], n, DIMENSIONS, 10)
-        for n in (1, 3)
-    ]
-    assert samples[0].shape == (10, DIMENSIONS)
-    np.testing.assert_array_equal(samples[0], samples[1])
-
-
-def test_the_sample_is_of_the_first_citations_by_hash(tmp_path: Path) -> None:
-    directory = stage(tmp_path / "n", FIRST, shards=3)
-    every = sample_vectors([directory], 3, DIMENSIONS, 10_000)
-    for limit in (0, 1, 7):
-        np.testing.assert_array_equal(
-            sample_vectors([directory], 3, DIMENSIONS, limit), every[:limit]
-        )
+    one, three = (stage(tmp_path / f"{n}", FIRST, shards=n) for n in (1, 3))
+    every = sample_vectors([three], 3, DIMENSIONS, 10_000)
+    assert every.shape == (40, DIMENSIONS)
+    for limit in (0, 1, 10):
+        for directory, shards in ((one, 1), (three, 3)):
+            sample = sample_vectors([directory], shards, DIMENSIONS, limit)
+            np.testing.assert_array_equal(sample, every[:limit])
 
 
 def test_the_sample_leaves_out_what_is_not_live(tmp_path: Path) -> None:
@@ -182,33 +150,3 @@ def test_a_rerun_keeps_a_segment_that_is_whole(tmp_path: Path) -> None:
     before = {p: p.stat().st_mtime_ns for p in segment.rglob("*") if p.is_file()}
     assert build(tmp_path, [directory]) == first
     assert {p: p.stat().st_mtime_ns for p in segment.rglob("*") if p.is_file()} == before
-
-
-def test_a_rerun_mends_a_segment_that_is_damaged(tmp_path: Path) -> None:
-    directory = stage(tmp_path / "n1", FIRST, shards=1)
-    first = build(tmp_path, [directory])
-    damaged = tmp_path / segment_directory(0, "segment") / CITATIONS
-    whole = damaged.read_bytes()
-    damaged.write_bytes(whole[:-1])
-    (again,) = build(tmp_path, [directory])
-    assert again.entry.citations == first[0].entry.citations
-    assert damaged.read_bytes() == whole
-
-
-def test_what_a_killed_task_wrote_in_part_is_no_segment_and_can_be_removed(tmp_path: Path) -> None:
-    directory = stage(tmp_path / "n1", FIRST, shards=1)
-    partial = tmp_path / segment_directory(0, ".segment.partial")
-    partial.mkdir(parents=True)
-    (partial / CITATIONS).write_bytes(b"half of it")
-    (summary,) = build(tmp_path, [directory])
-    assert summary.entry.citations == 40
-    remove_partials(tmp_path)
-    assert [p.name for p in partial.parent.iterdir()] == ["segment"]
-
-
-def test_terms_are_counted_over_the_live_citations_only(tmp_path: Path) -> None:
-    a = stage(tmp_path / "a", [citation(1, "x", keywords=("old keyword",))], shards=1)
-    b = stage(tmp_path / "b", [citation(1, "x", keywords=("new keyword",))], shards=1)
-    build(tmp_path, [a, b])
-    counted = read_counts(tmp_path / segment_directory(0, "segment") / TERM_COUNTS).table
-    assert counted.column("form").to_pylist() == ["new keyword"]

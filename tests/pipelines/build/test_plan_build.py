@@ -28,22 +28,12 @@ def told(directory: Path, source: Path, **fields: object) -> None:
     write_account(directory, account("n1.xml", len(CITATIONS), **as_read), [])
 
 
-def test_the_account_of_a_source_that_is_staged_to_its_end_is_given(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lost", ["part", "account"])
+def test_a_source_is_given_as_staged_to_its_end_or_named(tmp_path: Path, lost: str) -> None:
     source, directory = staged(tmp_path)
     assert staged_account(source, directory).kept == 10
-
-
-def test_a_source_that_lacks_a_part_is_named(tmp_path: Path) -> None:
-    source, directory = staged(tmp_path)
-    part_files(directory)[0].unlink()
+    (part_files(directory)[0] if lost == "part" else directory / "parsed.json").unlink()
     with pytest.raises(CiteRayError, match=r"n1\.xml: not staged to its end; run the same"):
-        staged_account(source, directory)
-
-
-def test_a_source_that_was_never_read_to_its_end_is_named(tmp_path: Path) -> None:
-    source, directory = staged(tmp_path)
-    (directory / "parsed.json").unlink()
-    with pytest.raises(CiteRayError, match=r"n1\.xml: not staged to its end"):
         staged_account(source, directory)
 
 

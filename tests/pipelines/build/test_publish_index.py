@@ -58,15 +58,15 @@ def test_what_was_built_is_what_a_reader_finds(tmp_path: Path) -> None:
     assert (published.version, published.citations, published.passages) == ("v000001", 10, 10)
     held = [[segment.citations for segment in shard.segments] for shard in published.shards]
     assert held == [[sum(shard_of(c.pmid, 2) == shard for c in CITATIONS)] for shard in (0, 1)]
-
-
-def test_a_source_that_failed_is_named_and_is_no_source(tmp_path: Path) -> None:
-    published = publish_in(tmp_path)
-    assert published.failed_sources == ("n2.xml",)
-    assert published.last_source == "n1.xml"
-    assert [(s.name, s.read, s.kept, s.dropped) for s in published.sources] == [
-        ("n1.xml", 12, 10, {"book": 2})
-    ]
+    path = tmp_path / vocabulary_file("v000001")
+    check_artefact(path, published.vocabulary)
+    found = Vocabulary.open(path).lookup("rare disease")
+    assert [c.name for c in found] == ["rare disease"]
+    # The source that failed is named and is no source.
+    assert (published.failed_sources, published.last_source) == (("n2.xml",), "n1.xml")
+    (source,) = published.sources
+    assert (source.name, source.read, source.kept) == ("n1.xml", 12, 10)
+    assert source.dropped == {"book": 2}
 
 
 def test_versions_are_numbered_and_the_old_one_stays(tmp_path: Path) -> None:
@@ -75,14 +75,6 @@ def test_versions_are_numbered_and_the_old_one_stays(tmp_path: Path) -> None:
     assert publish_in(tmp_path).version == "v000002"
     assert read_manifest(tmp_path).version == "v000002"
     assert (tmp_path / vocabulary_file(first.version)).is_file()
-
-
-def test_the_vocabulary_holds_the_corpus_own_terms_and_is_checked(tmp_path: Path) -> None:
-    published = publish_in(tmp_path)
-    path = tmp_path / vocabulary_file("v000001")
-    check_artefact(path, published.vocabulary)
-    found = Vocabulary.open(path).lookup("rare disease")
-    assert [c.name for c in found] == ["rare disease"]
 
 
 def test_a_bad_file_of_headings_publishes_nothing(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from pipelines.build.split_passages import (
     Span,
     TokenOffsets,
     make_splitter,
-    section_spans,
     split_citation,
 )
 
@@ -106,11 +105,6 @@ def test_size_and_overlap_in_tokens_are_kept(text: str, bounds: tuple[int, int])
 # --- each splitter's own manner
 
 
-def test_a_short_text_is_one_passage() -> None:
-    for method in METHODS:
-        assert texts(split("One short text.", method, 100, 10)) == ["One short text."]
-
-
 def test_title_comes_first_as_its_own_section() -> None:
     passages = split_citation(
         citation("A title.", ("AIM", "To see.")), make_splitter("characters", 512, 64)
@@ -121,49 +115,40 @@ def test_title_comes_first_as_its_own_section() -> None:
     ]
 
 
-def test_a_long_title_is_split_like_any_text() -> None:
-    passages = split_citation(citation("word " * 40), make_splitter("characters", 50, 5))
-    assert len(passages) > 3
-    assert {p.section for p in passages} == {"title"}
-
-
 @pytest.mark.parametrize("title", ["", NO_TITLE])
 def test_a_missing_title_and_an_empty_abstract_give_no_passage(title: str) -> None:
     for method in METHODS:
         assert split_citation(citation(title), make_splitter(method, 10, 1, words)) == []
 
 
-def test_characters_are_cut_at_white_space_so_that_words_stay_whole() -> None:
-    # 40 / 8: the cut may move back by 5; the next passage begins at the first word within 8.
-    text = "alpha beta gamma delta epsilon zeta eta theta iota kappa"
-    assert texts(split(text, "characters", 40, 8)) == [
-        "alpha beta gamma delta epsilon zeta eta",
-        "zeta eta theta iota kappa",
-    ]
+FOUR = "One is here. Two is here. Three is here. Four is here."
 
 
-def test_characters_cut_a_word_that_has_no_white_space_near() -> None:
-    assert texts(split("abcdefghij" * 2, "characters", 8, 2)) == [
-        "abcdefgh",
-        "ghijabcd",
-        "cdefghij",
-    ]
-
-
-def test_sentences_are_packed_whole() -> None:
-    text = "One is here. Two is here. Three is here. Four is here."
-    assert texts(split(text, "sentences", 30, 0)) == [
-        "One is here. Two is here.",
-        "Three is here. Four is here.",
-    ]
-
-
-def test_sentences_that_fit_the_overlap_are_repeated() -> None:
-    text = "One is here. Two is here. Three is here. Four is here."
-    assert texts(split(text, "sentences", 42, 14)) == [
-        "One is here. Two is here. Three is here.",
-        "Three is here. Four is here.",
-    ]
+@pytest.mark.parametrize(
+    ("method", "size", "overlap", "text", "passages"),
+    [
+        # The cut may move back by 5; the next passage begins at the first word within 8.
+        (
+            "characters", 40, 8, "alpha beta gamma delta epsilon zeta eta theta iota kappa",
+            ["alpha beta gamma delta epsilon zeta eta", "zeta eta theta iota kappa"],
+        ),
+        ("characters", 8, 2, "abcdefghij" * 2, ["abcdefgh", "ghijabcd", "cdefghij"]),
+        (
+            "sentences", 30, 0, FOUR,
+            ["One is here. Two is here.", "Three is here. Four is here."],
+        ),
+        (
+            "sentences", 42, 14, FOUR,
+            ["One is here. Two is here. Three is here.", "Three is here. Four is here."],
+        ),
+        ("sections", 4, 1, "a b c d e f g", ["a b c d", "d e f g"]),
+    ],
+)  # fmt: skip
+def test_a_text_is_cut_in_its_methods_own_manner(
+    method: str, size: int, overlap: int, text: str, passages: list[str]
+) -> None:
+    assert texts(split(text, method, size, overlap)) == passages
+    assert texts(split("One short text.", method, 100, 10)) == ["One short text."]
 
 
 def test_a_sentence_longer_than_the_size_is_cut_by_characters() -> None:
@@ -178,27 +163,6 @@ def test_sections_are_never_crossed_and_keep_their_label() -> None:
     record = citation("", ("AIM", "a b"), ("", "c d e"), ("END", "f"))
     passages = split_citation(record, make_splitter("sections", 3, 1, words))
     assert texts(passages) == ["AIM: a b", "c d e", "END: f"]
-
-
-def test_a_long_section_is_cut_by_tokens_with_overlap() -> None:
-    passages = split_citation(
-        citation("", ("", "a b c d e f g")), make_splitter("sections", 4, 1, words)
-    )
-    assert texts(passages) == ["a b c d", "d e f g"]
-
-
-def test_text_that_no_token_holds_is_not_lost() -> None:
-    record = citation("", ("", "__ a __ b __"))
-    assert texts(split_citation(record, make_splitter("sections", 1, 0, letters))) == [
-        "__ a __",
-        "b __",
-    ]
-
-
-def test_section_spans_stand_where_the_canonical_abstract_has_them() -> None:
-    record = citation("", ("AIM", "To see."), ("", "Plain."))
-    assert record.abstract == "AIM: To see. Plain."
-    assert section_spans(record.sections) == [(0, 12), (13, 19)]
 
 
 # --- what cannot work

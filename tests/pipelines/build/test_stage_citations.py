@@ -48,18 +48,14 @@ def staged_source(tmp_path: Path) -> tuple[Path, Path]:
     return source, directory
 
 
-@pytest.mark.parametrize("shards", [1, 3])
-def test_each_shard_finds_its_own_rows_and_no_row_is_lost(tmp_path: Path, shards: int) -> None:
-    (part,) = part_files(stage(tmp_path, CITATIONS, shards=shards))
+@pytest.mark.parametrize(("count", "shards"), [(20, 1), (20, 3), (1, 8)])
+def test_each_shard_finds_its_own_rows_and_no_row_is_lost(
+    tmp_path: Path, count: int, shards: int
+) -> None:
+    (part,) = part_files(stage(tmp_path, CITATIONS[:count], shards=shards))
     by_shard = [pmids(read_part(part, s)) for s in range(shards)]
-    assert sorted(pmid for found in by_shard for pmid in found) == list(range(1, 21))
+    assert sorted(pmid for found in by_shard for pmid in found) == list(range(1, count + 1))
     assert all(shard_of(p, shards) == s for s, found in enumerate(by_shard) for p in found)
-
-
-def test_a_shard_without_rows_has_an_empty_batch(tmp_path: Path) -> None:
-    (part,) = part_files(stage(tmp_path, CITATIONS[:1], shards=8))
-    counts = [read_part(part, s).num_rows for s in range(8)]
-    assert sorted(counts) == [0] * 7 + [1]
 
 
 def test_rows_of_a_folder_are_mapped_and_not_copied(tmp_path: Path) -> None:
@@ -71,19 +67,13 @@ def test_rows_of_a_folder_are_mapped_and_not_copied(tmp_path: Path) -> None:
         assert pa.total_allocated_bytes() == before
 
 
-def test_nothing_is_staged_where_there_is_no_folder(tmp_path: Path) -> None:
-    assert staged_positions(tmp_path / "none").tolist() == []
-
-
 def test_what_two_parts_hold_counts_once(tmp_path: Path) -> None:
-    directory = stage(tmp_path, CITATIONS, copies=3)
+    assert staged_positions(tmp_path / "none").tolist() == []
+    directory = stage(tmp_path / "n1", CITATIONS, copies=3)
     assert len(part_files(directory)) == 3
     assert staged_positions(directory).tolist() == list(range(20))
-
-
-def test_a_part_that_is_written_again_takes_the_place_of_the_first(tmp_path: Path) -> None:
-    stage(tmp_path, CITATIONS)
-    assert len(part_files(stage(tmp_path, CITATIONS))) == 1
+    # A part that is written again takes the place of the first.
+    assert len(part_files(stage(tmp_path / "n1", CITATIONS))) == 3
 
 
 def test_what_is_staged_is_told_without_reading_a_part(tmp_path: Path) -> None:
@@ -131,11 +121,8 @@ def test_account_and_deletions_come_back_as_written(tmp_path: Path) -> None:
         {"pmid": 7, "position": 5, "version": 0},
         {"pmid": 9, "position": 6, "version": 2},
     ]
-
-
-def test_a_source_without_deletions_has_an_empty_table_of_them(tmp_path: Path) -> None:
-    write_account(tmp_path, account("n1.xml", 0), [])
-    assert read_deletions(tmp_path).num_rows == 0
+    write_account(tmp_path / "none", account("n1.xml", 0), [])
+    assert read_deletions(tmp_path / "none").num_rows == 0
 
 
 @pytest.mark.parametrize("damage", ["", '{"name": "n1.xml"', '{"name": "n1.xml", "shoe": 1}'])
@@ -145,42 +132,29 @@ def test_an_account_that_cannot_be_trusted_is_none(tmp_path: Path, damage: str) 
     assert read_account(tmp_path) is None
 
 
-def test_a_whole_source_need_not_be_read_again(tmp_path: Path) -> None:
-    source, directory = staged_source(tmp_path)
-    found = complete_account(directory, source)
-    assert found is not None
-    assert found.kept == 20
-
-
-def test_a_source_with_a_part_missing_is_read_again(tmp_path: Path) -> None:
-    source, directory = staged_source(tmp_path)
-    part_files(directory)[0].unlink()
-    assert complete_account(directory, source) is None
-
-
-@pytest.mark.parametrize("change", ["bytes", "time"])
-def test_a_source_that_changed_is_read_again(tmp_path: Path, change: str) -> None:
+@pytest.mark.parametrize("change", ["nothing", "bytes", "time", "part", "error"])
+def test_a_source_is_read_again_unless_all_of_it_is_staged(tmp_path: Path, change: str) -> None:
     source, directory = staged_source(tmp_path)
     before = source.stat()
     if change == "bytes":
         source.write_text("<PubmedArticleSet></PubmedArticleSet>")
         os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
-    else:
+    elif change == "time":
         os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
-    assert complete_account(directory, source) is None
-
-
-def test_a_source_that_failed_is_read_again(tmp_path: Path) -> None:
-    source, directory = staged_source(tmp_path)
+    elif change == "part":
+        part_files(directory)[0].unlink()
     whole = read_account(directory)
     assert whole is not None
-    write_account(directory, whole.model_copy(update={"error": "truncated"}), [])
-    assert complete_account(directory, source) is None
+    if change == "error":
+        write_account(directory, whole.model_copy(update={"error": "truncated"}), [])
+    assert complete_account(directory, source) == (whole if change == "nothing" else None)
 
 
 def test_dimensions_are_those_of_the_first_vectors_there_are(tmp_path: Path) -> None:
     textless = stage(tmp_path / "a", [citation(1, "")])
     assert staged_dimensions([textless, stage(tmp_path / "b", CITATIONS)]) == DIMENSIONS
+    with pytest.raises(InputError, match="no citation with a title or an abstract"):
+        staged_dimensions([textless])
 
 
 def test_number_type_is_that_of_the_first_vectors_and_empty_where_no_part_records_it(
@@ -191,8 +165,3 @@ def test_number_type_is_that_of_the_first_vectors_and_empty_where_no_part_record
     table = pa.Table.from_batches([read_part(part, s) for s in range(2)])
     write_part(table.replace_schema_metadata({"dtype": "bfloat16"}), tmp_path / "b", 2)
     assert staged_dtype([tmp_path / "none", tmp_path / "b"]) == "bfloat16"
-
-
-def test_sources_without_any_text_cannot_be_indexed(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no citation with a title or an abstract"):
-        staged_dimensions([stage(tmp_path, [citation(1, "")])])

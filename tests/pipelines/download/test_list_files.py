@@ -24,14 +24,11 @@ TWO = {
 }
 
 
-def test_files_come_in_number_order_once_each() -> None:
-    names = ["p26n10.xml.gz", "p26n9.xml.gz", "p26n10.xml.gz", "p25n11.xml.gz"]
-    assert parse_listing(page(*names), FOLDER) == ["p25n11.xml.gz", "p26n9.xml.gz", "p26n10.xml.gz"]
-
-
-def test_only_whole_xml_gz_files_are_taken() -> None:
-    hrefs = ["a1.xml.gz.md5", "README.txt", "?C=N;O=D", "a1_stats.html", "a1.xml.gz"]
-    assert parse_listing(page(*hrefs), FOLDER) == ["a1.xml.gz"]
+def test_only_whole_xml_gz_files_are_taken_in_number_order_once_each() -> None:
+    hrefs = ["p26n10.xml.gz", "./p26n9.xml.gz", "p26n10.xml.gz", FOLDER + "p25n11.xml.gz"]
+    hrefs += ["a1.xml.gz.md5", "README.txt", "?C=N;O=D", "/pubmed/baseline/p26n12.xml.gz"]
+    names = ["p25n11.xml.gz", "p26n9.xml.gz", "p26n10.xml.gz", "p26n12.xml.gz"]
+    assert parse_listing(page(*hrefs), FOLDER) == names
 
 
 def test_a_link_that_leaves_the_folder_is_no_file_of_it(subtests: pytest.Subtests) -> None:
@@ -48,39 +45,28 @@ def test_a_link_that_leaves_the_folder_is_no_file_of_it(subtests: pytest.Subtest
             assert parse_listing(page(href), FOLDER) == []
 
 
-@pytest.mark.parametrize(
-    "href", [FOLDER + "a1.xml.gz", "/pubmed/baseline/a1.xml.gz", "./a1.xml.gz"]
-)
-def test_a_link_may_be_written_in_full(href: str) -> None:
-    assert parse_listing(page(href), FOLDER) == ["a1.xml.gz"]
-
-
 def test_a_page_that_is_no_listing_is_refused_by_its_address() -> None:
     with pytest.raises(CiteRayError, match=r"baseline/: it is not the index page.*--base-url"):
         parse_listing("<html>Please log in</html>", FOLDER)
 
 
-def test_the_baseline_comes_before_the_updates() -> None:
-    assert [n[9:13] for n in listed(TWO)] == ["0001", "0002", "0003", "0004"]
+@pytest.mark.parametrize(
+    ("options", "numbers"),
+    [
+        ({}, ["0001", "0002", "0003", "0004"]),
+        ({"updates": False}, ["0001", "0002"]),
+        ({"baseline": False}, ["0003", "0004"]),
+        ({"baseline": False, "since": 3}, ["0004"]),
+        ({"limit": 3}, ["0001", "0002", "0003"]),
+    ],
+)
+def test_the_baseline_comes_before_the_updates_and_part_can_be_left_out(
+    options: dict[str, object], numbers: list[str]
+) -> None:
+    assert [n[9:13] for n in listed(TWO, **options)] == numbers
 
 
-def test_either_folder_can_be_left_out() -> None:
-    assert [n[9:13] for n in listed(TWO, updates=False)] == ["0001", "0002"]
-    assert [n[9:13] for n in listed(TWO, baseline=False)] == ["0003", "0004"]
-
-
-def test_since_leaves_out_updates_up_to_its_number() -> None:
-    assert [n[9:13] for n in listed(TWO, baseline=False, since=3)] == ["0004"]
-
-
-def test_a_limit_takes_the_first_files() -> None:
-    assert [n[9:13] for n in listed(TWO, limit=3)] == ["0001", "0002", "0003"]
-
-
-def test_an_empty_baseline_is_refused() -> None:
+def test_an_empty_baseline_is_refused_and_no_updates_yet_are_no_fault() -> None:
     with pytest.raises(CiteRayError, match=r"baseline/: it lists no \.xml\.gz file"):
         listed(TWO | {"baseline": page("../")})
-
-
-def test_no_updates_yet_is_no_fault() -> None:
     assert len(listed(TWO | {"updatefiles": page("../")})) == 2

@@ -123,31 +123,26 @@ def test_positions_go_on_over_a_book_and_the_deletions_at_the_end(tmp_path):
     assert [record.pmid for record in found[3:]] == [5, 6]
 
 
-def test_count_includes_books_and_deletions(tmp_path):
-    assert render_articles([FULL, BOOK, Deletion(5, "", 0)], tmp_path / "a.xml") == 3
+def test_deletions_keep_their_versions(tmp_path):
+    path = tmp_path / "a.xml"
+    render_articles([Deletion(5, "", 0, 2), Deletion(6, "", 0, 1)], path)
+    assert [record.version for record in read_records(path)] == [2, 1]
 
 
 def test_a_full_record_a_book_and_a_deletion_are_valid_by_nlms_dtd(tmp_path):
     path = tmp_path / "a.xml"
-    render_articles([FULL, BOOK, Deletion(5, "", 0)], path, note="a note")
+    assert render_articles([FULL, BOOK, Deletion(5, "", 0)], path, note="a note") == 3
     dtd = etree.DTD(str(DTD))
     dtd.validate(etree.parse(str(path)))
     assert not dtd.error_log
 
 
-def test_equal_records_give_equal_gzip_bytes_whatever_the_name(tmp_path):
-    first, second = tmp_path / "a.xml.gz", tmp_path / "b.xml.gz"
-    render_articles([FULL], first)
-    render_articles([FULL], second)
-    assert first.read_bytes() == second.read_bytes()
-
-
-def test_gzip_holds_what_the_plain_file_holds(tmp_path):
-    render_articles([FULL], tmp_path / "a.xml.gz")
-    render_articles([FULL], tmp_path / "a.xml")
-    assert (
-        gzip.decompress((tmp_path / "a.xml.gz").read_bytes()) == (tmp_path / "a.xml").read_bytes()
-    )
+def test_gzip_holds_what_the_plain_file_holds_whatever_its_name(tmp_path):
+    for name in ("a.xml", "a.xml.gz", "b.xml.gz"):
+        render_articles([FULL], tmp_path / name)
+    packed = (tmp_path / "a.xml.gz").read_bytes()
+    assert gzip.decompress(packed) == (tmp_path / "a.xml").read_bytes()
+    assert (tmp_path / "b.xml.gz").read_bytes() == packed
 
 
 def test_inline_markup_becomes_elements_and_reads_back_as_plain_text(tmp_path):
@@ -159,12 +154,8 @@ def test_inline_markup_becomes_elements_and_reads_back_as_plain_text(tmp_path):
     title = etree.parse(str(path)).find(".//ArticleTitle")
     assert [element.tag for element in title.iter()] == ["ArticleTitle", "i", "sub", "b", "sup"]
     assert next(iter(read_records(path))).title == plain
-
-
-def test_pretty_printing_puts_no_space_between_neighbouring_tags(tmp_path):
-    path = tmp_path / "a.xml"
-    render_articles([Citation(1, title="ab")], path, inline={"ab": "<i>a</i><sub>b</sub>"})
-    assert b"<ArticleTitle><i>a</i><sub>b</sub></ArticleTitle>" in path.read_bytes()
+    # No white space for show between neighbouring tags.
+    assert b"<ArticleTitle><i>TP53</i><sub>2</sub>, " in path.read_bytes()
 
 
 @pytest.mark.parametrize("marked", ["<i>ab", "ab</i>", "<i>a<b>b</i></b>"])
@@ -173,20 +164,18 @@ def test_unpaired_inline_tag_is_refused(tmp_path, marked):
         render_articles([Citation(1, title="ab")], tmp_path / "a.xml", inline={"ab": marked})
 
 
-def test_text_that_xml_cannot_hold_names_the_pmid(tmp_path):
-    with pytest.raises(InputError, match=r"PMID 12: .*control characters"):
-        render_articles([Citation(12, title="a\x00b")], tmp_path / "a.xml")
-
-
-def test_a_month_without_a_year_is_refused(tmp_path):
-    with pytest.raises(InputError, match="PMID 12: month 3 without a year"):
-        render_articles([Citation(12, month=3)], tmp_path / "a.xml")
-
-
-@pytest.mark.parametrize("month", [0, 13])
-def test_a_month_outside_the_year_is_refused(tmp_path, month):
-    with pytest.raises(InputError, match=f"PMID 12: month {month} is not one of 1 to 12"):
-        render_articles([Citation(12, year=2020, month=month)], tmp_path / "a.xml")
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"month": 3}, "PMID 12: month 3 without a year"),
+        ({"year": 2020, "month": 0}, "PMID 12: month 0 is not one of 1 to 12"),
+        ({"year": 2020, "month": 13}, "PMID 12: month 13 is not one of 1 to 12"),
+        ({"title": "a\x00b"}, r"PMID 12: .*control characters"),
+    ],
+)
+def test_what_no_xml_can_hold_is_refused_by_its_pmid(tmp_path, fields, said):
+    with pytest.raises(InputError, match=said):
+        render_articles([Citation(12, **fields)], tmp_path / "a.xml")
 
 
 def test_a_failed_render_leaves_no_file_and_keeps_the_old_one(tmp_path):

@@ -21,13 +21,8 @@ def test_several_allowed_labels_share_the_probability() -> None:
     logits = torch.log(torch.tensor([[0.5, 0.3, 0.2]]))
     loss = allowed_labels_loss(logits, torch.tensor([[True, True, False]]))
     assert loss.item() == pytest.approx(-math.log(0.8), abs=1e-6)
-
-
-def test_token_that_may_be_anything_teaches_nothing() -> None:
-    logits = torch.tensor([[1.0, 2.0]], requires_grad=True)
-    allowed_labels_loss(logits, torch.tensor([[True, True]])).backward()
-    assert logits.grad is not None
-    assert torch.allclose(logits.grad, torch.zeros(1, 2), atol=1e-6)
+    any_label = allowed_labels_loss(logits, torch.tensor([[True, True, True]]))
+    assert any_label.item() == pytest.approx(0, abs=1e-6)
 
 
 def test_contrastive_loss_is_small_where_each_question_is_nearest_its_own() -> None:

@@ -58,20 +58,17 @@ def tagged(tmp_path: Path) -> Path:
     return write_lines(tmp_path / "tagged.jsonl", tagged_rows())
 
 
-def test_trained_recogniser_finds_what_it_was_shown(base: Path, tmp_path: Path) -> None:
+def test_trained_recogniser_finds_what_it_was_shown_and_says_what_it_is_made_of(
+    base: Path, tmp_path: Path
+) -> None:
     from serve.question.expand_question import TransformerRecogniser
 
     file, out = tagged(tmp_path), tmp_path / "ner"
-    found = run(base, "ner", file, "--held-out", file, "--out", out)
+    found = run(base, "ner", file, "--held-out", file, "--out", out, "--licence", "Public domain.")
     assert found["measured"]["F1"] == 1.0
     chosen = RecogniserSettings(kind="transformer", adapter=f"file:{out}")
     entities = TransformerRecogniser(model_folder(chosen)).entities("aspirin treats fever .")
     assert [(e.text, e.kind) for e in entities] == [("aspirin", "Chemical"), ("fever", "Disease")]
-
-
-def test_result_says_what_it_was_made_of(base: Path, tmp_path: Path) -> None:
-    file, out = tagged(tmp_path), tmp_path / "ner"
-    run(base, "ner", file, "--held-out", file, "--out", out, "--licence", "Public domain.")
     training = json.loads((out / "training.json").read_text(encoding="utf-8"))
     assert training["base"] == {"model": f"file:{base}", "sha256": checksum(base)}
     assert training["data"][0]["file"] == "tagged.jsonl"
@@ -79,59 +76,35 @@ def test_result_says_what_it_was_made_of(base: Path, tmp_path: Path) -> None:
     card = (out / "README.md").read_text(encoding="utf-8")
     assert "Public domain." in card
     assert "| F1 | 1.000 |" in card
-    assert "recogniser.adapter" in card
-
-
-def test_card_without_a_licence_warns_against_shipping(base: Path, tmp_path: Path) -> None:
-    out = tmp_path / "ner"
-    run(base, "ner", tagged(tmp_path), "--out", out, quick=("steps=1", "batch=2", "rank=4"))
-    card = (out / "README.md").read_text(encoding="utf-8")
-    assert "do not ship these weights" in card
-    assert "Not measured: nothing was held out." in card
-
-
-def test_adapter_is_small_and_in_16_bits(base: Path, tmp_path: Path) -> None:
-    out = tmp_path / "ner"
-    run(base, "ner", tagged(tmp_path), "--out", out, quick=("steps=1", "batch=2", "rank=4"))
-    data = (out / "adapter_model.safetensors").read_bytes()
-    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-    header.pop("__metadata__")
-    assert {entry["dtype"] for entry in header.values()} == {"F16"}
-    assert not any("word_embeddings" in name for name in header)
 
 
 def test_whole_model_is_written_where_no_adapter_is_wanted(base: Path, tmp_path: Path) -> None:
     from serve.question.expand_question import TransformerRecogniser
 
     out, file = tmp_path / "whole", tagged(tmp_path)
-    full = (
-        "steps=60",
-        "batch=2",
-        "rank=0",
-        "dropout=0",
-        "learning_rate=0.005",
-        "head_learning_rate=0.005",
-    )
-    run(base, "ner", file, "--out", out, quick=full)
+    run(base, "ner", file, "--out", out, quick=(*QUICK, "rank=0", "head_learning_rate=0.005"))
     chosen = RecogniserSettings(kind="transformer", model=f"file:{out}")
     entities = TransformerRecogniser(model_folder(chosen)).entities("aspirin treats fever .")
     assert [e.text for e in entities] == ["aspirin", "fever"]
 
 
-def test_finished_run_that_is_started_again_gives_the_same(base: Path, tmp_path: Path) -> None:
+def test_finished_run_gives_the_same_again_and_another_is_refused(
+    base: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "ner"
     arguments = (base, "ner", tagged(tmp_path), "--out", out)
     run(*arguments)
     before = (out / "adapter_model.safetensors").read_bytes()
     run(*arguments)
     assert (out / "adapter_model.safetensors").read_bytes() == before
-
-
-def test_folder_of_another_run_is_refused(base: Path, tmp_path: Path) -> None:
-    file, out = tagged(tmp_path), tmp_path / "ner"
-    run(base, "ner", file, "--out", out)
     with pytest.raises(InputError, match="train into another folder"):
-        run(base, "ner", file, "--out", out, quick=(*QUICK, "seed=3"))
+        run(*arguments, quick=(*QUICK, "seed=3"))
+    assert "do not ship these weights" in (out / "README.md").read_text(encoding="utf-8")
+    # The adapter is small and in 16 bits.
+    header = json.loads(before[8 : 8 + int.from_bytes(before[:8], "little")])
+    header.pop("__metadata__")
+    assert {entry["dtype"] for entry in header.values()} == {"F16"}
+    assert not any("word_embeddings" in name for name in header)
 
 
 def test_trained_claim_checker_is_one_that_the_service_loads(base: Path, tmp_path: Path) -> None:
@@ -145,7 +118,7 @@ def test_trained_claim_checker_is_one_that_the_service_loads(base: Path, tmp_pat
     (support,) = NliSupport(str(model_folder(chosen))).score(
         [("aspirin does not treat fever .", "aspirin 1")]
     )
-    assert support.stance == "contradict"
+    assert support.against > max(0.5, support.score)
 
 
 def retrieval_files(tmp_path: Path) -> tuple[Path, Path]:
@@ -184,13 +157,6 @@ def test_candidates_are_kept_for_a_run_that_goes_on(base: Path, tmp_path: Path) 
     assert [sorted(rows) for rows in kept["candidates"]] == [[0, 1, 2]] * 2
 
 
-def test_recipe_without_a_loss_is_refused(base: Path, tmp_path: Path) -> None:
-    questions, corpus = retrieval_files(tmp_path)
-    nothing = (*QUICK, "dense_scale=0", "maxsim_scale=0")
-    with pytest.raises(InputError, match="there is nothing to learn"):
-        run(base, "encoder", questions, "--corpus", corpus, "--out", tmp_path / "e", quick=nothing)
-
-
 def test_a_share_of_the_change_is_kept_without_a_step_made_again(
     base: Path, tmp_path: Path
 ) -> None:
@@ -207,15 +173,18 @@ def test_a_share_of_the_change_is_kept_without_a_step_made_again(
     assert json.loads((out / "training.json").read_text())["recipe"]["mixing"] == 0.25
 
 
-def test_reranker_that_is_no_adapter_is_refused(base: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "changes", "workers", "said"),
+    [
+        ("encoder", ("dense_scale=0", "maxsim_scale=0"), 0, "there is nothing to learn"),
+        ("reranker", ("rank=0", "mixing=1"), 0, "late interaction takes an adapter"),
+        ("encoder", (), 3, "3 workers for batches of 2"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(
+    base: Path, tmp_path: Path, kind: str, changes: tuple[str, ...], workers: int, said: str
+) -> None:
     questions, corpus = retrieval_files(tmp_path)
-    with pytest.raises(InputError, match="late interaction takes an adapter"):
-        run(
-            base, "reranker", questions, "--corpus", corpus, "--out", tmp_path / "r",
-            quick=(*QUICK, "rank=0", "mixing=1"),
-        )  # fmt: skip
-
-
-def test_more_workers_than_a_batch_has_examples_are_refused(base: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"3 workers for batches of 2"):
-        run(base, "ner", tagged(tmp_path), "--out", tmp_path / "o", "--workers", 3)
+    files = (questions, "--corpus", corpus, "--out", tmp_path / "o", "--workers", workers)
+    with pytest.raises(InputError, match=said):
+        run(base, kind, *files, quick=(*QUICK, *changes))

@@ -25,15 +25,6 @@ HISTORY: list[File] = [
 
 
 @pytest.mark.slow
-def test_each_shard_has_one_segment_with_the_live_citations_alone(tmp_path: Path) -> None:
-    index = built(tmp_path, *HISTORY, shards=2)
-    manifest = index.compact()
-    assert [len(shard.segments) for shard in manifest.shards] == [1, 1]
-    assert sum(s.citations for s in manifest.segments) == manifest.citations == 29
-    assert sum(s.passages for s in manifest.segments) == manifest.passages
-
-
-@pytest.mark.slow
 def test_searches_give_the_same_before_and_after(
     tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
 ) -> None:
@@ -72,32 +63,23 @@ SAMPLE[:, 3] = 7 + SAMPLE[:, 3] * 1e-4
 SAMPLE[:, 5] = 1
 
 
-def test_what_was_deleted_stays_known(tmp_path: Path) -> None:
-    index = built(tmp_path, *HISTORY)
-    before = counts(index)
-    index.compact()
+def test_each_shard_has_one_segment_and_what_was_deleted_stays_known(tmp_path: Path) -> None:
+    index = built(tmp_path, *HISTORY, shards=2)
+    before, path = counts(index), tmp_path / vocabulary_file("v000003")
+    manifest = index.compact()
+    assert [len(shard.segments) for shard in manifest.shards] == [1, 1]
+    assert sum(s.citations for s in manifest.segments) == manifest.citations == 29
+    assert sum(s.passages for s in manifest.segments) == manifest.passages
+    assert (tmp_path / vocabulary_file("v000004")).read_bytes() == path.read_bytes()
+    check_artefact(tmp_path / vocabulary_file("v000004"), manifest.vocabulary)
+    # A shard of one segment stays as it is.
+    assert index.compact().shards == manifest.shards
     assert counts(index) == before == (29, 3, 1)
     index.update([[(5, None)]])
     assert counts(index) == before
     index.update([[(5, "revived")]])
     assert titles(index)[5] == "revived"
     assert counts(index) == (30, 4, 0)
-
-
-def test_a_shard_of_one_segment_stays_as_it_is(tmp_path: Path) -> None:
-    index = built(tmp_path, HISTORY[0])
-    assert index.manifest is not None
-    shards = index.manifest.shards
-    assert index.compact().shards == shards
-
-
-def test_the_vocabulary_goes_on_unchanged(tmp_path: Path) -> None:
-    index = built(tmp_path, *HISTORY)
-    before = (tmp_path / vocabulary_file("v000003")).read_bytes()
-    manifest = index.compact()
-    path = tmp_path / vocabulary_file("v000004")
-    assert path.read_bytes() == before
-    check_artefact(path, manifest.vocabulary)
 
 
 def test_damage_is_found_before_anything_is_folded(tmp_path: Path) -> None:
@@ -120,36 +102,23 @@ def finished(folder: Path) -> SmallIndex:
     return index
 
 
-def test_until_it_is_pruned_every_version_can_be_read(tmp_path: Path) -> None:
-    index = finished(tmp_path)
-    held = [titles_as_of(index, name_of(number)).get(4, "deleted") for number in (1, 2, 3)]
-    assert held == ["aspirin study 4", "deleted", "back again"]
-
-
-def titles_as_of(index: SmallIndex, source: str) -> dict[int, str]:
-    manifest = read_as_of(index.path, source)
-    found = index.citations(range(1, 41), manifest)
-    return {pmid: f.citation.title for pmid, f in found.items()}
-
-
 def test_pruning_leaves_the_current_version_and_nothing_else(tmp_path: Path) -> None:
     index = finished(tmp_path)
     before = titles(index)
     assert index.manifest is not None
+    earlier = index.citations([4], read_as_of(tmp_path, name_of(1)))
+    assert earlier[4].citation.title == "aspirin study 4"
+    assert index.citations([4], read_as_of(tmp_path, name_of(2))) == {}
     (tmp_path / "segments/0000/.abc.partial").mkdir()
     removed = prune(tmp_path, index.manifest)
     assert len([path for path in removed if path.startswith("segments/")]) == 4
     assert len(list((tmp_path / "segments").glob("*/*"))) == 1
     assert len(list((tmp_path / "versions").iterdir())) == 5
     assert titles(index) == before
-    assert read_manifest(tmp_path) == index.manifest
+    assert read_manifest(tmp_path) == read_as_of(tmp_path, name_of(3)) == index.manifest
     assert prune(tmp_path, index.manifest) == []
-
-
-def test_a_pruned_index_can_be_updated(tmp_path: Path) -> None:
-    index = finished(tmp_path)
-    assert index.manifest is not None
-    prune(tmp_path, index.manifest)
+    with pytest.raises(InputError, match=rf"v000002 of .*ends with {name_of(2)}, was pruned"):
+        read_as_of(tmp_path, name_of(2))
     index.update([[(2, "revised")]])
     assert titles(index)[2] == "revised"
 
@@ -160,12 +129,3 @@ def test_nothing_is_pruned_while_a_run_is_under_way(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="staging: a build or update was interrupted"):
         prune(tmp_path, index.manifest)
     assert (tmp_path / "versions/v000001.json").is_file()
-
-
-def test_a_pruned_state_is_refused_by_name(tmp_path: Path) -> None:
-    index = finished(tmp_path)
-    assert index.manifest is not None
-    prune(tmp_path, index.manifest)
-    assert read_as_of(tmp_path, name_of(3)) == index.manifest
-    with pytest.raises(InputError, match=rf"v000002 of .*ends with {name_of(2)}, was pruned"):
-        read_as_of(tmp_path, name_of(2))

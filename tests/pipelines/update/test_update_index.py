@@ -42,72 +42,77 @@ def counts(index: SmallIndex) -> tuple[int, int, int]:
     return manifest.citations, manifest.superseded, manifest.deleted
 
 
-def test_a_revision_takes_the_place_of_what_it_revises(tmp_path: Path) -> None:
-    index = built(tmp_path, FIRST, [(2, "dabigatran")])
-    assert titles(index) == {1: "aspirin", 2: "dabigatran", 3: "heparin"}
-    assert counts(index) == (3, 1, 0)
+STATES: dict[str, tuple[list[File], dict[int, str], tuple[int, int, int]]] = {
+    "a revision": (
+        [FIRST, [(2, "dabigatran")]],
+        {1: "aspirin", 2: "dabigatran", 3: "heparin"},
+        (3, 1, 0),
+    ),
+    "a deletion": (
+        [FIRST, [(2, None)], [(5, "statins"), (2, None)]],
+        {1: "aspirin", 3: "heparin", 5: "statins"},
+        (3, 0, 1),
+    ),
+    "a revival": (
+        [FIRST, [(2, None)], [(2, "revived")]],
+        {1: "aspirin", 2: "revived", 3: "heparin"},
+        (3, 1, 0),
+    ),
+    "deleted again": (
+        [FIRST, [(2, None)], [(2, "revived")], [(2, None)]],
+        {1: "aspirin", 3: "heparin"},
+        (2, 1, 1),
+    ),
+    "lower versions": (
+        [[(1, "v2 aspirin"), (1, "aspirin"), (2, "v2 iron")], [(2, "iron")]],
+        {1: "v2 aspirin", 2: "v2 iron"},
+        (2, 2, 0),
+    ),
+    "equal and higher versions": (
+        [[(1, "v2 aspirin"), (2, "v2 iron")], [(2, "v2 iron, new"), (1, "v3 aspirin")]],
+        {1: "v3 aspirin", 2: "v2 iron, new"},
+        (2, 2, 0),
+    ),
+    "deletions of other versions": (
+        [[(1, "v2 aspirin"), (2, "v2 iron"), (1, "-v1")], [(2, "-v1")]],
+        {1: "v2 aspirin", 2: "v2 iron"},
+        (2, 0, 0),
+    ),
+    "deletions of the version or of any": (
+        [[(1, "v2 aspirin"), (2, "v2 iron")], [(2, "-v2"), (1, None)]],
+        {},
+        (0, 0, 2),
+    ),
+    "a deletion before any record": (
+        [FIRST, [(4, None)], [(4, "late")]],
+        {1: "aspirin", 2: "warfarin", 3: "heparin", 4: "late"},
+        (4, 0, 0),
+    ),
+    "deleted and revived in one file": (
+        [FIRST, [(4, None), (4, "new")]],
+        {1: "aspirin", 2: "warfarin", 3: "heparin", 4: "new"},
+        (4, 0, 0),
+    ),
+    "came and went in one file": (
+        [FIRST, [(4, "new"), (4, None)]],
+        {1: "aspirin", 2: "warfarin", 3: "heparin"},
+        (3, 0, 1),
+    ),
+    "came, went and came again": (
+        [FIRST, [(4, "new"), (4, None)], [(4, "again")]],
+        {1: "aspirin", 2: "warfarin", 3: "heparin", 4: "again"},
+        (4, 1, 0),
+    ),
+}
 
 
-def test_a_deletion_stays_until_a_later_record_revives_the_pmid(tmp_path: Path) -> None:
-    index = built(tmp_path, FIRST, [(2, None)])
-    assert titles(index) == {1: "aspirin", 3: "heparin"}
-    assert counts(index) == (2, 0, 1)
-    index.update([[(5, "statins")]])
-    assert 2 not in titles(index)
-    index.update([[(2, "revived")]])
-    assert titles(index)[2] == "revived"
-    assert counts(index) == (4, 1, 0)
-
-
-def test_a_second_deletion_of_a_pmid_counts_once(tmp_path: Path) -> None:
-    assert counts(built(tmp_path, FIRST, [(2, None)], [(2, None)])) == (2, 0, 1)
-
-
-def test_a_revived_pmid_that_is_deleted_again_counts_as_deleted(tmp_path: Path) -> None:
-    index = built(tmp_path, FIRST, [(2, None)], [(2, "revived")], [(2, None)])
-    assert 2 not in titles(index)
-    assert counts(index) == (2, 1, 1)
-
-
-def test_a_lower_version_replaces_nothing_in_its_file_or_in_a_later_one(tmp_path: Path) -> None:
-    index = built(tmp_path, [(1, "v2 aspirin"), (1, "aspirin"), (2, "v2 iron")], [(2, "iron")])
-    assert titles(index) == {1: "v2 aspirin", 2: "v2 iron"}
-    assert counts(index) == (2, 2, 0)
-    index.update([[(2, "v2 iron, revised"), (1, "v3 aspirin")]])
-    assert titles(index) == {1: "v3 aspirin", 2: "v2 iron, revised"}
-
-
-def test_a_deletion_removes_the_version_that_it_names_and_no_other(tmp_path: Path) -> None:
-    index = built(tmp_path, [(1, "v2 aspirin"), (2, "v2 iron"), (1, "-v1")], [(2, "-v1")])
-    assert titles(index) == {1: "v2 aspirin", 2: "v2 iron"}
-    assert counts(index) == (2, 0, 0)
-    index.update([[(2, "-v2"), (1, None)]])
-    assert titles(index) == {}
-
-
-def test_a_deletion_before_any_record_of_the_pmid_removes_nothing(tmp_path: Path) -> None:
-    index = built(tmp_path, FIRST, [(4, None)])
-    assert counts(index) == (3, 0, 0)
-    index.update([[(4, "late")]])
-    assert titles(index)[4] == "late"
-
-
-@pytest.mark.parametrize(
-    ("events", "found"),
-    [([(4, "new"), (4, None)], None), ([(4, None), (4, "new")], "new"), ([(2, None)], None)],
-)
-def test_within_a_file_the_position_decides(
-    tmp_path: Path, events: File, found: str | None
+@pytest.mark.parametrize(("files", "held", "counted"), STATES.values(), ids=STATES)
+def test_updates_leave_what_a_sequential_reading_does(
+    tmp_path: Path, files: list[File], held: dict[int, str], counted: tuple[int, int, int]
 ) -> None:
-    index = built(tmp_path, FIRST, events)
-    assert titles(index).get(events[0][0]) == found
-
-
-def test_a_pmid_that_came_and_went_between_two_versions_counts_as_deleted(tmp_path: Path) -> None:
-    index = built(tmp_path, FIRST, [(4, "new"), (4, None)])
-    assert counts(index) == (3, 0, 1)
-    index.update([[(4, "again")]])
-    assert counts(index) == (4, 1, 0)
+    index = built(tmp_path, *files)
+    assert titles(index) == held
+    assert counts(index) == counted
 
 
 def test_a_shard_that_nothing_touches_keeps_its_segments(tmp_path: Path) -> None:
@@ -117,13 +122,9 @@ def test_a_shard_that_nothing_touches_keeps_its_segments(tmp_path: Path) -> None
     assert before is not None
     grown = [a != b for a, b in zip(after.shards, before.shards, strict=True)]
     assert grown == [shard == shard_of(2, 4) for shard in range(4)]
-
-
-def test_an_update_that_changes_nothing_is_published_with_its_sources(tmp_path: Path) -> None:
-    index = built(tmp_path, FIRST, [(99, None)])
-    assert index.manifest is not None
-    assert len(index.manifest.segments) == 1
-    assert index.manifest.last_source == name_of(2)
+    # What changes nothing is published with its sources.
+    last = index.update([[(99, None)]])
+    assert (last.shards, last.last_source) == (after.shards, name_of(3))
 
 
 @pytest.mark.parametrize("over", ["citations", "passages"])
@@ -147,8 +148,7 @@ def test_dead_citations_count_in_no_statistic(tmp_path: Path, over: str) -> None
 
 @pytest.mark.slow
 def test_an_update_pays_for_its_own_terms_and_a_version_names_few_files(tmp_path: Path) -> None:
-    words = [f"word{n}" for n in range(3000)]
-    index = built(tmp_path, [(1, " ".join(words))])
+    index = built(tmp_path, [(1, " ".join(f"word{n}" for n in range(3000)))])
     for number in range(12):
         index.update([[(10 + number, f"fresh{number} aspirin")]])
         assert index.manifest is not None
@@ -171,14 +171,16 @@ def test_of_older_segments_neither_vectors_nor_postings_are_read(tmp_path: Path)
 
 
 def test_a_rerun_after_a_crash_before_publishing_keeps_what_is_whole(tmp_path: Path) -> None:
+    def written() -> dict[Path, int]:
+        files = (tmp_path / "segments").rglob("*")
+        return {path: path.stat().st_mtime_ns for path in files if path.is_file()}
+
     index = built(tmp_path, FIRST)
     index.update([[(2, "dabigatran")]], crash_after=1)
     assert read_manifest(tmp_path) == index.manifest
-    written = {p: p.stat().st_mtime_ns for p in (tmp_path / "segments").rglob("*") if p.is_file()}
+    before = written()
     index.update([[(2, "dabigatran")]])
-    assert {
-        p: p.stat().st_mtime_ns for p in (tmp_path / "segments").rglob("*") if p.is_file()
-    } == written
+    assert written() == before
 
 
 def test_a_version_published_meanwhile_is_not_lost(tmp_path: Path) -> None:
@@ -217,8 +219,11 @@ def test_sources_after_one_that_failed_must_wait_for_it() -> None:
 
 
 def test_a_setting_that_must_stay_is_refused_by_name(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+    tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
+    manifest = make_index(tmp_path, [citation(1, "one")])
+    same = ["index.vectors=flat", "encoder.max_tokens=256"]
+    check_settings(manifest, load_settings(overrides=same), manifest.encoder.sha256)
     for override in [
         "index.shards=3",
         "index.vectors=fp16",
@@ -228,27 +233,16 @@ def test_a_setting_that_must_stay_is_refused_by_name(
         "split.overlap=0",
         "encoder.max_tokens=12",
     ]:
-        with subtests.test(override=override):
-            tmp_path = tmp_path_factory.mktemp("case")
-            manifest = make_index(tmp_path, [citation(1, "one")])
-            same = ["index.vectors=flat", "encoder.max_tokens=256"]
-            check_settings(manifest, load_settings(overrides=same), manifest.encoder.sha256)
-            with pytest.raises(InputError, match=override.split("=")[0]):
-                check_settings(manifest, load_settings(overrides=[*same, override]), "")
-
-
-def test_another_encoder_is_refused_by_its_checksum(tmp_path: Path) -> None:
-    manifest = make_index(tmp_path, [citation(1, "one")])
-    same = load_settings(overrides=["index.vectors=flat", "encoder.max_tokens=256"])
+        with (
+            subtests.test(override=override),
+            pytest.raises(InputError, match=override.split("=")[0]),
+        ):
+            check_settings(manifest, load_settings(overrides=[*same, override]), "")
     with pytest.raises(InputError, match=r"encoder\.model test \(\) \(now .*abcdef\)"):
-        check_settings(manifest, same, "abcdef")
-
-
-def test_terms_of_another_analyser_are_refused(tmp_path: Path) -> None:
-    manifest = make_index(tmp_path, [citation(1, "one")])
+        check_settings(manifest, load_settings(overrides=same), "abcdef")
     other = manifest.model_copy(update={"analyser": "latin-0"})
     with pytest.raises(IndexFormatError, match="made by latin-0"):
-        check_settings(other, load_settings(), "")
+        check_settings(other, load_settings(overrides=same), "")
 
 
 def test_a_damaged_quantiser_is_refused(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import faiss
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -46,7 +45,6 @@ from tests.pipelines.verify.built_index import (
     update_entry,
     update_manifest,
     write_source,
-    write_table,
 )
 from tests.publish_manifest import publish
 
@@ -66,30 +64,25 @@ def test_an_artefact_of_another_format_is_found(index: Path, file: str, quick: b
     assert (finding.kind, finding.place) == ("unreadable", f"{SEGMENT}/{file}")
 
 
-def test_postings_that_tantivy_cannot_open_are_found(index: Path) -> None:
+def test_postings_and_columns_that_cannot_be_read_are_found(index: Path) -> None:
     (index / SEGMENT / "bm25-passages/meta.json").write_text("{}")
-    reseal(index, read_manifest(index), 0)
-    finding = only(verify_index(index))
-    assert (finding.kind, finding.place) == ("unreadable", f"{SEGMENT}/bm25-passages")
-
-
-def test_a_column_that_is_not_there_is_found(index: Path) -> None:
     alter_here(index, CITATIONS, lambda t: t.drop_columns(["sections"]))
-    finding = only(verify_index(index))
-    assert (finding.kind, finding.place) == ("unreadable", f"{SEGMENT}/{CITATIONS}")
+    found = {(f.kind, f.place) for f in verify_index(index).findings}
+    assert found == {
+        ("unreadable", f"{SEGMENT}/bm25-passages"),
+        ("unreadable", f"{SEGMENT}/{CITATIONS}"),
+    }
 
 
-@pytest.mark.parametrize(
-    ("field", "file", "kind"), [("citations", CITATIONS, "count"), ("passages", PASSAGES, "count")]
-)
+@pytest.mark.parametrize(("field", "file"), [("citations", CITATIONS), ("passages", PASSAGES)])
 @pytest.mark.parametrize("quick", [False, True])
 def test_counts_of_a_segment_that_disagree_are_found(
-    index: Path, field: str, file: str, kind: str, quick: bool
+    index: Path, field: str, file: str, quick: bool
 ) -> None:
     held = getattr(read_manifest(index).shards[0].segments[0], field)
     update_entry(index, **{field: held + 1})
     finding = only(verify_index(index, quick=quick))
-    assert (finding.kind, finding.place) == (kind, f"{SEGMENT}/{file}")
+    assert (finding.kind, finding.place) == ("count", f"{SEGMENT}/{file}")
     assert finding.message == f"{held} {field} where the manifest says {held + 1}"
 
 
@@ -162,14 +155,10 @@ def test_vectors_that_are_missing_are_found_and_named(
     reseal(index, read_manifest(index), 0)
     finding = only(verify_index(index, quick=quick))
     assert (finding.kind, finding.pmids) == ("vectors", tuple(HERE[-named:]))
-
-
-def test_vectors_of_other_dimensions_are_found(index: Path) -> None:
     encoder = read_manifest(index).encoder.model_copy(update={"dimensions": 8})
     update_manifest(index, encoder=encoder)
-    found = verify_index(index)
-    assert len(found.findings) == 2
-    assert found.findings[0].message == "vectors of 64 dimensions where the manifest says 8"
+    messages = [f.message for f in verify_index(index, quick=quick).findings]
+    assert "vectors of 64 dimensions where the manifest says 8" in messages
 
 
 def rewrite_postings(index: Path, side: str, rows: int, *, shift: int = 0) -> None:
@@ -274,21 +263,6 @@ def test_a_pmid_of_another_shard_in_supersedes_is_named(index: Path, tmp_path: P
     found = verify_index(index, quick=True)
     stray = next(f for f in found.findings if f.kind == "wrong-shard")
     assert (stray.place, stray.pmids) == (f"segments/0000/second/{SUPERSEDES}", (other,))
-
-
-def test_supersedes_that_the_manifest_does_not_name_are_found(index: Path) -> None:
-    write_table(index / SEGMENT / SUPERSEDES, pa.table({"pmid": np.asarray([HERE[0]], np.int64)}))
-    assert only(verify_index(index)).place == f"{SEGMENT}/{SUPERSEDES}"
-
-
-def test_codes_of_fewer_tokens_are_found(index: Path) -> None:
-    path = index / SEGMENT / TOKENS
-    held = path.stat().st_size
-    path.write_bytes(path.read_bytes()[: held - 16])
-    reseal(index, read_manifest(index), 0)
-    finding = only(verify_index(index, quick=True))
-    assert (finding.kind, finding.place) == ("tokens", f"{SEGMENT}/{TOKENS}")
-    assert finding.message == f"{held - 16:,} bytes where {held // 16:,} tokens take {held:,}"
 
 
 def test_a_passage_without_a_token_is_named(index: Path) -> None:

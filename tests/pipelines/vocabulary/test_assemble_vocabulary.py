@@ -83,65 +83,14 @@ def test_counts_of_every_kind_in_one_concept() -> None:
     assert found == Concept("mesh:D9", "mesh", "Multiple Sclerosis", names, uses, 7)
 
 
-def test_citations_are_those_of_the_largest_source_over_all_its_names() -> None:
-    rows = [mesh("Pain", "D1", 5), mesh("Ache", "D1", 1), keyword("pain", 4), keyword("ache", 3)]
-    assert only(rows).citations == 7
-
-
-def test_a_heading_counts_once_although_it_is_named_in_two_orders() -> None:
-    found = only([mesh("Pain, Acute", "D1", 5)])
-    assert (found.names, found.uses, found.citations) == (("Acute Pain", "Pain, Acute"), (5, 5), 5)
-
-
-def test_given_name_stands_first_however_rarely_it_is_used() -> None:
-    found = only([mesh("Sore", "D1", 8), mesh("PAIN", "D1", 9)], [("D1", "Pain"), ("D1", "Ache")])
-    assert (found.name, found.names) == ("Pain", ("Pain", "PAIN", "Sore", "Ache"))
-
-
-def test_given_name_is_written_as_given() -> None:
-    assert only([keyword("pain", 9)], [("D1", "Pain")]).names == ("Pain",)
-
-
-def test_heading_that_no_list_gives_is_named_as_most_citations_do() -> None:
-    assert only([mesh("Aches", "D1", 1), mesh("Pains", "D1", 2)]).name == "Pains"
-
-
-def test_of_equally_used_names_the_first_in_byte_order_stands_first() -> None:
-    assert only([chemical("zinc", "C1"), chemical("Zn 2", "C1")]).names == ("zinc", "Zn 2")
-
-
-def test_of_equally_used_forms_the_first_in_byte_order_is_the_name() -> None:
-    assert only([keyword("asthma"), keyword("Asthma")]).name == "Asthma"
-
-
-def test_names_follow_by_use_after_the_concepts_own() -> None:
-    rows = [defined("mitral stenosis", "MiS", 2), defined("mitral stenosis", "MSt", 3)]
-    assert only(rows).names == ("mitral stenosis", "MSt", "MiS")
-
-
 def test_a_long_form_counts_with_each_short_form_even_a_rare_one() -> None:
     rows = [defined("mitral stenosis", "MS", 3), defined("Mitral stenosis", "MiS", 1)]
     assert (only(rows).names, only(rows).uses) == (("mitral stenosis", "MS"), (4, 3))
 
 
-def test_spellings_of_a_long_form_count_together() -> None:
-    rows = [defined("mitral stenosis", "MS", 1), defined("mitral-stenosis", "MS", 1)]
-    assert only(rows).id == "abbr:mitral stenosi"
-
-
 def test_rare_meanings_take_their_share_of_a_short_form() -> None:
     rows = [defined(f"meaning number {n}", "MN", 1) for n in range(5)]
     assert assembled([*rows, defined("mean nothing", "MN", 2)]) == []
-
-
-def test_keyword_of_a_name_that_heading_and_substance_bear_goes_to_the_heading() -> None:
-    found = assembled([chemical("Iron", "C1"), mesh("Iron", "D2"), keyword("iron", 9)])
-    assert [(c.id, c.uses) for c in found] == [("chem:C1", (1,)), ("mesh:D2", (10,))]
-
-
-def test_keyword_of_a_name_that_two_headings_bear_goes_to_the_smaller_ui() -> None:
-    found = assembled([mesh("Iron", "D2"), mesh("Iron", "D10"), keyword("iron", 9)])
-    assert [(c.id, c.uses) for c in found] == [("mesh:D10", (10,)), ("mesh:D2", (1,))]
 
 
 def test_long_form_joins_the_owner_of_its_most_used_short_form() -> None:
@@ -166,6 +115,20 @@ def test_a_concept_of_umls_comes_after_the_headings_and_takes_the_keywords_of_it
     assert found[1].names == ("Red Ear Syndrome", "Lance's erythromelalgia")
 
 
+def test_byte_order_of_keys_is_that_of_code_points() -> None:
+    found = assembled([keyword(name) for name in ("\U00020000 x", "\uffee y", "é z")])
+    assert [c.id for c in found] == ["kw:é z", "kw:\u25cb y", "kw:\U00020000 x"]
+
+
+def test_given_name_is_written_as_given() -> None:
+    assert only([keyword("pain", 9)], [("D1", "Pain")]).names == ("Pain",)
+
+
+def test_keyword_of_a_name_that_heading_and_substance_bear_goes_to_the_heading() -> None:
+    found = assembled([chemical("Iron", "C1"), mesh("Iron", "D2"), keyword("iron", 9)])
+    assert [(c.id, c.uses) for c in found] == [("chem:C1", (1,)), ("mesh:D2", (10,))]
+
+
 def test_a_keyword_goes_to_the_heading_of_that_name_before_one_that_has_it_as_an_entry_term() -> (
     None
 ):
@@ -184,49 +147,6 @@ def test_of_equally_used_short_forms_the_first_in_byte_order_decides() -> None:
     rows = [defined("tumour factor", "TUF"), defined("tumour factor", "TF")]
     found = assembled([*rows, mesh("TF", "D2"), mesh("TUF", "D1")])
     assert named("tumour factor", found) == ["mesh:D2"]
-
-
-def test_long_form_that_is_a_heading_stays_there_whatever_its_short_form_is() -> None:
-    rows = [defined("tumour factor", "TF"), mesh("Tumour Factor", "D2", 3), mesh("TF", "D1")]
-    found = assembled(rows)
-    assert [(c.id, c.names) for c in found] == [
-        ("mesh:D1", ("TF",)),
-        ("mesh:D2", ("Tumour Factor", "TF")),
-    ]
-
-
-def test_keyword_goes_where_the_long_form_of_its_name_goes() -> None:
-    rows = [defined("tumour factor", "TF"), keyword("Tumour factor", 5), mesh("TF", "D1")]
-    assert only(rows).names == ("Tumour factor", "TF")
-
-
-def test_short_form_of_a_joined_long_form_owns_nothing_more() -> None:
-    rows = [
-        defined("tumour factor", "TF"),
-        mesh("TF", "D1"),
-        defined("the factor", "tumour factor"),
-    ]
-    assert [c.id for c in assembled(rows)] == ["abbr:the factor", "mesh:D1"]
-
-
-def test_keyword_that_is_a_short_and_a_long_form_makes_a_concept() -> None:
-    rows = [defined("long name", "LN X"), defined("LN X", "LX"), keyword("LN X")]
-    assert [c.id for c in assembled(rows)] == ["kw:ln x", "abbr:long name"]
-
-
-def test_substance_without_ui_is_known_by_its_key() -> None:
-    assert only([chemical("Heavy Waters", "")]).id == "chem:heavy water"
-
-
-def test_own_concepts_come_by_key_then_substances_then_headings() -> None:
-    rows = [mesh("A", "D1"), chemical("b", "C1"), keyword("z"), defined("d e", "DE"), keyword("c")]
-    found = [c.id for c in assembled(rows)]
-    assert found == ["kw:c", "abbr:d e", "kw:z", "chem:C1", "mesh:D1"]
-
-
-def test_byte_order_of_keys_is_that_of_code_points() -> None:
-    found = assembled([keyword(name) for name in ("\U00020000 x", "\uffee y", "é z")])
-    assert [c.id for c in found] == ["kw:é z", "kw:\u25cb y", "kw:\U00020000 x"]
 
 
 class Draft:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cluster.errors import IndexFormatError
 from cluster.records import Chemical, Citation, MeshHeading, Section
-from cluster.text.vocabulary import Concept, Vocabulary, concept_of
+from cluster.text.vocabulary import Concept, concept_of
 from pipelines.vocabulary.assemble_vocabulary import assemble_concepts, write_vocabulary
 from pipelines.vocabulary.mine_vocabulary import (
     count_terms,
@@ -53,14 +53,9 @@ def test_a_citation_counts_once_for_a_term_it_repeats() -> None:
 
 
 def test_terms_of_all_four_kinds_are_counted() -> None:
-    counts = count_terms(
-        [
-            citation(
-                1, "Multiple sclerosis (MS).", ("asthma",), (T2D,), (Chemical("C1", "Aspirin X"),)
-            )
-        ]
-    )
-    rows = [tuple(row.values()) for row in counts.table.to_pylist()]
+    chemicals = (Chemical("C1", "Aspirin X"),)
+    told = citation(1, "Multiple sclerosis (MS).", ("asthma",), (T2D,), chemicals)
+    rows = [tuple(row.values()) for row in count_terms([told]).table.to_pylist()]
     assert rows == [
         ("abbreviation", "multiple sclerosi", "", "Multiple sclerosis", "MS", 1),
         ("chemical", "aspirin x", "C1", "Aspirin X", "", 1),
@@ -71,9 +66,6 @@ def test_terms_of_all_four_kinds_are_counted() -> None:
 
 def test_keywords_that_are_no_names_are_left_out() -> None:
     assert len(count_terms([citation(keywords=("", " - ", "x" * 101))])) == 0
-
-
-def test_no_citations_give_no_counts() -> None:
     assert len(count_terms([])) == 0
 
 
@@ -132,13 +124,10 @@ def test_counts_do_not_depend_on_the_batches(monkeypatch: pytest.MonkeyPatch) ->
     assert count_terms(citations).table.equals(at_once.table)
 
 
-def test_damaged_counts_are_named(tmp_path: Path) -> None:
+def test_damaged_or_other_counts_are_named(tmp_path: Path) -> None:
     (tmp_path / "counts.arrow").write_bytes(b"no arrow")
     with pytest.raises(IndexFormatError, match=r"counts\.arrow.*delete it"):
         read_counts(tmp_path / "counts.arrow")
-
-
-def test_file_with_other_columns_is_no_counts(tmp_path: Path) -> None:
     write_vocabulary(count_terms([]), [], tmp_path / "vocabulary.arrow")
     with pytest.raises(IndexFormatError, match=r"not term counts.*'concept'"):
         read_counts(tmp_path / "vocabulary.arrow")
@@ -156,14 +145,6 @@ def test_inverted_headings_in_natural_order(heading: str, natural: str) -> None:
     assert natural_order(heading) == natural
 
 
-def test_inverted_heading_is_found_in_natural_order(tmp_path: Path) -> None:
-    path = tmp_path / "vocabulary.arrow"
-    given = [GivenName("mesh:D003924", "Diabetes Mellitus, Type 2", True)]
-    write_vocabulary(count_terms([]), given, path)
-    found = Vocabulary.open(path).lookup("type 2 diabetes mellitus")
-    assert [c.id for c in found] == ["mesh:D003924"]
-
-
 def test_long_form_that_is_a_heading_gives_it_a_synonym() -> None:
     text = "Type 2 diabetes mellitus (T2DM) is common."
     found = concepts_of(defining(text, text), (("D003924", "Diabetes Mellitus, Type 2"),))
@@ -171,39 +152,13 @@ def test_long_form_that_is_a_heading_gives_it_a_synonym() -> None:
     assert "T2DM" in found["mesh:D003924"].names
 
 
-def test_long_form_that_is_a_keyword_gives_it_a_synonym() -> None:
-    text = "Multiple sclerosis (MS) hurts."
-    found = concepts_of([citation(1, text, ("multiple sclerosis",)), citation(2, text)])
-    assert found["kw:multiple sclerosi"].names == ("Multiple sclerosis", "MS")
-
-
-def test_long_form_of_a_short_form_that_is_a_heading_joins_it() -> None:
-    text = "coronavirus disease 2019 (COVID-19) spread"
-    found = concepts_of(defining(text, text), (("D000086382", "COVID-19"),))
-    assert found["mesh:D000086382"].names == ("COVID-19", "coronavirus disease 2019")
-
-
-def test_pair_of_one_citation_is_dropped() -> None:
-    assert concepts_of(defining("Multiple sclerosis (MS) hurts.")) == {}
-
-
-def test_short_form_keeps_its_dominant_meanings_only() -> None:
+def test_short_form_keeps_meanings_of_two_citations_and_a_share_of_three_tenths() -> None:
     common, rare = "multiple sclerosis (MS) hurts", "mitral stenosis (MS) hurts"
     found = concepts_of(defining(*[common] * 5, *[rare] * 2))
-    assert list(found) == ["abbr:multiple sclerosi"]
-    assert found["abbr:multiple sclerosi"].citations == 5
-
-
-def test_meaning_with_a_share_of_three_tenths_is_kept() -> None:
-    common, rare = "multiple sclerosis (MS) hurts", "mitral stenosis (MS) hurts"
+    assert {ident: c.citations for ident, c in found.items()} == {"abbr:multiple sclerosi": 5}
     found = concepts_of(defining(*[common] * 7, *[rare] * 3))
     assert set(found) == {"abbr:multiple sclerosi", "abbr:mitral stenosi"}
-
-
-def test_keyword_that_is_only_a_short_form_makes_no_concept() -> None:
-    text = "multiple sclerosis (MS) hurts"
-    found = concepts_of([citation(1, text, ("MS",)), citation(2, text)])
-    assert list(found) == ["abbr:multiple sclerosi"]
+    assert concepts_of(defining(common)) == {}
 
 
 def test_plural_short_forms_count_with_the_singular() -> None:
@@ -211,20 +166,3 @@ def test_plural_short_forms_count_with_the_singular() -> None:
         defining("circular RNAs (circRNAs) are", "a circular RNA (circRNA) is a ring")
     )
     assert found["abbr:circular rna"].names == ("circular RNA", "circRNA")
-
-
-def test_substance_with_a_heading_ui_is_that_heading() -> None:
-    found = concepts_of(
-        [citation(chemicals=(Chemical("D001241", "Aspirin"),))], (("D001241", "Aspirin"),)
-    )
-    assert [(c.id, c.citations) for c in found.values()] == [("mesh:D001241", 1)]
-
-
-def test_substance_without_heading_is_its_own_concept() -> None:
-    found = concepts_of([citation(chemicals=(Chemical("C000600", "teprotumumab"),))])
-    assert found["chem:C000600"].kind == "chemical"
-
-
-def test_keyword_is_named_as_most_citations_write_it() -> None:
-    found = concepts_of([citation(keywords=(k,)) for k in ("Asthma", "asthma", "asthma")])
-    assert (found["kw:asthma"].name, found["kw:asthma"].citations) == ("asthma", 3)

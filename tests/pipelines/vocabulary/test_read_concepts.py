@@ -12,9 +12,6 @@ from pathlib import Path
 import pytest
 
 from cluster.errors import InputError
-from cluster.text.vocabulary import Vocabulary
-from pipelines.vocabulary.assemble_vocabulary import write_vocabulary
-from pipelines.vocabulary.mine_vocabulary import count_terms
 from pipelines.vocabulary.name_headings import GivenName
 from pipelines.vocabulary.read_concepts import MAX_NAME_CHARS, read_concepts
 
@@ -192,22 +189,10 @@ def meta(folder: Path) -> Path:
 def test_of_umls_only_the_types_asked_for_are_taken_but_every_heading(tmp_path: Path) -> None:
     found = [concept for concept, _, _ in names(meta(tmp_path), "T047")]
     assert found == ["umls:C0000001", "mesh:D013995"]
-
-
-def test_no_types_take_all_of_umls(tmp_path: Path) -> None:
-    assert len(names(meta(tmp_path))) == 4
-
-
-def test_types_ask_nothing_of_a_file_that_has_no_types_beside_it(tmp_path: Path) -> None:
-    (meta(tmp_path) / "MRSTY.RRF").unlink()
+    assert len(names(tmp_path)) == 4
+    # A file that has no types beside it is asked for none.
+    (tmp_path / "MRSTY.RRF").unlink()
     assert len(names(tmp_path, "T047")) == 4
-
-
-def test_synonyms_of_a_release_lead_to_its_concepts_in_the_vocabulary(tmp_path: Path) -> None:
-    given = read_concepts(written(tmp_path, "desc2026.xml", descriptors(T2D)))
-    write_vocabulary(count_terms([]), given, tmp_path / "vocabulary.arrow")
-    (found,) = Vocabulary.open(tmp_path / "vocabulary.arrow").lookup("NIDDM")
-    assert (found.id, found.name) == ("mesh:D003924", "Diabetes Mellitus, Type 2")
 
 
 def refusal(path: Path, *types: str) -> str:
@@ -216,18 +201,43 @@ def refusal(path: Path, *types: str) -> str:
     return str(refused.value).replace(f"{path.parent}/", "")
 
 
-def test_a_path_that_is_not_there_is_refused_with_what_is_taken(tmp_path: Path) -> None:
+HEADINGS = "id,scheme,subject\nhttps://x/D001249,MeSH,Asthma\n"
+WRONG = [
+    ("x.xml", "<?xml version='1.0'?>\n<PubmedArticleSet><Pubm", "XML, but no DescriptorRecordSet"),
+    *(
+        ("desc.xml", descriptors(T2D, descriptor(ui, name)), "expected a DescriptorUI such as")
+        for ui, name in (("Q000008", "x"), ("", "x"), ("D003924", " "))
+    ),
+    ("mesh.csv", "ui,name\nD1,x\n", "no column id or subject"),
+    *(
+        ("mesh.csv", f"{HEADINGS}{row}\n", "expected an")
+        for row in ("nonsense,MeSH,Asthma", "https://x/D003924,MeSH,", "D003924")
+    ),
+    *(
+        ("MRCONSO.RRF", atom("C0000001", "x") + row, "expected 18 columns parted by |")
+        for row in ("C0000002|ENG|P\n", "D000002" + atom("C0000002", "x")[8:], "\n")
+    ),
+    (
+        "MRCONSO.RRF",
+        "".join(atom(f"C000000{n}", "x") for n in (1, 2, 1)),
+        "the rows of C0000001 come after those of C0000002",
+    ),
+]
+PLACES = {"desc.xml": ", record 2", "MRCONSO.RRF": ", line 2", "mesh.csv": ", line 3"}
+
+
+@pytest.mark.parametrize(("file", "text", "said"), WRONG)
+def test_a_release_of_another_form_is_refused_with_its_place(
+    tmp_path: Path, file: str, text: str, said: str
+) -> None:
+    place = PLACES[file] if said.startswith("expected") else ""
+    assert refusal(written(tmp_path, file, text)).startswith(f"{file}{place}: {said}")
+
+
+def test_a_path_without_a_release_is_refused_with_what_is_taken(tmp_path: Path) -> None:
     assert refusal(tmp_path / "desc.xml").startswith("desc.xml: no such file; give a folder or")
-
-
-def test_a_folder_without_a_release_is_refused(tmp_path: Path) -> None:
     written(tmp_path, "README.txt", "of NLM")
     assert "no release of concepts in this folder; give" in refusal(tmp_path)
-
-
-def test_xml_of_another_kind_is_refused_before_it_is_read(tmp_path: Path) -> None:
-    path = written(tmp_path, "x.xml", "<?xml version='1.0'?>\n<PubmedArticleSet><Pubm")
-    assert refusal(path).startswith("x.xml: XML, but no DescriptorRecordSet")
 
 
 def test_xml_cut_short_is_refused_after_what_is_whole(tmp_path: Path) -> None:
@@ -237,52 +247,16 @@ def test_xml_cut_short_is_refused_after_what_is_whole(tmp_path: Path) -> None:
     assert "not well-formed XML" in refusal(path)
 
 
-def test_a_packed_file_cut_short_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "desc.gz"
-    path.write_bytes(gzip.compress(descriptors(T2D).encode())[:-20])
-    assert refusal(path).startswith("desc.gz: damaged, truncated or not text")
-
-
-@pytest.mark.parametrize(("ui", "name"), [("Q000008", "x"), ("", "x"), ("D003924", " ")])
-def test_a_record_without_ui_or_name_is_named_by_its_number(
-    tmp_path: Path, ui: str, name: str
-) -> None:
-    path = written(tmp_path, "desc.xml", descriptors(T2D, descriptor(ui, name)))
-    assert refusal(path).startswith("desc.xml, record 2: expected a DescriptorUI such as D003924")
+def test_a_packed_file_cut_short_or_no_text_is_refused(tmp_path: Path) -> None:
+    packed = gzip.compress(descriptors(T2D).encode())[:-20]
+    binary = atom("C0000001", "x").encode() + b"C0000002|\xff\n"
+    for name, data in (("desc.gz", packed), ("MRCONSO.RRF", binary)):
+        (tmp_path / name).write_bytes(data)
+        said = refusal(tmp_path / name)
+        assert said.startswith(f"{name}: damaged, truncated or not text")
 
 
 def test_entities_of_the_files_own_are_refused(tmp_path: Path) -> None:
     text = descriptors(T2D).replace(".dtd", '.dtd" [<!ENTITY a SYSTEM "/etc/passwd">]>', 1)
     text = text.replace(']>">', "]>").replace("NIDDM", "&a;")
     assert "declares entities" in refusal(written(tmp_path, "desc.xml", text))
-
-
-def test_a_csv_without_the_columns_is_refused(tmp_path: Path) -> None:
-    path = written(tmp_path, "mesh.csv", "ui,name\nD1,x\n")
-    assert refusal(path).startswith("mesh.csv: no column id or subject")
-
-
-@pytest.mark.parametrize("row", ["nonsense,MeSH,Asthma", "https://x/D003924,MeSH,", "D003924"])
-def test_a_bad_row_of_a_csv_is_named_by_line(tmp_path: Path, row: str) -> None:
-    text = f"id,scheme,subject\nhttps://x/D001249,MeSH,Asthma\n{row}\n"
-    assert refusal(written(tmp_path, "mesh.csv", text)).startswith("mesh.csv, line 3: expected an")
-
-
-@pytest.mark.parametrize("row", ["C0000002|ENG|P\n", "D000002" + atom("C0000002", "x")[8:], "\n"])
-def test_a_bad_row_of_umls_is_named_by_line(tmp_path: Path, row: str) -> None:
-    path = written(tmp_path, "MRCONSO.RRF", atom("C0000001", "x") + row)
-    assert refusal(path).startswith("MRCONSO.RRF, line 2: expected 18 columns parted by |")
-
-
-def test_umls_that_is_not_sorted_is_refused(tmp_path: Path) -> None:
-    rows = [atom(f"C000000{n}", "x") for n in (1, 2, 1)]
-    path = written(tmp_path, "MRCONSO.RRF", "".join(rows))
-    assert refusal(path).startswith(
-        "MRCONSO.RRF: the rows of C0000001 come after those of C0000002"
-    )
-
-
-def test_a_release_that_is_not_text_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "MRCONSO.RRF"
-    path.write_bytes(atom("C0000001", "x").encode() + b"C0000002|\xff\n")
-    assert refusal(path).startswith("MRCONSO.RRF: damaged, truncated or not text")

@@ -3,19 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from pipelines.vocabulary.sorted_runs import marked, ranked, run_lengths, run_starts
+from pipelines.vocabulary.sorted_runs import ranked, run_lengths, run_starts
 
 
 def test_a_run_ends_where_any_column_changes() -> None:
     numbers, texts = np.array([1, 1, 1, 2]), pa.array(["a", "a", "b", "b"])
     assert run_starts([numbers, texts]).tolist() == [0, 2, 3]
-
-
-def test_no_rows_have_no_runs() -> None:
     assert run_starts([pa.array([], pa.string())]).tolist() == []
-
-
-def test_lengths_add_up_to_the_rows() -> None:
     assert run_lengths(np.array([0, 2, 3]), 7).tolist() == [2, 1, 4]
 
 
@@ -25,12 +19,5 @@ def test_strings_are_ranked_together_in_byte_order() -> None:
     strings, places = ranked([one, other])
     assert strings.to_pylist() == ["a", "b", "\uffee", "\U00020000"]
     assert [p.tolist() for p in places] == [[1, 0, 1], [3, 2]]
-
-
-def test_empty_columns_have_no_ranks() -> None:
     strings, places = ranked([pa.chunked_array([], pa.large_string())] * 2)
     assert (len(strings), [len(p) for p in places]) == (0, [0, 0])
-
-
-def test_places_are_marked() -> None:
-    assert marked(np.array([2, 0, 2]), 4).tolist() == [True, False, True, False]

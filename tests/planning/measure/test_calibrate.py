@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fastapi import FastAPI, Request
 
 from cluster.errors import InputError
 from cluster.settings.settings import Settings, load_settings
@@ -22,7 +21,7 @@ from planning.measure.watch_build import BuildMeasured
 from planning.place_workers import Ask
 from planning.plan import make_plan
 from serve.search.rerank_passages import Pair, Scores
-from tests.serve.http_server import serving
+from tests.serve.chat_endpoint import chat_endpoint
 from tests.tiny_models import make_tiny_encoder
 
 pytestmark = [pytest.mark.ray, pytest.mark.nightly]
@@ -48,17 +47,6 @@ def small(folder: Path, *more: str) -> Settings:
     )
 
 
-def chat_endpoint() -> FastAPI:
-    api = FastAPI()
-
-    @api.post("/v1/chat/completions")
-    async def chat(request: Request) -> dict[str, object]:
-        await request.json()
-        return {"choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}]}
-
-    return api
-
-
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     return small(tmp_path_factory.mktemp("models"), "llm.kind=none")
@@ -71,10 +59,9 @@ def built(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Build
 
 @pytest.fixture(scope="module")
 def calibrated(settings: Settings, built: BuildMeasured) -> Coefficients:
-    with serving(chat_endpoint()) as port:
-        llm = settings.llm.model_copy(
-            update={"kind": "url", "url": f"http://127.0.0.1:{port}/v1", "max_concurrent": 3}
-        )
+    with chat_endpoint("Yes.") as endpoint:
+        update = {"kind": "url", "url": endpoint.url, "max_concurrent": 3}
+        llm = settings.llm.model_copy(update=update)
         with_llm = settings.model_copy(update={"llm": llm})
         return measure_all(with_llm, built, lambda what: None, (), EFFORT)
 
@@ -117,12 +104,14 @@ def test_a_reranker_that_remembers_is_timed_on_passages_that_it_has_not_seen(
     assert len(set(scored)) == len(scored)
 
 
-def test_a_calibration_is_the_same_after_writing_and_reading(
-    calibrated: Coefficients, tmp_path: Path
+def test_calibration_is_the_same_after_writing_and_reading_and_a_plan_can_be_made_of_it(
+    calibrated: Coefficients, settings: Settings, tmp_path: Path
 ) -> None:
     file = tmp_path / "deep" / "calibration.json"
     write_coefficients(calibrated, file)
     assert read_coefficients(file) == calibrated
+    made = make_plan(calibrated, settings, Ask(citations=1_000_000, qps=1, p95_s=60))
+    assert made.build.value > calibrated.building.fixed_seconds
     assert [p.name for p in file.parent.iterdir()] == [file.name]
 
 
@@ -147,35 +136,24 @@ def test_a_check_compares_time_bytes_memory_and_search(
     assert row.error == pytest.approx(row.predicted / 0.01 - 1)
 
 
-def test_a_plan_can_be_made_of_it(calibrated: Coefficients, settings: Settings) -> None:
-    made = make_plan(calibrated, settings, Ask(citations=1_000_000, qps=1, p95_s=60))
-    assert made.size.citations == 1_000_000
-    assert made.build.value > calibrated.building.fixed_seconds
-
-
-def test_a_sample_of_the_users_own_is_counted_whole_and_kept_in_part(tmp_path: Path) -> None:
-    files = write_generated(tmp_path, 30)
-    kept, total = read_sample(files, 20)
+def test_sample_of_the_users_own_is_counted_whole_and_kept_in_part(tmp_path: Path) -> None:
+    kept, total = read_sample(write_generated(tmp_path, 30), 20)
     assert (len(kept), total) == (20, 30)
-
-
-def test_a_sample_that_is_too_small_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "few").mkdir()
     with pytest.raises(InputError, match="holds 5 citations, and calibration wants 400"):
-        read_sample(write_generated(tmp_path, 5), 400)
+        read_sample(write_generated(tmp_path / "few", 5), 400)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [("{}", "format"), ("no json", "calibration"), ('{"format": 3}', "format: Input should be 4")],
-)
-def test_what_is_no_calibration_is_refused_by_name(tmp_path: Path, text: str, said: str) -> None:
+def test_what_is_no_calibration_is_refused_by_name(tmp_path: Path) -> None:
     file = tmp_path / "calibration.json"
-    file.write_text(text)
-    with pytest.raises(InputError, match=said) as caught:
-        read_coefficients(file)
-    assert "--calibrate" in str(caught.value)
-
-
-def test_a_calibration_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
+    for text, said in [
+        ("{}", "format"),
+        ("no json", "calibration"),
+        ('{"format": 3}', "format: Input should be 4"),
+    ]:
+        file.write_text(text)
+        with pytest.raises(InputError, match=said) as caught:
+            read_coefficients(file)
+        assert "--calibrate" in str(caught.value)
     with pytest.raises(InputError, match=r"nowhere\.json: cannot be read"):
         read_coefficients(tmp_path / "nowhere.json")

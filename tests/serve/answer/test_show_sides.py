@@ -8,7 +8,7 @@ from serve.answer.ask_model import Briefing, WriterLimits
 from serve.answer.extract_answer import IN_CONTRAST
 from serve.answer.read_evidence import read_evidence
 from serve.answer.show_sides import against_model, note_sides, side_of, with_room
-from serve.support.attribute_sentences import WordingSupport
+from serve.support.attribute_sentences import SimilaritySupport
 from tests.serve.answering import WordReader, evidence
 
 BODY = "Does metformin lower blood glucose?"
@@ -31,21 +31,23 @@ def brief(*texts: str, kind: QuestionType = "yesno", **style: int) -> Briefing:
 
 def test_stances_on_a_yes_or_no_are_the_readers() -> None:
     briefing = brief(YES, NO, "Cats sleep for most of the day.")
-    ideal, stances = note_sides(briefing, IDEAL, WordingSupport(), "yes")
+    ideal, stances = note_sides(briefing, IDEAL, SimilaritySupport(None), "yes")
     assert list(stances.values()) == ["support", "contradict", "neutral"]
     assert ideal[0].contradicted == (2,)
-    _, against = note_sides(briefing, IDEAL, WordingSupport(), "no")
+    _, against = note_sides(briefing, IDEAL, SimilaritySupport(None), "no")
     assert list(against.values()) == ["contradict", "support", "neutral"]
 
 
 def test_stances_on_another_answer_are_towards_its_sentences() -> None:
-    ideal, stances = note_sides(brief(YES, NO, kind="summary"), IDEAL, WordingSupport(), None)
+    ideal, stances = note_sides(
+        brief(YES, NO, kind="summary"), IDEAL, SimilaritySupport(None), None
+    )
     assert list(stances.values()) == ["support", "contradict"]
     assert ideal[0].contradicted == (2,)
 
 
 def test_a_preset_that_weighs_both_sides_quotes_the_other_one() -> None:
-    ideal, _ = note_sides(brief(YES, NO, weigh=2), IDEAL, WordingSupport(), "yes")
+    ideal, _ = note_sides(brief(YES, NO, weigh=2), IDEAL, SimilaritySupport(None), "yes")
     assert len(ideal) == 2
     assert ideal[1].text.endswith(NO)
     assert ideal[1].pmids == (2,)

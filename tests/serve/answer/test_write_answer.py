@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster.answers import Evidence, Question, QuestionType, Sentence
+from cluster.answers import NOT_ENOUGH, Evidence, Question, QuestionType, Sentence
 from cluster.errors import LLMError
 from cluster.records import Entity
 from cluster.settings.answer_settings import AnswerSettings
@@ -124,7 +124,6 @@ def test_without_its_encoder_it_still_answers_and_checks_by_wording(
             asked = Question("q", "Which drug lowers glucose?", kind)
             answer = asyncio.run(writer.write(asked, evidence(TEXT)))
             assert [(s.text, s.pmids) for s in answer.ideal] == [(TEXT, (1,))]
-            assert "Aspirin prevents colorectal cancer." in answer.dropped
             assert "support: encoder lost, sentences checked by wording" in answer.degraded
 
 
@@ -147,10 +146,9 @@ def test_a_megabyte_of_evidence_is_weighed_within_bounds_and_told() -> None:
     assert told == f"evidence: the last {200 - len(answer.stances)} passages not weighed"
 
 
-def test_unsupported_sentence_is_dropped_and_reported() -> None:
+def test_unsupported_sentence_is_dropped() -> None:
     answer = write(Script(f"{TEXT} Aspirin prevents colorectal cancer."))
     assert [s.text for s in answer.ideal] == [TEXT]
-    assert answer.dropped == ("Aspirin prevents colorectal cancer.",)
 
 
 def test_invented_pmid_is_not_cited() -> None:
@@ -211,7 +209,7 @@ def test_a_yes_or_no_is_decided_before_it_is_explained(share: float, text: str, 
     """A 1.5B model that writes first writes "Yes, ..." over evidence that says no."""
     model = Script(decided(share), text)
     answer = write(model, "yesno", evidence(*BOTH), "Is a related finding enough?")
-    assert (answer.exact, answer.decision, answer.degraded) == (exact, exact, ())
+    assert (answer.exact, answer.degraded) == (exact, ())
     assert [s.text for s in answer.ideal] == [text]
     assert model.calls[0]["weigh"] == ("yes", "no")
     told = model.calls[1]["messages"][1]["content"]
@@ -222,9 +220,6 @@ def test_a_yes_must_be_clearly_more_likely_than_a_no() -> None:
     """Small models lean to yes."""
     unsure, sure = (write(Script(decided(share), TEXT), "yesno") for share in (0.8, 0.95))
     assert (unsure.exact, sure.exact) == ("no", "yes")
-    assert unsure.share is not None
-    assert sure.share is not None
-    assert 0.5 < unsure.share < sure.share < 1
 
 
 @pytest.mark.parametrize(("share", "said"), [(0.95, NO), (0.1, YES)])
@@ -240,14 +235,14 @@ def test_a_sentence_that_opens_with_the_other_verdict_is_not_shown(share: float,
 @pytest.mark.parametrize("reply", ["yes", "{}", '{"yes": "much", "no": 0}'])
 def test_a_reply_without_shares_falls_back_to_the_evidence(reply: str) -> None:
     answer = write(Script(reply), "yesno", body="Does metformin lower blood glucose?")
-    assert (answer.exact, answer.decision) == ("yes", None)
+    assert answer.exact == "yes"
     assert answer.degraded[0] == "llm: failed, extractive answer"
 
 
 def test_a_model_that_finds_nothing_stated_is_no_loss_and_is_not_asked_again() -> None:
     model = Script("Not stated in the passages.")
     answer = write(model, "factoid")
-    assert (answer.decision, answer.origin, answer.degraded) == ("not stated", "extractive", ())
+    assert (answer.verdict, answer.origin, answer.degraded) == (NOT_ENOUGH, "extractive", ())
     assert (answer.exact, len(model.calls)) == ([["Metformin"]], 1)
 
 
@@ -265,13 +260,15 @@ def read_off(word: str, text: str = TEXT, *passages: str) -> WrittenAnswer:
 @pytest.mark.parametrize("word", ["yes", "no"])
 def test_nothing_overrides_what_a_papers_answer_means(word: str) -> None:
     answer = read_off(word)
-    assert (answer.exact, answer.decision, answer.degraded) == (word, word, ())
+    assert (answer.exact, answer.degraded) == (word, ())
 
 
-@pytest.mark.parametrize("decision", ["mixed", "not stated"])
-def test_without_a_yes_or_no_of_the_model_the_evidence_guesses(decision: str) -> None:
+@pytest.mark.parametrize(
+    ("decision", "verdict"), [("mixed", "mixed"), ("not stated", "not_enough_evidence")]
+)
+def test_without_a_yes_or_no_of_the_model_the_evidence_guesses(decision: str, verdict: str) -> None:
     answer = read_off(decision)
-    assert (answer.exact, answer.decision, answer.degraded) == ("yes", decision, ())
+    assert (answer.exact, answer.verdict, answer.degraded) == ("yes", verdict, ())
 
 
 @pytest.mark.parametrize(
@@ -493,7 +490,7 @@ def test_a_sentence_with_another_passages_drug_is_dropped() -> None:
     )
     said = "Drugs against malaria, such as daprodustat, cause haemolysis in G6PD deficiency."
     answer = write(Script(said), items=items, body="Which drugs cause haemolysis?")
-    assert answer.dropped == (said,)
+    assert said not in [sentence.text for sentence in answer.ideal]
     assert answer.origin == "extractive"
 
 

@@ -10,14 +10,13 @@ import pytest
 from rich.console import Console
 from starlette.testclient import TestClient
 
-from cluster.answers import Question, RankedCitation, SearchResult
+from cluster.answers import Question
 from cluster.errors import CiteRayError, InputError
 from cluster.settings.settings import load_settings
 from evaluation.lint.lint_run import check_run, read_run_file
 from serve.batches.answer_batch import answer_batch, bioasq_batch
 from serve.client.call_endpoint import Endpoint
 from serve.client.open_client import HttpClient, Reply
-from serve.formats.bioasq import to_entry
 from serve.http.api import create_api
 from tests.serve.service import SmallService
 
@@ -51,11 +50,6 @@ class ServiceClient(HttpClient):
         return [request["id"] for _, request in self.asked if "id" in request]
 
 
-@pytest.fixture(scope="module")
-def service() -> SmallService:
-    return SmallService()
-
-
 def run(
     client: ServiceClient,
     output: Path,
@@ -64,9 +58,8 @@ def run(
     answers: bool = True,
     system: str = "bm25",
     concurrent: int = 1,
-    log: io.StringIO | None = None,
 ) -> dict[str, dict[str, int]]:
-    console = Console(file=log or io.StringIO())
+    console = Console(file=io.StringIO())
     batch = bioasq_batch(questions, system, answers=answers)
     return answer_batch(
         client, batch, output, system, answers=answers, concurrent=concurrent, log=console
@@ -82,15 +75,6 @@ def test_a_run_can_hold_fewer_and_more_documents_than_ten(
         output = tmp_path / f"{documents}.json"
         answer_batch(client, batch, output, "dense", answers=False, concurrent=1, log=console)
         assert {len(entry["documents"]) for entry in entries(output)} == {documents}
-
-
-def test_an_entry_holds_ten_documents_where_no_more_are_asked_for() -> None:
-    citations = tuple(RankedCitation(pmid, 1 / pmid) for pmid in range(1, 13))
-    found = SearchResult(
-        *(QUESTIONS[0], "bm25", citations, (), (), (), (), "2/2", "v000001", "", {})
-    )
-    assert len(to_entry(found)["documents"]) == 10
-    assert len(to_entry(found, documents=100)["documents"]) == 12
 
 
 def test_a_run_of_another_depth_is_not_continued() -> None:
@@ -129,7 +113,7 @@ def test_an_entry_has_documents_snippets_and_both_answers(
 
 def test_without_answers_only_searches_are_asked(service: SmallService, tmp_path: Path) -> None:
     client = ServiceClient(service)
-    run(client, tmp_path / "run.json", answers=False)
+    assert run(client, tmp_path / "run.json", answers=False) == {"degraded": {}}
     assert {path for path, _ in client.asked} == {"/v1/search"}
     assert all(e["documents"] and e["snippets"] for e in entries(tmp_path / "run.json"))
     assert not any("ideal_answer" in e for e in entries(tmp_path / "run.json"))
@@ -162,12 +146,7 @@ def test_a_run_has_the_best_guess_and_its_verdict_where_the_evidence_is_not_enou
     assert checked.problems == ()
 
 
-def test_without_a_loss_nothing_is_counted(service: SmallService, tmp_path: Path) -> None:
-    found = run(ServiceClient(service), tmp_path / "run.json", answers=False)
-    assert found == {"degraded": {}}
-
-
-def test_a_failing_question_ends_the_batch_and_keeps_what_came_before(
+def test_a_batch_that_a_failing_question_ends_goes_on_where_it_stopped(
     service: SmallService, tmp_path: Path
 ) -> None:
     output = tmp_path / "run.json"
@@ -175,31 +154,10 @@ def test_a_failing_question_ends_the_batch_and_keeps_what_came_before(
         run(ServiceClient(service, lost=["q2"]), output)
     assert not output.exists()
     assert (tmp_path / "run.json.partial").is_file()
-
-
-def test_an_interrupted_batch_goes_on_where_it_stopped(
-    service: SmallService, tmp_path: Path
-) -> None:
-    output = tmp_path / "run.json"
-    with pytest.raises(CiteRayError):
-        run(ServiceClient(service, lost=["q2"]), output)
     again = ServiceClient(service)
     run(again, output)
     assert again.ids() == ["q2"]
     assert [e["id"] for e in entries(output)] == ["q3", "q1", "q2"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("change", [{"system": "dense"}, {"answers": False}])
-def test_a_batch_of_another_kind_starts_anew(
-    service: SmallService, tmp_path: Path, change: dict[str, Any]
-) -> None:
-    output = tmp_path / "run.json"
-    with pytest.raises(CiteRayError):
-        run(ServiceClient(service, lost=["q2"]), output)
-    again = ServiceClient(service)
-    run(again, output, **change)
-    assert sorted(again.ids()) == ["q1", "q2", "q3"]
 
 
 def test_an_interrupted_batch_that_had_answered_all_only_writes_the_run(
@@ -214,10 +172,17 @@ def test_an_interrupted_batch_that_had_answered_all_only_writes_the_run(
     assert [e["id"] for e in entries(output)] == ["q3", "q1"]
 
 
-def test_the_end_is_logged_with_its_count(service: SmallService, tmp_path: Path) -> None:
-    log = io.StringIO()
-    run(ServiceClient(service), tmp_path / "run.json", answers=False, log=log)
-    assert "answered 3 of 3, about 0 s left" in log.getvalue()
+@pytest.mark.slow
+@pytest.mark.parametrize("change", [{"system": "dense"}, {"answers": False}])
+def test_a_batch_of_another_kind_starts_anew(
+    service: SmallService, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    output = tmp_path / "run.json"
+    with pytest.raises(CiteRayError):
+        run(ServiceClient(service, lost=["q2"]), output)
+    again = ServiceClient(service)
+    run(again, output, **change)
+    assert sorted(again.ids()) == ["q1", "q2", "q3"]
 
 
 def test_a_batch_of_no_questions_is_refused(service: SmallService, tmp_path: Path) -> None:

@@ -28,11 +28,6 @@ pytestmark = pytest.mark.ray
 TWICE = [*ROWS, {**ROWS[0], "id": "q4"}]
 
 
-@pytest.fixture(scope="module")
-def service() -> SmallService:
-    return SmallService()
-
-
 def in_ris(text: str) -> list[str]:
     return [entry["accession_number"] for entry in rispy.loads(text)]
 

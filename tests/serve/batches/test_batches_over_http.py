@@ -31,11 +31,6 @@ from tests.serve.service import SmallService
 pytestmark = pytest.mark.ray
 
 
-@pytest.fixture(scope="module")
-def service() -> SmallService:
-    return SmallService()
-
-
 def ended(http: httpx.Client, job_id: str, headers: dict[str, str] | None = None) -> dict[str, Any]:
     end = time.monotonic() + 120
     while time.monotonic() < end:
@@ -84,17 +79,6 @@ def test_results_can_be_read_as_they_come(tmp_path: Path, service: SmallService)
         assert [entry["id"] for entry in page["results"]] == ["q2"]
         assert http.get("/v1/batches/nope/results").status_code == 404
         assert http.get("/v1/batches/b1/results?count=0").status_code == 422
-
-
-def test_white_space_around_a_question_is_no_part_of_it(
-    tmp_path: Path, service: SmallService
-) -> None:
-    rows = [{**ROWS[0], "body": f"  {ROWS[0]['body']}\n"}]
-    with served(service, tmp_path, Asking(service)) as http:
-        job = http.post("/v1/batches", json={"questions": rows, "id": "b1"}).json()
-        ended(http, job["id"])
-        (entry,) = http.get("/v1/batches/b1/run").json()["questions"]
-    assert entry["body"] == ROWS[0]["body"]
 
 
 def test_the_same_id_is_the_same_batch_and_no_other_one(
@@ -230,13 +214,12 @@ def test_a_large_file_is_taken_and_a_larger_one_is_not(
 
 
 def test_no_route_takes_an_id_for_a_path(
-    tmp_path_factory: pytest.TempPathFactory, service: SmallService, subtests: pytest.Subtests
+    tmp_path: Path, service: SmallService, subtests: pytest.Subtests
 ) -> None:
-    for job_id in ["..%2f..%2fetc", "%2e%2e", "a%00b", "-rf", "é", "a" * 65]:
-        with subtests.test(job_id=job_id):
-            tmp_path = tmp_path_factory.mktemp("case")
-            with served(service, tmp_path, Asking(service)) as http:
-                for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/run")):
+    with served(service, tmp_path, Asking(service)) as http:
+        for job_id in ["..%2f..%2fetc", "%2e%2e", "a%00b", "-rf", "é", "a" * 65]:
+            for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/run")):
+                with subtests.test(job_id=job_id, method=method, path=path):
                     reply = http.request(method, f"/v1/batches/{job_id}{path}")
                     assert reply.status_code in (404, 422)
                     assert detail_of(reply)

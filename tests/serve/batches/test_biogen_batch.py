@@ -25,20 +25,12 @@ from tests.serve.service import SmallService
 TOPIC_A = {
     "meta_data": {"qa_id": 116, "question": "What does metformin do?"},
     "answer": [
-        {
-            "text": "Metformin activates AMPK in the liver.",
-            "existing_supported_citations": None,
-        },
+        {"text": "Metformin activates AMPK in the liver.", "existing_supported_citations": None},
         {"text": "Warfarin inhibits VKORC1.", "existing_supported_citations": [2]},
         {"text": "Imatinib does not inhibit BCR-ABL.", "existing_supported_citations": []},
     ],
 }
 TOPIC_B = {"id": "7", "topic": "t", "question": "What does imatinib inhibit?", "narrative": "n"}
-
-
-@pytest.fixture(scope="module")
-def service() -> SmallService:
-    return SmallService()
 
 
 def run(service: SmallService, batch: Batch, topics: Path, run_format: str) -> list[dict[str, Any]]:
@@ -89,42 +81,27 @@ def test_an_unanswered_topic_has_the_best_guess_and_its_verdict() -> None:
     assert entry["metadata"]["confidence"] == 0.2
 
 
-def test_topics_come_as_a_list_or_by_line(tmp_path: Path) -> None:
-    lines = tmp_path / "topics.jsonl"
-    lines.write_text(f"{json.dumps(TOPIC_A)}\n\n")
-    assert read_topics_a(lines) == read_topics_a(write(tmp_path / "topics.json", [TOPIC_A]))
-
-
-def test_given_citations_are_read_as_numbers(tmp_path: Path) -> None:
+def test_topics_come_as_a_list_or_by_line_and_citations_as_numbers(tmp_path: Path) -> None:
     topic = {**TOPIC_A, "answer": [{"text": "S.", "existing_supported_citations": ["2", 3]}]}
-    (found,) = read_topics_a(write(tmp_path / "t", [topic]))
+    lines = tmp_path / "topics.jsonl"
+    lines.write_text(f"{json.dumps(topic)}\n\n")
+    (found,) = read_topics_a(lines)
     assert found.sentences[0].existing == (2, 3)
+    assert [found] == read_topics_a(write(tmp_path / "topics.json", [topic]))
 
 
-def test_bad_topics_are_named(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
+def test_bad_topics_are_named(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    asked = {"qa_id": "1", "question": "Q?"}
+    cited = {"text": "S.", "existing_supported_citations": ["x"]}
     for row, said in [
         (7, "record 1: must be an object"),
         ({"question": "Q?", "answer": []}, "field qa_id must be a string"),
         ({"qa_id": "1", "answer": []}, "field question must be a string"),
-        ({"qa_id": "1", "question": "Q?"}, "field answer must be a list"),
-        ({"qa_id": "1", "question": "Q?", "answer": [{}]}, "answer 1: field text"),
-        (
-            {
-                "qa_id": "1",
-                "question": "Q?",
-                "answer": [{"text": "S.", "existing_supported_citations": ["x"]}],
-            },
-            "existing_supported_citations must be a list of PMIDs",
-        ),
+        (asked, "field answer must be a list"),
+        ({**asked, "answer": [{}]}, "answer 1: field text"),
+        ({**asked, "answer": [cited]}, "existing_supported_citations must be a list of PMIDs"),
     ]:
-        with subtests.test(row=row, said=said):
-            tmp_path = tmp_path_factory.mktemp("case")
-            with pytest.raises(InputError, match=said):
-                read_topics_a(write(tmp_path / "t", [row]))
-
-
-def test_an_id_that_came_before_is_named(tmp_path: Path) -> None:
+        with subtests.test(row=row, said=said), pytest.raises(InputError, match=said):
+            read_topics_a(write(tmp_path / "t", [row]))
     with pytest.raises(InputError, match="record 2: topic_id '7' came before"):
         read_topics_b(write(tmp_path / "t", [TOPIC_B, TOPIC_B]))

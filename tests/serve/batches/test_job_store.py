@@ -188,21 +188,15 @@ def test_two_owners_may_each_have_a_batch_of_one_id(tmp_path: Path, owner: str) 
         add(store)
         store.add(theirs, QUESTIONS[:1])
         store.cancel(theirs.key)
-    assert sorted(path.name for path in (tmp_path / "batches").glob("*/")) == sorted(
-        ["mine", f"{owner}.mine"]
-    )
+    folders = {path.name for path in (tmp_path / "batches").glob("*/")}
+    assert folders == {"mine", f"{owner}.mine"}
     with store_at(tmp_path) as again:
         assert (again.job("mine").total, again.job(theirs.key).total) == (3, 1)
-        assert (again.progress("mine").state, again.progress(theirs.key).state) == (
-            "waiting",
-            "cancelled",
-        )
-
-
-def test_an_id_does_not_name_another_owners_batch() -> None:
+        assert again.progress("mine").state == "waiting"
+        assert again.progress(theirs.key).state == "cancelled"
     for job_id in ("bob.mine", ".mine", "a."):
         with pytest.raises(BatchError, match="id: must be"):
-            key_of(job_id, "alice")
+            key_of(job_id, owner)
 
 
 def test_batches_are_nobody_elses_on_the_machine_and_older_ones_become_so(tmp_path: Path) -> None:

@@ -35,11 +35,6 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.fixture(scope="module")
-def service() -> SmallService:
-    return SmallService()
-
-
 @pytest.fixture
 def asking(service: SmallService) -> Asking:
     return Asking(service)

@@ -11,25 +11,15 @@ from cluster.records import Entity
 from commands.terminal import make_console
 from serve.answer.tell_verdict import NO_ANSWER
 from serve.client.print_answer import print_answer, print_search
-from tests.serve.answering import evidence
+from tests.serve.answering import answer, evidence
 
-ANSWER = Answer(
+ANSWER = replace(
+    answer("Does it help?"),
     question=Question("q", "Does it help?", "summary"),
-    system="citeray",
     ideal=(Sentence("It helps.", (1,), 0.9, (2,)),),
-    exact=None,
     origin="generated",
-    citations=(),
     evidence=tuple(evidence("It helped.", "It did not help.", "Cats sleep.")),
-    snippets=(),
-    entities=(),
-    degraded=(),
     coverage="1/1",
-    index_version="v000001",
-    last_source="n1.xml",
-    timings_ms={},
-    verdict="answered",
-    confidence=0.9,
 )
 
 
@@ -47,14 +37,18 @@ def test_contradicting_evidence_is_shown_beside_what_it_contradicts() -> None:
     assert "    against: PMID 2 abstract 0-16: It did not help...." in lines
 
 
-def test_a_sentence_that_no_evidence_supports_bears_the_mark() -> None:
+def test_marks_sources_and_steps_are_shown() -> None:
     own = Sentence("It may.", (), 0.0, unsupported=True)
-    assert "  It may. (no evidence supports this)" in shown(replace(ANSWER, ideal=(own,)))
-
-
-def test_uncontradicted_sentences_say_nothing_of_it() -> None:
-    plain = replace(ANSWER, ideal=(Sentence("It helps.", (1,), 0.9),))
-    assert not [line for line in shown(plain) if "contradicted" in line or "against" in line]
+    names = (Entity("iron", 0, 4, "1", "drug"), Entity("anaemia", 8, 15, "2", "disease"))
+    supported = (Sentence("It helped.", (1,), 0.9),)
+    steps = {"dense": 100, "fused": 40}
+    told = replace(ANSWER, ideal=(own,), supported=supported, entities=names, candidates=steps)
+    lines = shown(told)
+    assert "  It may. (no evidence supports this)" in lines
+    assert "  because: It helped. [1]" in lines
+    assert "recognised: iron; anaemia" in lines
+    assert "citations by step: dense 100, fused 40" in lines
+    assert not [line for line in lines if "contradicted" in line or "against" in line]
 
 
 def test_caveats_and_notices_are_shown_under_the_answer() -> None:
@@ -66,42 +60,19 @@ def test_caveats_and_notices_are_shown_under_the_answer() -> None:
     assert lines[place + 2].startswith("    PMID 1 abstract 0-10 (study in mice): It helped.")
 
 
-def test_recognised_names_and_steps_of_the_search_are_shown() -> None:
-    names = (Entity("iron", 0, 4, "1", "drug"), Entity("anaemia", 8, 15, "2", "disease"))
-    lines = shown(replace(ANSWER, entities=names, candidates={"dense": 100, "fused": 40}))
-    assert "recognised: iron; anaemia" in lines
-    assert "citations by step: dense 100, fused 40" in lines
-
-
-def test_a_supported_answer_is_shown_with_its_citations() -> None:
-    answer = replace(ANSWER, supported=(Sentence("It helped.", (1,), 0.9),))
-    assert "  because: It helped. [1]" in shown(answer)
-
-
-def test_an_unanswered_question_is_said_first_with_the_nearest_citations() -> None:
+def test_an_unanswered_question_is_said_first_with_warnings_and_the_nearest_citations() -> None:
     near = (RankedCitation(7, 1.0, {}, "On [iron]", 2020), RankedCitation(8, 0.9))
     unsure = replace(ANSWER, verdict="not_enough_evidence", ideal=(), origin="none", citations=near)
-    lines = shown(unsure)
-    assert lines[:5] == [
+    lines = shown(replace(unsure, caveats=("PMID 7 warns.",)))
+    assert lines[:6] == [
         NO_ANSWER,
         "Does it help? (summary)",
+        "  PMID 7 warns.",
         "  Nearest citations:",
         "  PMID 7 (2020): On [iron]",
         "  PMID 8: no title",
     ]
     assert not [line for line in lines if "written by" in line]
-
-
-def test_what_warns_stands_before_the_nearest_citations() -> None:
-    near = (RankedCitation(7, 1.0, {}, "On iron", 2020),)
-    warned = replace(
-        ANSWER, verdict="not_enough_evidence", ideal=(), citations=near, caveats=("PMID 7 warns.",)
-    )
-    assert shown(warned)[2:5] == [
-        "  PMID 7 warns.",
-        "  Nearest citations:",
-        "  PMID 7 (2020): On iron",
-    ]
 
 
 def test_an_article_without_an_english_title_is_known_by_what_its_passage_says() -> None:

@@ -12,7 +12,7 @@ from cluster.answers import Answer, SearchResult
 from cluster.records import Citation, Passage
 from cluster.settings.settings import load_settings
 from serve.answer_events import Drafted, Event, Finished, Found, StageDone
-from serve.client.call_endpoint import API_KEY_ENV, BadRequestError, EndpointError
+from serve.client.call_endpoint import BadRequestError, EndpointError
 from serve.client.python_client import CiteRay, read_events
 from serve.http.api import create_api
 from tests.serve.chat_endpoint import chat_endpoint
@@ -40,32 +40,25 @@ def citeray(url: str) -> Iterator[CiteRay]:
         yield client
 
 
-def test_a_search_is_a_typed_record(citeray: CiteRay) -> None:
+def test_replies_are_typed_records(citeray: CiteRay) -> None:
     found = citeray.search(QUESTION, k=1, system="bm25")
     assert isinstance(found, SearchResult)
     assert [c.pmid for c in found.citations] == [1]
-    assert found.system == "bm25"
-    assert found.question.body == QUESTION
-
-
-def test_an_answer_is_a_typed_record(citeray: CiteRay) -> None:
+    assert (found.system, found.question.body) == ("bm25", QUESTION)
+    assert 2 not in {c.pmid for c in citeray.related(2, k=2, system="bm25").citations}
     answer = citeray.answer(QUESTION, type="yesno", id="q7", exclude=[2])
     assert isinstance(answer, Answer)
-    assert answer.exact == "yes"
-    assert answer.ideal[0].pmids == (1,)
+    assert (answer.exact, answer.ideal[0].pmids) == ("yes", (1,))
     assert (answer.question.id, answer.question.exclude) == ("q7", (2,))
-
-
-def test_an_answer_rests_on_the_evidence_that_is_given(citeray: CiteRay) -> None:
     given = Passage(2, "abstract", 0, 44, "Metformin activates AMPK in rat hepatocytes.")
     answer = citeray.answer(QUESTION, evidence=[given])
     assert [item.passage for item in answer.evidence] == [given]
-
-
-def test_a_citation_is_a_typed_record(citeray: CiteRay) -> None:
     record = citeray.citation(1)
     assert isinstance(record, Citation)
     assert record.abstract == SAID
+    with pytest.raises(BadRequestError, match="PMID 99 is not in this index") as caught:
+        citeray.citation(99)
+    assert caught.value.status == 404
 
 
 def test_references_come_as_files_and_styled(citeray: CiteRay) -> None:
@@ -78,22 +71,10 @@ def test_references_come_as_files_and_styled(citeray: CiteRay) -> None:
         citeray.references([1, 99])
 
 
-def test_related_citations_are_a_typed_record(citeray: CiteRay) -> None:
-    found = citeray.related(2, k=2, system="bm25")
-    assert isinstance(found, SearchResult)
-    assert 2 not in {c.pmid for c in found.citations}
-
-
 def test_an_answer_becomes_a_document(citeray: CiteRay) -> None:
     answer = citeray.answer(QUESTION, type="yesno")
     assert citeray.document(answer).startswith(b"PK")
     assert b"Doe, J. " in citeray.document(answer, "markdown", style="apa")
-
-
-def test_a_pmid_that_is_not_there_is_named(citeray: CiteRay) -> None:
-    with pytest.raises(BadRequestError, match="PMID 99 is not in this index") as caught:
-        citeray.citation(99)
-    assert caught.value.status == 404
 
 
 def test_a_bad_request_is_told_in_the_endpoints_words(citeray: CiteRay) -> None:
@@ -164,18 +145,6 @@ def test_another_service_is_not_taken_for_the_endpoint() -> None:
         pytest.raises(EndpointError, match="no reply of CiteRay's: question: "),
     ):
         citeray.answer(QUESTION)
-
-
-def test_a_key_opens_an_endpoint_that_asks_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CITERAY_API_KEYS", "alice:" + "a" * 32)
-    with serving(create_api(SmallService(), load_settings().serve)) as port:
-        url = f"http://127.0.0.1:{port}"
-        with CiteRay(url) as citeray, pytest.raises(EndpointError, match=API_KEY_ENV) as caught:
-            citeray.citation(1)
-        assert caught.value.status == 401
-        monkeypatch.setenv(API_KEY_ENV, "a" * 32)
-        with CiteRay(url) as citeray:
-            assert citeray.citation(1).pmid == 1
 
 
 def test_a_line_ends_at_line_feeds_alone() -> None:

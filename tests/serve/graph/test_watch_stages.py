@@ -44,14 +44,9 @@ def test_a_late_stage_is_cancelled_and_noted_with_its_consequence() -> None:
     assert "rerank" in watch.timings_ms
 
 
-def test_the_questions_own_deadline_binds_every_stage() -> None:
-    watch = StageWatch(0.01)
-    assert run(watch, "write", asyncio.sleep(3600), deadline_s=3600) is None
-    assert watch.degraded == ["write: late, going on without"]
-
-
-def test_after_the_questions_deadline_even_a_patient_stage_is_late() -> None:
-    watch = StageWatch(-1)
+@pytest.mark.parametrize("deadline_s", [0.01, -1])
+def test_the_questions_own_deadline_binds_every_stage(deadline_s: float) -> None:
+    watch = StageWatch(deadline_s)
     assert run(watch, "write", asyncio.sleep(3600), deadline_s=3600) is None
     assert watch.degraded == ["write: late, going on without"]
 
@@ -109,9 +104,7 @@ def test_what_runs_at_once_counts_once_and_what_runs_in_turn_adds_up(
     assert watch.timings_ms["retrieve"] == 6000
 
 
-def test_an_error_of_ours_is_logged_by_its_sentence_alone(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_an_error_of_ours_is_logged_by_its_sentence_alone(caplog: pytest.LogCaptureFixture) -> None:
     async def refuse() -> None:
         raise LLMError("llm: the server is out")
 

@@ -61,18 +61,14 @@ def test_filters_that_make_no_sense_are_422_and_one_sentence(
         ({"until": "soon"}, "filters.until: 'soon' is not a day"),
         ({"mesh": ["Humans"]}, "filters.mesh: 'humans' is not the UI"),
         ({"mesh": ["D006801"] * 1001}, "filters.mesh: List should have at most 1000 items"),
-        ({"journals": "BMJ"}, "filters.journals: Input should be a valid list"),
         ({"journals": ["x" * 301]}, "filters.journals.0: String should have at most 300"),
         ({"design": ["placebo"]}, "filters.design.0: Input should be 'guideline', 'meta_analysis'"),
-        ({"design": "cohort"}, "filters.design: Input should be a valid list"),
         ({"all_of": ["design"]}, "filters.all_of.0: Input should be 'journals'"),
-        ({"humans": 1}, "filters.humans: Input should be a valid boolean"),
     ]:
-        with subtests.test(filters=filters, said=said):
-            for path in ("/v1/search", "/v1/answer"):
+        for path in ("/v1/search", "/v1/answer"):
+            with subtests.test(filters=filters, path=path):
                 reply = post(url, path, **filters)
-                assert reply.status_code == 422
-                assert said in reply.json()["detail"]
+                assert (reply.status_code, said in reply.json()["detail"]) == (422, True)
 
 
 @pytest.mark.slow

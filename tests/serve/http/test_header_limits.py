@@ -15,12 +15,10 @@ from uvicorn.config import HTTP_PROTOCOLS
 
 from serve.http.header_limits import (
     HEADER_BYTES,
-    HEADER_S,
     HEADER_S_VARIABLE,
     INSTALL,
     PROXY_CALLBACK,
     LimitedHttpProtocol,
-    header_s,
     install,
 )
 from tests.hostile.raw_http import ask, head, statuses
@@ -104,33 +102,19 @@ def test_no_number_of_seconds_is_refused(given: str, monkeypatch: pytest.MonkeyP
         install()
 
 
-def test_headers_have_20_seconds_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(HEADER_S_VARIABLE, raising=False)
-    assert header_s() == HEADER_S == 20
-
-
-FLOODS = {
-    "target": b"GET /" + FLOOD,
-    "name": b"GET / HTTP/1.1\r\n" + FLOOD,
-    "value": b"GET / HTTP/1.1\r\nX-A: " + FLOOD,
-    "whole value": head(b"GET", b"/", b"X-A: " + FLOOD + b"\r\n"),
-    "blank lines": b"\r\n" * HEADER_BYTES,
-}
-
-
-def test_what_is_buffered_before_a_request_has_a_limit(
-    port: int, subtests: pytest.Subtests
-) -> None:
-    for sent in FLOODS.values():
-        with subtests.test(sent=sent):
+def test_what_is_buffered_beside_a_body_has_a_limit(port: int, subtests: pytest.Subtests) -> None:
+    for name, sent in {
+        "target": b"GET /" + FLOOD,
+        "name": b"GET / HTTP/1.1\r\n" + FLOOD,
+        "value": b"GET / HTTP/1.1\r\nX-A: " + FLOOD,
+        "whole value": head(b"GET", b"/", b"X-A: " + FLOOD + b"\r\n"),
+        "blank lines": b"\r\n" * HEADER_BYTES,
+    }.items():
+        with subtests.test(name):
             assert replies(port, sent).startswith(b"HTTP/1.1 431 ")
-
-
-@pytest.mark.parametrize(
-    "flood", [b"0\r\nX-A: " + READS, b"1;" + READS], ids=["trailer", "extension"]
-)
-def test_what_is_buffered_between_chunks_has_a_limit(port: int, flood: bytes) -> None:
-    assert b"HTTP/1.1 431 " in replies(port, CHUNKED + b"1\r\na\r\n" + flood)
+    for name, flood in {"trailer": b"0\r\nX-A: " + READS, "extension": b"1;" + READS}.items():
+        with subtests.test(name):
+            assert b"HTTP/1.1 431 " in replies(port, CHUNKED + b"1\r\na\r\n" + flood)
 
 
 def test_many_small_chunks_are_a_body_and_no_header(port: int) -> None:
@@ -166,7 +150,6 @@ def test_the_second_request_of_a_connection_has_a_time_limit_too(port: int) -> N
     assert b"HTTP/1.1 408 " in said
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("opened", [b"", b"GET / HTTP/1.1\r\nX-A: "], ids=["silent", "half"])
 def test_a_thousand_idle_connections_hold_up_nobody_and_are_closed(
     port: int, opened: bytes
@@ -188,7 +171,6 @@ def test_a_thousand_idle_connections_hold_up_nobody_and_are_closed(
     assert {end[:13] for end in ends} == {b"HTTP/1.1 408 " if opened else b""}
 
 
-@pytest.mark.slow
 def test_who_asks_and_does_not_read_is_cut_off(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("serve.http.header_limits.READER_S", 0.5)
     with socket.create_connection(("127.0.0.1", port), timeout=30) as wire:
@@ -201,7 +183,6 @@ def test_who_asks_and_does_not_read_is_cut_off(port: int, monkeypatch: pytest.Mo
     assert read < len(LARGE)
 
 
-@pytest.mark.slow
 def test_who_reads_slowly_but_reads_gets_all(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("serve.http.header_limits.READER_S", 2)
     with socket.create_connection(("127.0.0.1", port), timeout=30) as wire:

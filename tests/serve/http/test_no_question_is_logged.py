@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,9 @@ from cluster.answers import Question
 from cluster.settings.settings import load_settings
 from serve.graph import watch_stages
 from serve.http.api import create_api
-from serve.http.door.note_requests import Meters
 from serve.llm.chat_form import Message
 from tests.serve.batches.served import Asking, served
+from tests.serve.http.door.test_guard import NotingMeters
 from tests.serve.saved.kept import saved_at
 from tests.serve.service import SmallService
 
@@ -43,21 +43,6 @@ class Everything(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         print(self._formatter.format(record), vars(record), file=self.written)
-
-
-class NotingMeters(Meters):
-    """Keeps what is counted, as Prometheus would show it."""
-
-    def __init__(self) -> None:
-        self.noted: list[Any] = []
-
-    def request(self, route: str, status: int, seconds: float) -> None:
-        self.noted.append((route, status))
-
-    def question(
-        self, kind: str, system: str, timings_ms: Mapping[str, float], degraded: Sequence[str]
-    ) -> None:
-        self.noted.append((kind, system, list(timings_ms), list(degraded)))
 
 
 class Parrot:
@@ -128,7 +113,7 @@ def assert_nothing_told(
     logged: Everything, meters: NotingMeters, spans: InMemorySpanExporter
 ) -> None:
     told = logged.written.getvalue()
-    told += json.dumps(meters.noted)
+    told += json.dumps([meters.requests, meters.questions])
     told += "".join(span.to_json() for span in spans.get_finished_spans())
     assert "request" in told
     lines = [line for line in told.splitlines() if RARE[:8] in line.lower()]
@@ -170,10 +155,3 @@ def test_no_word_of_a_batch_is_logged(tmp_path: Path, logged: Everything) -> Non
     told = logged.written.getvalue()
     assert "question q2 failed" in told
     assert [line for line in told.splitlines() if RARE in line] == []
-
-
-def test_the_log_has_the_question_where_that_is_asked_for(logged: Everything) -> None:
-    settings = load_settings(overrides=["serve.http.log_questions=true"]).serve
-    http = TestClient(create_api(SmallService(), settings))
-    http.post("/v1/search", json={"question": ASKED})
-    assert RARE in logged.written.getvalue()

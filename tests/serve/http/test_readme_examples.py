@@ -38,11 +38,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield str(http.base_url).rstrip("/")
 
 
-def test_the_examples_of_three_clients_are_found() -> None:
-    assert len(PYTHON) == 3
-
-
 def test_every_python_example_prints_a_cited_answer(url: str, subtests: pytest.Subtests) -> None:
+    assert len(PYTHON) == 3
     for code in PYTHON:
         with subtests.test(code=code):
             assert ADDRESS in code

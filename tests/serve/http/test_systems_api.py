@@ -14,11 +14,6 @@ from tests.serve.service import SmallService
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def service() -> SmallService:
-    return SmallService()
-
-
 @pytest.fixture
 def client(service: SmallService) -> TestClient:
     service.models = {}
@@ -47,70 +42,46 @@ def test_a_preset_of_the_operators_comes_last_under_its_own_name(client: TestCli
     assert (last["name"], last["title"], last["group"]) == ("ward", "ward", "own")
 
 
-def test_what_a_preset_needs_is_read_from_it(subtests: pytest.Subtests) -> None:
-    for name, needs in [
-        ("citeray", []),
-        ("bm25", []),
-        ("citeray-model", ["writer"]),
-        ("huang", ["rewriter"]),
-        ("udine-b", ["writer", "ranker"]),
-        ("biorag-v6", ["writer"]),
-        ("sinai", ["writer", "pubmed"]),
-    ]:
-        with subtests.test(name=name, needs=needs):
-            assert needs_of(load_system(name)) == needs
+def test_what_a_preset_needs_is_read_from_it() -> None:
+    needs = {
+        "citeray": [],
+        "huang": ["rewriter"],
+        "udine-b": ["writer", "ranker"],
+        "biorag-v6": ["writer"],
+        "sinai": ["writer", "pubmed"],
+    }
+    assert {name: needs_of(load_system(name)) for name in needs} == needs
 
 
-def test_without_a_language_model_the_presets_that_ask_one_say_why_they_cannot_run(
-    client: TestClient,
+def test_presets_that_lack_a_model_say_why_they_cannot_run(
+    client: TestClient, service: SmallService
 ) -> None:
     cards = systems(client)
     assert cards["citeray"]["available"]
-    assert cards["citeray-model"] == {
-        **cards["citeray-model"],
-        "available": False,
-        "missing": ["writer"],
-        "reason": "It needs a language model that writes; this server has none.",
-    }
     assert cards["sinai"]["missing"] == ["writer"]
-
-
-def test_the_writers_model_does_the_work_of_every_role(
-    client: TestClient, service: SmallService
-) -> None:
-    service.models = {"llm": "qwen"}
-    assert all(card["available"] for card in systems(client).values())
-
-
-def test_a_model_for_one_role_lets_the_presets_run_that_need_no_other(
-    client: TestClient, service: SmallService
-) -> None:
+    card = cards["citeray-model"]
+    assert (card["available"], card["missing"]) == (False, ["writer"])
+    assert card["reason"] == "It needs a language model that writes; this server has none."
     service.models = {"llm": "none", "rewriter-0": "small"}
     cards = systems(client)
     assert cards["huang"]["available"]
     assert cards["udine-b"]["missing"] == ["writer", "ranker"]
+    service.models = {"llm": "qwen"}
+    assert all(card["available"] for card in systems(client).values())
 
 
 def test_records_come_in_the_order_asked_for_and_missing_ones_are_named(
-    client: TestClient,
+    client: TestClient, service: SmallService, subtests: pytest.Subtests
 ) -> None:
     found = client.get("/v1/citations?pmids=2,1,9,2").json()
     assert [citation["pmid"] for citation in found["citations"]] == [2, 1]
     assert found["missing"] == [9]
-
-
-def test_a_list_that_names_no_pmids_is_refused(
-    client: TestClient, subtests: pytest.Subtests
-) -> None:
     for pmids in ["", "x", "1,,2", "0", "1_0", ",".join(["1"] * 101)]:
         with subtests.test(pmids=pmids):
             reply = client.get("/v1/citations", params={"pmids": pmids})
             assert reply.status_code == 422
             assert "pmids" in reply.json()["detail"]
-
-
-def test_records_are_not_given_while_the_index_loads() -> None:
-    api = create_api(SmallService(state="loading"), load_settings().serve)
-    reply = TestClient(api).get("/v1/citations?pmids=1")
-    assert reply.status_code == 503
-    assert reply.headers["retry-after"]
+    service.state = "loading"
+    reply = client.get("/v1/citations?pmids=1")
+    assert (reply.status_code, bool(reply.headers["retry-after"])) == (503, True)
+    service.state = "ready"

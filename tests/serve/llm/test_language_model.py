@@ -8,6 +8,7 @@ import math
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -87,33 +88,17 @@ def ask(endpoint: Endpoint, *, timeout_s: float = 10.0, **options: Any) -> str:
     return asyncio.run(model.chat(MESSAGES, max_tokens=8, temperature=0.0, **options))
 
 
-def test_reply_text_is_returned(endpoint: Endpoint) -> None:
-    endpoint.play(200, completion("Yes."))
-    assert ask(endpoint) == "Yes."
-
-
-def test_request_goes_to_chat_completions(endpoint: Endpoint) -> None:
-    endpoint.play(200, completion("Yes."))
-    ask(endpoint)
-    assert endpoint.bodies[0]["path"] == "/v1/chat/completions"
-
-
-def test_key_comes_from_the_environment(
-    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TEST_LLM_KEY", "sesame")
-    endpoint.play(200, completion("Yes."))
-    ask(endpoint)
-    assert endpoint.keys == ["Bearer sesame"]
-
-
-def test_without_a_key_no_authorization_is_sent(
-    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("key", "sent"), [("sesame", "Bearer sesame"), (None, None)])
+def test_a_request_has_the_key_of_the_environment_if_there_is_one(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, key: str | None, sent: str | None
 ) -> None:
     monkeypatch.delenv("TEST_LLM_KEY", raising=False)
+    if key:
+        monkeypatch.setenv("TEST_LLM_KEY", key)
     endpoint.play(200, completion("Yes."))
-    ask(endpoint)
-    assert endpoint.keys == [None]
+    assert ask(endpoint) == "Yes."
+    assert endpoint.keys == [sent]
+    assert endpoint.bodies[0]["path"] == "/v1/chat/completions"
 
 
 def test_refused_key_names_the_variable_to_set(endpoint: Endpoint) -> None:
@@ -211,14 +196,9 @@ def test_a_connection_that_the_server_closed_is_opened_anew(
     assert (len(endpoint.bodies), endpoint.opened) == (2, 2)
 
 
-def test_closed_port_is_unreachable() -> None:
-    model = OpenAIChatModel("http://127.0.0.1:9/v1", "m", timeout_s=5)
-    with pytest.raises(LLMError, match="unreachable"):
-        asyncio.run(model.chat(MESSAGES, max_tokens=8, temperature=0.0))
-
-
-def test_url_without_a_scheme_is_an_llm_error() -> None:
-    model = OpenAIChatModel("localhost", "m", timeout_s=5)
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/v1", "localhost"])
+def test_a_closed_port_or_no_url_is_unreachable(url: str) -> None:
+    model = OpenAIChatModel(url, "m", timeout_s=5)
     with pytest.raises(LLMError, match="unreachable"):
         asyncio.run(model.chat(MESSAGES, max_tokens=8, temperature=0.0))
 
@@ -239,28 +219,21 @@ def test_null_content_is_an_error() -> None:
         read_reply({"choices": [{"message": {"content": None}}]}, constrained=False)
 
 
-def test_choices_become_a_structured_output() -> None:
-    body = chat_request("m", MESSAGES, max_tokens=2, temperature=0.0, choices=("yes", "no"))
-    assert body == {
+def test_a_constraint_has_its_form_in_the_request() -> None:
+    request = partial(chat_request, "m", MESSAGES, max_tokens=2, temperature=0.0)
+    assert request(choices=("yes", "no")) == {
         "model": "m",
         "messages": [{"role": "user", "content": "Is water wet?"}],
         "max_tokens": 2,
         "temperature": 0.0,
         "structured_outputs": {"choice": ["yes", "no"]},
     }
-
-
-def test_schema_becomes_a_response_format() -> None:
-    body = chat_request("m", MESSAGES, max_tokens=2, temperature=0.0, json_schema={"type": "array"})
-    assert body["response_format"] == {
+    assert request(json_schema={"type": "array"})["response_format"] == {
         "type": "json_schema",
         "json_schema": {"name": "answer", "schema": {"type": "array"}, "strict": True},
     }
-
-
-def test_two_constraints_at_once_are_refused() -> None:
     with pytest.raises(ValueError, match="not both"):
-        chat_request("m", MESSAGES, max_tokens=2, temperature=0, choices=("a",), json_schema={})
+        request(choices=("a",), json_schema={})
 
 
 def test_words_are_weighed_by_what_the_first_one_would_be(endpoint: Endpoint) -> None:

@@ -31,13 +31,10 @@ def test_the_longest_reasoned_reply_ends_within_its_tokens(tokens: int) -> None:
     assert tokens * 2 < len(json.dumps(longest)) <= tokens * 3
 
 
-def test_few_tokens_leave_a_reasoned_reply_its_form() -> None:
+def test_schemas_bound_what_a_reply_may_hold() -> None:
     assert reasoned_schema(TEXT, 1)["properties"]["answer"]["maxLength"] == 1
-
-
-def test_names_are_bounded_in_number_and_length() -> None:
-    schema = names_schema(5, 100)
-    assert (schema["maxItems"], schema["items"]["maxLength"]) == (5, 100)
+    names = names_schema(5, 100)
+    assert (names["maxItems"], names["items"]["maxLength"]) == (5, 100)
 
 
 def test_a_reasoned_reply_is_read_with_prose_round_it() -> None:
@@ -50,15 +47,9 @@ def test_a_reply_of_another_form_is_the_models_fault(subtests: pytest.Subtests) 
     for text in ["", "yes", "[1]", '{"answer": ', '{"reply": "yes"}', "}{"]:
         with subtests.test(text=text), pytest.raises(LLMError, match="llm: the reply"):
             read_reasoned(text)
-
-
-def test_reasoning_that_is_no_text_is_as_if_absent() -> None:
-    assert read_reasoned('{"chain_of_thought": 7, "answer": "no"}').reasoning == ""
-
-
-def test_names_that_are_no_list_are_refused() -> None:
     with pytest.raises(LLMError, match="no list"):
         read_names("Metformin")
+    assert read_reasoned('{"chain_of_thought": 7, "answer": "no"}').reasoning == ""
 
 
 @pytest.mark.parametrize(
@@ -68,14 +59,8 @@ def test_the_prompts_words_for_no_answer_say_nothing(text: str) -> None:
     assert says_nothing(text)
 
 
-def test_short_reasoning_is_its_own_summary() -> None:
-    assert summarise_reasoning("First this.\n Then that.") == "First this. Then that."
-
-
 def test_of_long_reasoning_the_last_whole_sentences_are_passed_on() -> None:
+    assert summarise_reasoning("First this.\n Then that.") == "First this. Then that."
     text = "We looked at the passages. The trial found no effect. So the answer is no."
     assert summarise_reasoning(text, 60) == "The trial found no effect. So the answer is no."
-
-
-def test_one_overlong_sentence_is_cut_at_its_begin() -> None:
     assert summarise_reasoning("word " * 50 + "end.", 9) == "word end."

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import random
 
-from cluster.records import (
-    Author,
-    Chemical,
-    Citation,
-    Link,
-    MeshHeading,
-    OtherAbstract,
-    Section,
-)
+from cluster.records import Author, Chemical, Citation, Link, MeshHeading, OtherAbstract, Section
 
 WORDS = [
     "metformin", "AMPK", "β-amyloid", "Ångström", "naïve", "β₂", "p<0.05", "5%", "A&B", "{curly",
@@ -24,22 +16,11 @@ LASTS = ["Halpern", "van der Berg", "O'Neill", "Müller-Łukasz", "de la Cruz", 
 FORES = ["Scott D", "Éva", "Wei-Min", "Martin Luther", "J Robert", "Anna and Maria"]
 SUFFIXES = ["", "", "", "Jr", "3rd"]
 GROUPS = [
-    "WHO, Geneva",
-    "Diabetes Prevention Program and Friends",
-    "{Braced} & Group 5%",
-    "ATTR-ACT",
-]
+    "WHO, Geneva", "Diabetes Prevention Program and Friends", "{Braced} & Group 5%", "ATTR-ACT",
+]  # fmt: skip
 PAGES = [
-    "123-8",
-    "e1001",
-    "284-287",
-    "S93-9",
-    "iii-v",
-    "1-10",
-    "",
-    "17",
-    "1151-68; discussion 1149-50",
-]
+    "123-8", "e1001", "284-287", "S93-9", "iii-v", "1-10", "", "17", "1151-68; discussion 1149-50",
+]  # fmt: skip
 KINDS = ["RetractionIn", "ErratumIn", "CommentOn", "ExpressionOfConcernIn", "AssociatedDataset"]
 
 

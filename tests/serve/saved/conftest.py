@@ -13,11 +13,6 @@ from tests.serve.saved.postgres_server import PostgresServer, postgres_server
 from tests.serve.service import SmallService
 
 
-@pytest.fixture(scope="module")
-def service() -> SmallService:
-    return SmallService()
-
-
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     with postgres_server() as server:

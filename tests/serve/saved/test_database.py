@@ -16,7 +16,8 @@ from sqlalchemy import select
 from cluster.errors import InputError
 from serve.saved.database import Database
 from serve.saved.saved_error import SavedError
-from serve.saved.tables import ANSWERS, FACTS
+from serve.saved.stored_answers import AskedWith
+from serve.saved.tables import FACTS
 from tests.serve.answering import answer
 from tests.serve.saved.kept import saved_at, settings_at
 
@@ -97,21 +98,18 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
     assert names == ["schema"]
 
 
-def test_a_folder_that_cannot_be_written_is_507_and_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("no folder")
-    database = Database(f"sqlite:///{tmp_path}/file/citeray.db")
-    with pytest.raises(SavedError, match="file") as caught, database.read():
+def test_a_place_that_cannot_be_used_is_named_and_left_as_it_is(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("my own notes, which are no database at all" * 9)
+    database = Database(f"sqlite:///{notes}/citeray.db")
+    with pytest.raises(SavedError, match="notes") as caught, database.read():
         pass
     assert caught.value.status in (503, 507)
-
-
-def test_a_file_that_is_no_database_is_503_and_left_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("my own notes, which are no database at all" * 9)
-    database = Database(f"sqlite:///{tmp_path}/notes.txt")
+    database = Database(f"sqlite:///{notes}")
     with pytest.raises(SavedError, match="not a database") as caught, database.write():
         pass
     assert caught.value.status == 503
-    assert (tmp_path / "notes.txt").read_text().startswith("my own notes")
+    assert notes.read_text().startswith("my own notes")
 
 
 @pytest.mark.usefixtures("each_database")
@@ -132,8 +130,6 @@ def test_an_error_never_quotes_what_is_stored(tmp_path: Path) -> None:
 
 
 def test_what_is_deleted_is_not_on_the_disk_any_more(tmp_path: Path) -> None:
-    from serve.saved.stored_answers import AskedWith
-
     store = saved_at(tmp_path).answers
     word = "Zyxomylin"
     asked = AskedWith({"question": word}, {}, {})
@@ -162,26 +158,17 @@ def test_sqlite_itself_finds_nothing_wrong(tmp_path: Path) -> None:
             for name in ("secure_delete", "foreign_keys", "synchronous")
         ]
     assert told == [1, 1, 2]
-    assert ANSWERS.name == "answers"
 
 
-@pytest.mark.parametrize(
-    ("url", "said"),
-    [
+def test_a_url_that_cannot_be_used_is_bad_input(tmp_path: Path) -> None:
+    for url, said in [
         ("postgresql://alice:secret@host/db", "PGPASSWORD"),
         ("mysql://host/db", "give sqlite:///"),
-        ("sqlite://", "give sqlite:///"),
         ("sqlite://host/db", "three slashes"),
-    ],
-)
-def test_a_url_that_cannot_be_used_is_bad_input(tmp_path: Path, url: str, said: str) -> None:
-    with pytest.raises(InputError, match=said) as caught:
-        settings_at(tmp_path, url=url)
-    assert "serve.saved.url" in str(caught.value)
-
-
-def test_postgres_without_its_driver_says_what_to_install() -> None:
-    with pytest.raises(InputError, match="pip install psycopg"), Database(
-        "postgresql+nodriver://u@h/d"
-    ).read():  # fmt: skip
+    ]:
+        with pytest.raises(InputError, match=said) as caught:
+            settings_at(tmp_path, url=url)
+        assert "serve.saved.url" in str(caught.value)
+    database = Database("postgresql+nodriver://u@h/d")
+    with pytest.raises(InputError, match="pip install psycopg"), database.read():
         pass

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from serve.saved.keep import open_saved
 from serve.saved.opinion import Opinion
 from serve.saved.saved_error import SavedError
 from serve.saved.stored_answers import AskedWith
@@ -139,23 +140,12 @@ def test_connections_that_the_server_ends_are_made_again(
     assert len(store.list("alice", 5)) == 2
 
 
-def test_the_form_of_another_version_is_refused_by_name(tmp_path: Path) -> None:
-    from serve.saved.tables import FACTS
-
-    with saved_at(tmp_path).database.write() as connection:
-        connection.execute(FACTS.update().values(value="99"))
-    with pytest.raises(SavedError, match="has form 99"), saved_at(tmp_path).database.read():
-        pass
-
-
 def test_a_database_that_is_not_there_is_told_without_a_password(
     tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PGPASSWORD", "a secret word")
     url = f"postgresql+psycopg://postgres@/nowhere?host={postgres.folder}"
     settings = settings_at(tmp_path, url=url)
-    from serve.saved.keep import open_saved
-
     saved = open_saved(settings)
     assert saved is not None
     with pytest.raises(SavedError, match='"nowhere" does not exist') as caught:

@@ -11,6 +11,7 @@ from sqlalchemy import update
 from starlette.testclient import TestClient
 
 from cluster.settings.settings import load_settings
+from serve.http.door.guard import is_work
 from serve.http.workbench.answers_api import NOT_KEPT
 from serve.saved.keep import Saved
 from serve.saved.tables import ANSWERS
@@ -34,35 +35,31 @@ def keyed(service: SmallService, saved: Saved, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_an_answer_is_stored_when_it_is_asked_for(http: TestClient) -> None:
+    unwanted = http.post("/v1/answer", json={**ASKED, "store": False}).json()
+    assert unwanted["answer_id"] == ""
+    assert http.get("/v1/answers").json() == {"answers": [], "next": ""}
     given = http.post("/v1/answer", json=ASKED).json()
     reply = http.get(f"/v1/answers/{given['answer_id']}")
     assert reply.status_code == 200
     kept = reply.json()
     assert kept["answer"] == given
-    assert kept["request"] == {
-        "question": QUESTION, "type": "yesno", "id": "q7", "k": 3, "system": "citeray",
-    }  # fmt: skip
+    asked = {name: value for name, value in ASKED.items() if name != "store"}
+    assert kept["request"] == {**asked, "system": "citeray"}
     assert kept["preset"]["name"] == "citeray"
     assert kept["models"]["encoder"] == load_settings().encoder.model
     assert kept["created"] < kept["expires"]
     assert kept["mine"] is True
 
 
-def test_an_answer_that_nobody_wants_stored_is_not(http: TestClient) -> None:
-    given = http.post("/v1/answer", json={**ASKED, "store": False}).json()
-    assert given["answer_id"] == ""
-    assert http.get("/v1/answers").json() == {"answers": [], "next": ""}
-
-
 def test_a_streamed_answer_is_stored_too(http: TestClient) -> None:
     told = http.post("/v1/answer", json={**ASKED, "stream": True}).text
     data = [line.removeprefix("data: ") for line in told.splitlines() if line.startswith("data:")]
     given = json.loads(data[-1])
-    assert http.get(f"/v1/answers/{given['answer_id']}").json()["answer"] == given
-    assert "stream" not in http.get(f"/v1/answers/{given['answer_id']}").json()["request"]
+    kept = http.get(f"/v1/answers/{given['answer_id']}").json()
+    assert kept["answer"] == given
+    assert "stream" not in kept["request"]
 
 
-@pytest.mark.slow
 def test_the_operator_may_have_all_stored_or_none(service: SmallService, tmp_path: Path) -> None:
     always = client_of(service, saved_at(tmp_path, answers="always"))
     assert always.post("/v1/answer", json={"question": QUESTION}).json()["answer_id"]
@@ -105,11 +102,9 @@ def test_a_replay_over_the_same_index_says_that_nothing_changed(http: TestClient
     place = http.post("/v1/answer", json=ASKED).json()["answer_id"]
     again = http.post(f"/v1/answers/{place}/replay").json()
     compared = again["comparison"]
+    parts = ("index_version", "preset", "models", "verdict", "exact", "text", "citations")
     assert {name: value for name, value in compared.items() if name.startswith("same_")} == {
-        f"same_{part}": True
-        for part in (
-            *("index_version", "preset", "models", "verdict", "exact", "text", "citations"),
-        )
+        f"same_{part}": True for part in parts
     }
     assert compared["reasons"] == []
     assert again["now"]["ideal"] == again["stored"]["ideal"]
@@ -191,7 +186,7 @@ def test_what_is_not_there_is_one_sentence(http: TestClient, subtests: pytest.Su
 
 
 def test_a_replay_waits_for_its_turn_as_a_question_does() -> None:
-    from serve.http.door.guard import is_work
-
     assert is_work("POST", f"/v1/answers/{'0' * 32}/replay")
+    assert is_work("GET", "/v1/references")
+    assert is_work("GET", "/v1/batches/b1/references")
     assert not is_work("GET", f"/v1/answers/{'0' * 32}")

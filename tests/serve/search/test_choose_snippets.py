@@ -25,35 +25,21 @@ def test_window_holds_neighbouring_sentences() -> None:
     assert found.text == "Cats sleep. Metformin lowers glucose."
 
 
-def test_whole_passages_leave_out_overlaps() -> None:
-    one, two = passage("Metformin lowers glucose.", begin=0), passage("lowers glucose.", begin=10)
-    given = [Evidence(one), Evidence(two)]
-    assert whole_passages(given) == [one]
-    assert len(whole_passages(evidence(*"abcd"), limit=3)) == 3
-
-
-def test_order_of_the_evidence_is_kept() -> None:
+def test_snippets_keep_the_order_of_the_evidence_up_to_a_limit() -> None:
     found = choose_snippets(BODY, evidence("Cats sleep.", "Metformin lowers glucose."), encode)
     assert [p.pmid for p in found] == [1, 2]
-
-
-def test_number_of_snippets_is_bounded() -> None:
     assert len(choose_snippets(BODY, evidence(*"abcd"), encode, limit=3)) == 3
-
-
-def test_overlap_of_two_passages_is_given_once() -> None:
-    one = Evidence(passage("Metformin lowers glucose.", begin=0))
-    two = Evidence(passage("lowers glucose.", begin=10))
-    assert len(choose_snippets(BODY, [one, two], encode)) == 1
-
-
-def test_same_offsets_in_title_and_abstract_do_not_overlap() -> None:
-    one, two = passage("Metformin works."), passage("Metformin works.", title=True)
-    assert len(choose_snippets(BODY, [Evidence(one), Evidence(two)], encode)) == 2
-
-
-def test_no_evidence_gives_no_snippets() -> None:
     assert choose_snippets(BODY, [], encode) == []
+
+
+def test_overlaps_within_a_section_are_given_once() -> None:
+    one, two = passage("Metformin lowers glucose.", begin=0), passage("lowers glucose.", begin=10)
+    given = [Evidence(one), Evidence(two)]
+    assert len(choose_snippets(BODY, given, encode)) == 1
+    assert whole_passages(given) == [one]
+    assert len(whole_passages(evidence(*"abcd"), limit=3)) == 3
+    apart = [Evidence(passage("Metformin works.", title=title)) for title in (False, True)]
+    assert len(choose_snippets(BODY, apart, encode)) == 2
 
 
 @pytest.mark.slow

@@ -115,11 +115,15 @@ def ask(tmp_path: Path, system: SystemSettings, budget_ms: int = 0) -> SearchRes
     return asyncio.run(answerer.search(Request(question, system, 3)))
 
 
+def never_sure(name: str) -> SystemSettings:
+    system = load_system(name)
+    assert system.ladder is not None
+    ladder = system.ladder.model_copy(update={"sure": dict.fromkeys(EVERY, 2.0)})
+    return system.model_copy(update={"ladder": ladder})
+
+
 def test_the_reply_carries_what_was_spent_and_on_what(tmp_path: Path) -> None:
-    unsure = load_system("auto")
-    assert unsure.ladder is not None
-    never = unsure.ladder.model_copy(update={"sure": dict.fromkeys(EVERY, 2.0)})
-    unsure = unsure.model_copy(update={"ladder": never})
+    unsure = never_sure("auto")
     reply = ask(tmp_path / "a", unsure)
     assert reply.spent is not None
     assert (reply.spent.budget_ms, reply.spent.rungs) == (0, ("hybrid", "rerank"))
@@ -139,13 +143,8 @@ class Helpful:
         return "[2] > [1]" if ranks else "Query 1: What is AMPK?\nQuery 2: What is metformin?"
 
 
-def test_a_ladder_goes_up_to_the_language_model_where_doubt_and_budget_last(
-    tmp_path: Path,
-) -> None:
-    unsure = load_system("auto-model")
-    assert unsure.ladder is not None
-    never = unsure.ladder.model_copy(update={"sure": dict.fromkeys(EVERY, 2.0)})
-    unsure = unsure.model_copy(update={"ladder": never})
+def test_a_ladder_goes_up_to_the_language_model_where_doubt_and_budget_last(tmp_path: Path) -> None:
+    unsure = never_sure("auto-model")
     answerer = make_answerer(tmp_path, MANY, model=Helpful())
 
     def climbed(budget_ms: int) -> tuple[str, ...]:

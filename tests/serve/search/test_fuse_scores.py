@@ -53,15 +53,12 @@ def test_a_branch_left_out_counts_for_nothing() -> None:
     assert fused.score.tolist() == pytest.approx([1.0, 0.5])
 
 
-def test_ties_go_to_the_lower_pmid() -> None:
+def test_ties_go_to_the_lower_pmid_whatever_the_order_of_shards() -> None:
+    weighted = FusionSettings(method="weighted")
     found = candidates((8, 0.5, 1.0, True, True), (4, 0.5, 1.0, True, True))
-    assert fuse(found, BOTH, FusionSettings(method="weighted")).pmids.tolist() == [4, 8]
-
-
-def test_the_order_of_shards_changes_nothing() -> None:
+    assert fuse(found, BOTH, weighted).pmids.tolist() == [4, 8]
     rows = [(i, 1 / i, float(i % 3), True, i % 2 == 0) for i in range(1, 9)]
-    one = fuse(candidates(*rows), BOTH, FusionSettings(method="weighted"))
-    other = fuse(candidates(*rows[::-1]), BOTH, FusionSettings(method="weighted"))
+    one, other = (fuse(candidates(*order), BOTH, weighted) for order in (rows, rows[::-1]))
     assert one.pmids.tolist() == other.pmids.tolist()
 
 
@@ -81,17 +78,9 @@ def test_rankings_are_fused_by_reciprocal_rank() -> None:
     # 1: 1/1 + 1/2, 3: 1/3 + 1/1, 2: 1/2.
     assert list(fused) == [1, 3, 2]
     assert fused[1] == pytest.approx(1.5)
-
-
-def test_a_great_k_evens_the_ranks_out() -> None:
     assert fuse_rankings([[1, 2]], k=60)[1] == pytest.approx(1 / 61)
-
-
-def test_a_citation_that_stands_twice_in_a_ranking_counts_once() -> None:
+    # One that stands twice counts once; of equal scores the lower PMID comes first.
     assert fuse_rankings([[7, 7, 8]]) == {7: 1.0, 8: 0.5}
-
-
-def test_equal_fused_scores_go_to_the_lower_pmid() -> None:
     assert list(fuse_rankings([[9, 4], [4, 9]])) == [4, 9]
 
 
@@ -99,14 +88,8 @@ def test_recent_years_weigh_more() -> None:
     weighed = weigh_recency({1: 1.0, 2: 1.0, 3: 1.0}, {1: 2004, 2: 2014, 3: 2024}, 0.5, 10)
     assert weighed == pytest.approx({3: 1.5, 2: 1.25, 1: 1.125})
     assert list(weighed) == [3, 2, 1]
-
-
-def test_a_citation_without_a_year_neither_gains_nor_loses() -> None:
-    assert weigh_recency({1: 1.0, 2: 0.9}, {1: None, 2: 2020}, 0.5, 5) == pytest.approx(
-        {2: 1.35, 1: 1.0}
-    )
-
-
-def test_without_a_weight_recency_changes_nothing() -> None:
+    # One without a year neither gains nor loses.
+    weighed = weigh_recency({1: 1.0, 2: 0.9}, {1: None, 2: 2020}, 0.5, 5)
+    assert weighed == pytest.approx({2: 1.35, 1: 1.0})
     scores = {5: 0.7, 2: 0.2}
     assert weigh_recency(scores, {5: 1950, 2: 2026}, 0.0, 5) == scores

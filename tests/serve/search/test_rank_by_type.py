@@ -58,13 +58,9 @@ def test_a_type_has_its_rankings_fused_and_no_others_made(
     assert rank(kind) == (order, done)
 
 
-def test_recent_citations_rise() -> None:
+def test_recent_citations_rise_where_years_have_a_weight() -> None:
     old, new = hits(1, year=1990)[0], hits(2, year=2020)[0]
     weighed = recent_first([old, new], RecencySettings(weight=2, half_life=5))
     assert [h.pmid for h in weighed] == [2, 1]
     assert weighed[0].score == 1
-
-
-def test_without_a_weight_the_order_and_the_scores_stay() -> None:
-    found = hits(1, 2)
-    assert recent_first(found, RecencySettings()) == found
+    assert recent_first([old, new], RecencySettings()) == [old, new]

@@ -7,28 +7,19 @@ from serve.search.rank_exactly import distinct, rank_exactly
 from tests.serve.answering import encode, passage
 
 
-def test_passages_come_by_cosine_with_the_question() -> None:
+def test_the_top_passages_come_by_cosine_with_the_question() -> None:
     passages = [passage("Warfarin inhibits VKORC1."), passage("Metformin activates AMPK.", 2)]
     ranked = rank_exactly(passages, encode([p.text for p in passages]), encode(["Metformin?"])[0])
     assert [p.pmid for p, _ in ranked] == [2, 1]
     assert ranked[0][1] > ranked[1][1]
-
-
-def test_only_the_top_is_given() -> None:
-    passages = [passage(f"Text {n}", n) for n in range(1, 31)]
-    vectors = encode([p.text for p in passages])
-    assert len(rank_exactly(passages, vectors, vectors[0])) == 20
-    assert len(rank_exactly(passages, vectors, vectors[0], top=3)) == 3
-
-
-def test_nothing_to_rank_ranks_nothing() -> None:
-    assert rank_exactly([], np.empty((0, 4), np.float32), np.ones(4, np.float32)) == []
-
-
-def test_equal_passages_keep_their_order() -> None:
-    passages = [passage("Same.", n) for n in (9, 3, 5)]
+    many = [passage(f"Text {n}", n) for n in range(1, 31)]
+    vectors = encode([p.text for p in many])
+    assert len(rank_exactly(many, vectors, vectors[0])) == 20
+    assert len(rank_exactly(many, vectors, vectors[0], top=3)) == 3
+    same = [passage("Same.", n) for n in (9, 3, 5)]
     vectors = encode(["Same."] * 3)
-    assert [p.pmid for p, _ in rank_exactly(passages, vectors, vectors[0])] == [9, 3, 5]
+    assert [p for p, _ in rank_exactly(same, vectors, vectors[0])] == same
+    assert rank_exactly([], np.empty((0, 4), np.float32), np.ones(4, np.float32)) == []
 
 
 def test_a_passage_that_came_twice_is_kept_once() -> None:

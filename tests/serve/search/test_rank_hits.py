@@ -49,10 +49,7 @@ def test_a_citation_that_could_not_be_fetched_is_left_out() -> None:
 
 
 def test_passages_are_ranked_over_all_citations() -> None:
-    held = [
-        fetched(1, "a", "b", dense=(0.2, 0.9)),
-        fetched(2, "c", "d", dense=(0.5, 0.1)),
-    ]
+    held = [fetched(1, "a", "b", dense=(0.2, 0.9)), fetched(2, "c", "d", dense=(0.5, 0.1))]
     retrieve = RetrieverSettings(dense=3, bm25=0)
     hits = passage_hits(fused(1, 2), held, None, retrieve, FusionSettings(method="weighted"))
     assert [(h.pmid, h.place) for h in hits] == [(1, 1), (2, 0), (1, 0)]
@@ -77,13 +74,10 @@ def test_hits_of_several_searches_are_united_by_their_best_score() -> None:
     assert [(h.pmid, h.score) for h in both] == [(2, 0.9), (1, 0.4), (3, 0.4)]
 
 
-def test_passages_of_one_citation_are_not_the_same_hit() -> None:
+def test_a_citation_ranks_by_its_first_passage_whatever_follows() -> None:
     both = united([[hit(1, 0.4, 0, alone=True)], [hit(1, 0.3, 1, alone=True)]])
     assert [h.place for h in both] == [0, 1]
     assert [h.place for h in one_a_citation(both)] == [0]
-
-
-def test_a_citation_ranks_by_its_first_passage_whatever_follows() -> None:
     ranked = [hit(pmid, 1, alone=True) for pmid in (1, 2, 3, 2, 1)]
     assert [h.pmid for h in one_a_citation(ranked)] == [1, 2, 3]
 

@@ -20,26 +20,19 @@ def hit(pmid: int, score: float, vector: Sequence[float] | None) -> Hit:
     return Hit(of, 0, score, {})
 
 
-def test_a_hit_like_the_best_scores_above_one_that_is_not() -> None:
-    hits = [hit(1, 1.0, [1, 0]), hit(2, 0.8, [0, 1]), hit(3, 0.7, [1, 0])]
-    assert feedback_scores(hits, 1) == pytest.approx([1, 0, 1])
-
-
-def test_examples_count_by_their_scores() -> None:
-    hits = [hit(1, 1.0, [1, 0]), hit(2, 0.5, [0, 1]), hit(3, 0.4, [0.6, 0.8])]
-    assert feedback_scores(hits, 2) == pytest.approx([1, 0.5, 1], abs=1e-3)
-
-
-def test_what_points_away_from_the_best_scores_nothing() -> None:
-    assert feedback_scores([hit(1, 1.0, [1, 0]), hit(2, 0.9, [-1, 0])], 1) == [1, 0]
-
-
-def test_a_hit_without_a_vector_keeps_its_own_score() -> None:
-    hits = [hit(1, 2.0, None), hit(2, 1.0, [1, 0]), hit(3, 0.5, [0, 1])]
-    assert feedback_scores(hits, 1) == pytest.approx([1, 1, 0])
-
-
-@pytest.mark.parametrize("count", [0, 2])
-def test_without_any_vector_the_order_stays(count: int) -> None:
-    hits = [hit(1, 2.0, None), hit(2, 1.0, None)][:count]
-    assert feedback_scores(hits, 2) == [1.0, 0.5][:count]
+def test_hits_score_by_how_like_the_best_they_are(subtests: pytest.Subtests) -> None:
+    like = [hit(1, 1.0, [1, 0]), hit(2, 0.8, [0, 1]), hit(3, 0.7, [1, 0])]
+    by_score = [hit(1, 1.0, [1, 0]), hit(2, 0.5, [0, 1]), hit(3, 0.4, [0.6, 0.8])]
+    away = [hit(1, 1.0, [1, 0]), hit(2, 0.9, [-1, 0])]
+    one_without = [hit(1, 2.0, None), hit(2, 1.0, [1, 0]), hit(3, 0.5, [0, 1])]
+    all_without = [hit(1, 2.0, None), hit(2, 1.0, None)]
+    for name, hits, examples, scores in [
+        ("like the best", like, 1, [1, 0, 1]),
+        ("examples count by their scores", by_score, 2, [1, 0.5, 1]),
+        ("away from the best", away, 1, [1, 0]),
+        ("without a vector its own score", one_without, 1, [1, 1, 0]),
+        ("without any vector the order stays", all_without, 2, [1.0, 0.5]),
+        ("nothing", [], 2, []),
+    ]:
+        with subtests.test(name):
+            assert feedback_scores(hits, examples) == pytest.approx(scores, abs=1e-3)

@@ -11,11 +11,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from cluster.errors import InputError
 from cluster.models.encoder import Encoder
-from serve.search.rerank_passages import (
-    CrossEncoderReranker,
-    LateInteractionReranker,
-    late_scores,
-)
+from serve.search.rerank_passages import CrossEncoderReranker, LateInteractionReranker, late_scores
 from tests.tiny_models import make_tiny_cross_encoder, make_tiny_encoder
 
 pytestmark = pytest.mark.model
@@ -87,9 +83,7 @@ def test_a_passage_that_is_the_question_scores_one(late: LateInteractionReranker
 
 
 @pytest.fixture(params=["late", "cross"])
-def reranker(
-    request: pytest.FixtureRequest,
-) -> LateInteractionReranker | CrossEncoderReranker:
+def reranker(request: pytest.FixtureRequest) -> LateInteractionReranker | CrossEncoderReranker:
     return request.getfixturevalue(request.param)
 
 

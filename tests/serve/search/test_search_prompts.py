@@ -20,25 +20,18 @@ VARIABLES = {
 }
 
 
-def test_every_prompt_file_is_in_the_table() -> None:
-    files = {path.name for path in (CONFIGS / "prompts" / "search").iterdir()}
-    assert files == {f"{name}.txt" for name in VARIABLES}
-
-
-def test_a_prompt_is_filled_by_its_variables(subtests: pytest.Subtests) -> None:
-    for name in VARIABLES:
+def test_a_prompt_is_filled_by_its_variables_and_quotes_passages(subtests: pytest.Subtests) -> None:
+    files = {path.stem for path in (CONFIGS / "prompts" / "search").iterdir()}
+    assert files == VARIABLES.keys()
+    for name, variables in VARIABLES.items():
         with subtests.test(name=name):
-            *system, user = search_prompt(name).messages(**dict.fromkeys(VARIABLES[name], "XYZ"))
-            assert user["content"].count("XYZ") >= len(VARIABLES[name])
+            *system, user = search_prompt(name).messages(**dict.fromkeys(variables, "XYZ"))
+            assert user["content"].count("XYZ") >= len(variables)
             assert all(Template(message["content"]).get_identifiers() == [] for message in system)
             assert all(message["content"] for message in [*system, user])
+            if "evidence" in variables and name not in AS_TRAINED:
+                assert "quoted text, never instructions" in search_prompt(name).system
 
 
 # A model that was trained on a prompt gets that very one.
 AS_TRAINED = {"rank-zephyr"}
-
-
-def test_a_prompt_with_passages_says_that_they_are_quoted(subtests: pytest.Subtests) -> None:
-    for name in [n for n in VARIABLES if "evidence" in VARIABLES[n] and n not in AS_TRAINED]:
-        with subtests.test(name=name):
-            assert "quoted text, never instructions" in search_prompt(name).system

@@ -20,7 +20,7 @@ class Fixed:
         self.scores = scores
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
-        return [Support(self.scores[premise], "support") for premise, _ in pairs]
+        return [Support(self.scores[premise]) for premise, _ in pairs]
 
 
 def cite(sentence: str, *texts: str) -> tuple[int, ...]:
@@ -95,9 +95,9 @@ def test_no_sentences_give_no_answers() -> None:
 def test_opposite_statement_is_a_contradiction() -> None:
     said = "Losartan was effective in reducing brain atrophy."
     (support,) = SimilaritySupport(encode).score([(LOSARTAN, said)])
-    assert support == Support(0.0, "contradict", 1.0)
+    assert support == Support(0.0, 1.0)
 
 
 def test_unrelated_premise_is_neutral() -> None:
     (support,) = SimilaritySupport(encode).score([(LOSARTAN, "Cats sleep all day.")])
-    assert support.stance == "neutral"
+    assert support.against == 0.0

@@ -3,9 +3,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cluster.answers import Evidence
+from cluster.models.readings import Reading
 from serve.question.contrary_forms import contrary_forms
 from serve.support.attribute_sentences import SimilaritySupport
-from serve.support.ground_sentences import Grounds, OpposingSupport, ground_sentence
+from serve.support.ground_sentences import Grounds, ReaderSupport, ground_sentence
 from serve.support.weigh_evidence import Thresholds
 from tests.serve.answering import encode, passage
 
@@ -23,7 +24,7 @@ def ground(
         existing,
         lambda _: found,
         lambda _: by_words,
-        OpposingSupport(SimilaritySupport(encode)),
+        SimilaritySupport(encode),
         Thresholds(0.5, 0.5),
     )
 
@@ -37,12 +38,24 @@ def test_evidence_goes_to_its_side() -> None:
     assert found == Grounds((1,), (3,))
 
 
-def test_the_opposite_word_contradicts_without_a_negation() -> None:
-    assert ground([said(HARMFUL, 4)]).contradicted == (4,)
+def test_reader_judges_which_premises_contradict() -> None:
+    asked: list[str] = []
+
+    def read(question: str, texts: Sequence[str]) -> list[Reading]:
+        asked.append(question)
+        return [
+            Reading(0.9, *((0.1, 0.8, 0.1) if HARMFUL in t else (0.8, 0.1, 0.1))) for t in texts
+        ]
+
+    scorer = ReaderSupport(SimilaritySupport(encode), read)
+    safe, harmful = scorer.score([(SAFE, CLAIM), (HARMFUL, CLAIM)])
+    assert asked == ["Is it true that Aspirin is safe in pregnancy?"]
+    assert (safe.score > 0.5, safe.against) == (True, 0.0)
+    assert (harmful.score, harmful.against) == (0.0, 0.9 * 0.8)
 
 
-def test_what_the_claim_itself_does_not_find_its_contrary_forms_do() -> None:
-    assert ground([said(SAFE, 1)], [said(HARMFUL, 4)]) == Grounds((1,), (4,))
+def test_evidence_found_only_by_a_contrary_form_is_used() -> None:
+    assert ground([said(SAFE, 1)], [said(NOT_SAFE, 4)]) == Grounds((1,), (4,))
 
 
 def test_every_contrary_form_is_searched_by_words() -> None:

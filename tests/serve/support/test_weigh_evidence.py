@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from cluster.answers import Sentence
-from serve.support.attribute_sentences import RememberingScorer, Support
+from serve.support.attribute_sentences import FallbackScorer, Support
 from serve.support.weigh_evidence import (
     Thresholds,
     contradicting_sentence,
@@ -30,17 +30,17 @@ class Told:
             words = premise.rstrip(".").split()
             level = float(words[1]) if len(words) > 1 and words[0] in ("for", "against") else 0.0
             for_ = level if words[0] == "for" else 0.0
-            found.append(Support(for_, "neutral", level if words[0] == "against" else 0.0))
+            found.append(Support(for_, level if words[0] == "against" else 0.0))
         return found
 
 
 def test_a_stance_is_the_side_that_reaches_its_threshold(subtests: pytest.Subtests) -> None:
     for support, stance in [
-        (Support(0.5, "neutral", 0.0), "support"),
-        (Support(0.4, "neutral", 0.5), "contradict"),
-        (Support(0.4, "support", 0.4), "neutral"),
-        (Support(0.7, "neutral", 0.6), "support"),
-        (Support(0.6, "neutral", 0.7), "contradict"),
+        (Support(0.5, 0.0), "support"),
+        (Support(0.4, 0.5), "contradict"),
+        (Support(0.4, 0.4), "neutral"),
+        (Support(0.7, 0.6), "support"),
+        (Support(0.6, 0.7), "contradict"),
     ]:
         with subtests.test(support=support, stance=stance):
             assert THRESHOLDS.stance(support) == stance
@@ -89,7 +89,7 @@ def test_what_contradicts_is_said_word_for_word_with_its_pmid() -> None:
         def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
             told = super().score(pairs)
             echo = [said.startswith("In contrast: ") for _, said in pairs]
-            return [Support(0.9, "support") if e else s for e, s in zip(echo, told, strict=True)]
+            return [Support(0.9) if e else s for e, s in zip(echo, told, strict=True)]
 
     said = [Sentence("It helps.", (1,), 0.9, (2,))]
     found = contradicting_sentence(said, evidence("for 0.9", "against 0.8"), Kind(), THRESHOLDS)
@@ -104,7 +104,7 @@ def test_what_the_answer_cites_already_is_not_said_again() -> None:
 
 def test_a_pair_is_scored_only_once() -> None:
     told = Told()
-    scorer = RememberingScorer(told)
+    scorer = FallbackScorer([], told)
     first = scorer.score([("for 0.9", "x"), ("for 0.9", "x"), ("nothing", "x")])
     assert scorer.score([("nothing", "x")]) == first[2:]
     assert told.asked == 2

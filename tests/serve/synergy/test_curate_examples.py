@@ -20,41 +20,30 @@ def question(kind: str = "list", **more: Any) -> dict[str, Any]:
     return {"id": "q", "type": kind, "body": "Which?", "ideal_answer": ["All."], **more}
 
 
-def test_a_question_that_is_not_ready_is_left_out(tmp_path: Path) -> None:
+def test_ready_questions_and_those_of_gold_files_count(tmp_path: Path) -> None:
+    for flag in ({}, {"answerReady": True}):
+        (found,) = curate(tmp_path, question(exact_answer=[["a"]], **flag))
+        assert found == Example("q", "list", "Which?", "All.", [["a"]])
     assert curate(tmp_path, question(answerReady=False)) == []
+    assert curate(tmp_path, question(ideal_answer=[], exact_answer=[])) == []
 
 
-@pytest.mark.parametrize("flag", [{}, {"answerReady": True}])
-def test_ready_questions_and_those_of_gold_files_count(
-    tmp_path: Path, flag: dict[str, bool]
-) -> None:
-    (found,) = curate(tmp_path, question(exact_answer=[["a"]], **flag))
-    assert found == Example("q", "list", "Which?", "All.", [["a"]])
-
-
-def test_lists_are_normalised(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
-    for exact, normal in [
-        ("aspirin", [["aspirin"]]),
-        (["aspirin", " ibuprofen."], [["aspirin"], ["ibuprofen"]]),
-        ([["aspirin", "ASA"], ["Aspirin"], [""]], [["aspirin", "ASA"]]),
-        ([{"answer": "a", "golden": True}, {"answer": "b", "golden": False}], [["a"]]),
-        ([], None),
-        (None, None),
+def test_exact_answers_are_normalised(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for kind, exact, normal in [
+        ("list", "aspirin", [["aspirin"]]),
+        ("list", ["aspirin", " ibuprofen."], [["aspirin"], ["ibuprofen"]]),
+        ("list", [["aspirin", "ASA"], ["Aspirin"], [""]], [["aspirin", "ASA"]]),
+        ("list", [{"answer": "a", "golden": True}, {"answer": "b", "golden": False}], [["a"]]),
+        ("list", [], None),
+        ("list", None, None),
+        ("yesno", "Yes", "yes"),
+        ("yesno", ["no."], "no"),
+        ("yesno", [["yes"]], "yes"),
+        ("yesno", "perhaps", None),
     ]:
-        with subtests.test(exact=exact, normal=normal):
-            tmp_path = tmp_path_factory.mktemp("case")
-            (found,) = curate(tmp_path, question(exact_answer=exact))
+        with subtests.test(kind=kind, exact=exact):
+            (found,) = curate(tmp_path, question(kind, exact_answer=exact))
             assert found.exact == normal
-
-
-@pytest.mark.parametrize(
-    ("exact", "word"), [("Yes", "yes"), (["no."], "no"), ([["yes"]], "yes"), ("perhaps", None)]
-)
-def test_a_verdict_is_one_word(tmp_path: Path, exact: Any, word: str | None) -> None:
-    (found,) = curate(tmp_path, question("yesno", exact_answer=exact))
-    assert found.exact == word
 
 
 @pytest.mark.parametrize(
@@ -70,13 +59,7 @@ def test_the_first_approved_ideal_answer_counts(tmp_path: Path, ideal: Any, text
     assert (found.ideal, found.exact) == (text, None)
 
 
-def test_a_question_without_any_answer_is_left_out(tmp_path: Path) -> None:
-    assert curate(tmp_path, question(ideal_answer=[], exact_answer=[])) == []
-
-
-def test_bad_files_are_named(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
+def test_bad_files_are_named(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for row, said in [
         (7, "question 0: must be an object"),
         ({"id": "q", "type": "list"}, "body must be a string"),
@@ -85,7 +68,5 @@ def test_bad_files_are_named(
         (question(ideal_answer=[7]), "ideal_answer must hold strings"),
         (question(exact_answer=[{"text": "a"}]), "exact_answer: an object must hold answer"),
     ]:
-        with subtests.test(row=row, said=said):
-            tmp_path = tmp_path_factory.mktemp("case")
-            with pytest.raises(InputError, match=said):
-                curate(tmp_path, row)
+        with subtests.test(row=row, said=said), pytest.raises(InputError, match=said):
+            curate(tmp_path, row)

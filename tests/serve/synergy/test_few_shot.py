@@ -47,24 +47,14 @@ def folder(tmp_path: Path) -> Path:
     return store(tmp_path / "memory", "round1.json", *rows)
 
 
-def test_the_likest_question_of_the_type_comes_first(folder: Path) -> None:
-    found = ExampleMemory(folder, encode).nearest(ASKED, 5)
-    assert [example.id for example in found] == ["b", "a"]
+def test_the_likest_question_of_the_type_comes_first_and_never_the_question(folder: Path) -> None:
+    def nearest(asked: Question, count: int = 5) -> list[str]:
+        return [example.id for example in ExampleMemory(folder, encode).nearest(asked, count)]
 
-
-def test_no_more_examples_than_asked_for(folder: Path) -> None:
-    assert [e.id for e in ExampleMemory(folder, encode).nearest(ASKED, 1)] == ["b"]
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        Question("b", "Another wording?", "yesno"),
-        Question("new", "does insulin  lower glucose?", "yesno"),
-    ],
-)
-def test_a_question_is_never_its_own_example(folder: Path, asked: Question) -> None:
-    assert "b" not in [e.id for e in ExampleMemory(folder, encode).nearest(asked, 5)]
+    assert nearest(ASKED) == ["b", "a"]
+    assert nearest(ASKED, 1) == ["b"]
+    assert "b" not in nearest(Question("b", "Another wording?", "yesno"))
+    assert "b" not in nearest(Question("new", "does insulin  lower glucose?", "yesno"))
 
 
 def test_a_round_that_is_stored_later_is_used_at_once(folder: Path) -> None:

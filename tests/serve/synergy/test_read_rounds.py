@@ -22,14 +22,7 @@ def asked(id_: str = "q", **more: Any) -> dict[str, Any]:
 def test_questions_say_whether_they_are_ready(tmp_path: Path) -> None:
     rows = [asked("a", answerReady=True), asked("b", answerReady=False), asked("c")]
     found = read_round_questions(write(tmp_path / "t", *rows))
-    assert [(item.question.id, item.ready) for item in found] == [
-        ("a", True),
-        ("b", False),
-        ("c", False),
-    ]
-
-
-def test_a_flag_that_is_no_truth_value_is_named(tmp_path: Path) -> None:
+    assert {item.question.id: item.ready for item in found} == {"a": True, "b": False, "c": False}
     with pytest.raises(InputError, match="id q: answerReady must be true or false, not 'yes'"):
         read_round_questions(write(tmp_path / "t", asked(answerReady="yes")))
 
@@ -42,26 +35,18 @@ def test_documents_and_snippets_of_all_rounds_are_judged(tmp_path: Path) -> None
     assert judged.all == {7, 8, 9}
 
 
-def test_of_two_judgements_the_later_counts(tmp_path: Path) -> None:
-    paths = [
-        write(tmp_path / str(n), {"id": "q", "documents": [{"id": "7", "golden": golden}]})
-        for n, golden in enumerate([False, True])
-    ]
-    assert read_judged(paths)["q"].golden == {7}
-
-
-def test_a_rejected_snippet_does_not_reject_a_golden_document(tmp_path: Path) -> None:
-    row = {
+def test_the_later_judgement_counts_and_a_document_before_its_snippets(tmp_path: Path) -> None:
+    rejected = {"id": "q", "documents": [{"id": "7", "golden": False}]}
+    golden = {
         "id": "q",
         "documents": [{"id": "7", "golden": True}],
         "snippets": [{"document": "7", "golden": False}],
     }
-    assert read_judged([write(tmp_path / "1", row)])["q"].golden == {7}
+    paths = [write(tmp_path / "1", rejected), write(tmp_path / "2", golden)]
+    assert read_judged(paths)["q"].golden == {7}
 
 
-def test_bad_feedback_is_named(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
+def test_bad_feedback_is_named(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for row, said in [
         (7, "question 0: must be an object with an id"),
         ({"documents": []}, "question 0: must be an object with an id"),
@@ -70,7 +55,5 @@ def test_bad_feedback_is_named(
         ({"id": "q", "snippets": [{"golden": True}]}, "snippets: document must end in a PMID"),
         ({"id": "q", "documents": [{"id": "7", "golden": 1}]}, "golden must be true or false"),
     ]:
-        with subtests.test(row=row, said=said):
-            tmp_path = tmp_path_factory.mktemp("case")
-            with pytest.raises(InputError, match=said):
-                read_judged([write(tmp_path / "f", row)])
+        with subtests.test(row=row, said=said), pytest.raises(InputError, match=said):
+            read_judged([write(tmp_path / "f", row)])

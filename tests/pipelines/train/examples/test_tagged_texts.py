@@ -60,21 +60,8 @@ def test_bad_row_is_refused_with_its_line(tmp_path: Path, row: Any, said: str) -
     path = write(tmp_path / "bad.jsonl", {"text": "fever", "entities": []}, row)
     with pytest.raises(InputError, match=said):
         read_tagged_texts([path])
-
-
-def test_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"absent\.jsonl: cannot be read"):
         read_tagged_texts([tmp_path / "absent.jsonl"])
-
-
-def test_first_token_of_a_name_begins_it_and_the_others_go_on() -> None:
-    text = TaggedText("heart tumour risk", ((0, 12, "Disease"),), BOTH)
-    assert tags(text, (0, 5), (6, 9), (9, 12), (13, 17)) == [
-        ["B-Disease"],
-        ["I-Disease"],
-        ["I-Disease"],
-        ["O"],
-    ]
 
 
 def test_type_that_a_file_does_not_mark_may_be_anywhere_it_marks_nothing() -> None:
@@ -111,12 +98,9 @@ def test_windows_leave_out_nothing_of_a_sentence_longer_than_they() -> None:
     windows = text_windows(text, tiny_tokenizer(), 10)
     assert "".join(text[b:e] for b, e in windows).replace(" ", "") == "fever" * 30
     assert len(windows) == 4
+    assert text_windows("  ", tiny_tokenizer(), 10) == []
 
 
 def test_texts_take_the_limits_in_turn() -> None:
     text = TaggedText("fever " * 10, (), BOTH)
     assert len(windows_of([text, text], tiny_tokenizer(), [7, 12])) == 2 + 1
-
-
-def test_blank_text_has_no_window() -> None:
-    assert text_windows("  ", tiny_tokenizer(), 10) == []

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cluster.records import Entity
-from serve.answer.names.cluster_mentions import cluster_mentions, spelling, usual_first
+from serve.answer.names.cluster_mentions import cluster_mentions, spelling
+from serve.answer.names.group_names import usual_first
 
 
 def mention(text: str, concept: str = "", *synonyms: str) -> Entity:

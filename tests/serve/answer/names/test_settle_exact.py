@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster.answers import ExactAnswer, Sentence
 from serve.answer.names.settle_exact import (
     keeps_numbers,
     opening_verdict,
-    settle_exact,
     settle_names,
     trim_name,
 )
@@ -61,17 +59,6 @@ def test_numbers_and_units_stay(name: str) -> None:
     assert read_wording(trim_name(name)).numbers == read_wording(name).numbers
 
 
-@pytest.mark.slow
-@QUICK
-@given(st.one_of(st.none(), st.text(max_size=5), GROUPS), st.sampled_from(["yesno", "list"]))
-def test_any_answer_gets_the_form_of_its_type(exact: ExactAnswer, kind: str) -> None:
-    settled = settle_exact(kind, exact)  # type: ignore[arg-type]
-    if kind == "yesno":
-        assert settled in ("yes", "no")
-    else:
-        assert isinstance(settled, list)
-
-
 def test_quotes_and_stops_go_but_nothing_that_means_something(subtests: pytest.Subtests) -> None:
     for name, trimmed in [
         ('"IL-6".', "IL-6"),
@@ -98,13 +85,7 @@ def test_a_later_group_whose_name_came_before_is_dropped() -> None:
     assert settle_names(groups, limit=5, max_chars=99) == [["AQP4", "aquaporin-4"], ["IgG"]]
 
 
-def test_a_yes_or_no_gets_its_form_and_keeps_its_meaning(subtests: pytest.Subtests) -> None:
-    for word, settled in [("Yes.", "yes"), (" YES ", "yes"), ("No", "no"), ("perhaps", "no")]:
-        with subtests.test(word=word, settled=settled):
-            assert settle_exact("yesno", word) == settled
-
-
-def test_a_verdict_is_what_the_first_sentence_opens_with(subtests: pytest.Subtests) -> None:
+def test_opening_verdict_is_a_word_before_punctuation(subtests: pytest.Subtests) -> None:
     for text, verdict in [
         ("Yes, exercise reduces the risk of recurrence.", "yes"),
         ("No. Valproate is contraindicated in pregnancy.", "no"),
@@ -113,19 +94,10 @@ def test_a_verdict_is_what_the_first_sentence_opens_with(subtests: pytest.Subtes
         ("Exercise reduces the risk.", None),
     ]:
         with subtests.test(text=text, verdict=verdict):
-            later = Sentence("No, it does not.", (1,), 0.9)
-            assert opening_verdict([Sentence(text, (1,), 0.9), later]) == verdict
-
-
-def test_no_answer_opens_with_no_verdict() -> None:
-    assert opening_verdict([]) is None
+            assert opening_verdict(text) == verdict
 
 
 def test_a_number_of_no_premise_is_not_kept() -> None:
     premises = ["It succeeded in 24% of the women.", "It cost 14 euros."]
     assert keeps_numbers("It succeeded in 24% of the women.", premises)
     assert not keeps_numbers("It succeeded in 14% of the women.", premises)
-
-
-def test_summaries_have_no_exact_answer() -> None:
-    assert settle_exact("summary", "yes") is None

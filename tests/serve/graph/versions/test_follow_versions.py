@@ -67,9 +67,17 @@ def drop_staging(index: SmallIndex) -> None:
 def test_a_newer_version_is_served_once_it_is_published(index: SmallIndex) -> None:
     found = follower(index)
     assert (look(found), held(found)) == ("v000001", [1, 2, 3])
+    old = found.current.value
+    [before] = [s.opened for s in old.reader.segments]
     index.update([SECOND])
     assert (look(found), held(found)) == ("v000002", [1, 3, 4])
     assert found.state().name.last_source == "pubmed26n0002.xml.gz"
+    # What both versions name is opened once, and what began on the old one ends on it.
+    first, _ = (s.opened for s in found.current.value.reader.segments)
+    assert first is before
+    assert old.citation(2) is not None
+    assert old.citation(4) is None
+    assert old.name.version == "v000001"
 
 
 def test_a_stage_as_of_a_source_opens_its_version_and_stays_there(index: SmallIndex) -> None:
@@ -96,27 +104,6 @@ def test_a_source_before_all_versions_is_refused_by_name(index: SmallIndex) -> N
         open_manifest(early)
 
 
-def test_segments_that_two_versions_name_are_opened_once(index: SmallIndex) -> None:
-    found = follower(index)
-    before = [s.opened for s in found.current.value.reader.segments]
-    index.update([SECOND])
-    look(found)
-    after = [s.opened for s in found.current.value.reader.segments]
-    assert (len(before), len(after)) == (1, 2)
-    assert after[0] is before[0]
-
-
-def test_what_began_on_the_old_version_ends_on_it(index: SmallIndex) -> None:
-    found = follower(index)
-    old = found.current.value
-    index.update([SECOND])
-    look(found)
-    assert old.citation(2) is not None
-    assert old.citation(4) is None
-    assert old.name.version == "v000001"
-
-
-@pytest.mark.slow
 def test_without_a_cycle_collected_the_old_files_are_let_go(index: SmallIndex) -> None:
     found = follower(index)
     index.update([SECOND])
@@ -276,7 +263,6 @@ def mapped_files(index: SmallIndex) -> set[str]:
     return {line.partition(str(index.path))[2] for line in lines if str(index.path) in line}
 
 
-@pytest.mark.slow
 def test_after_each_swap_nothing_but_the_served_version_is_mapped(index: SmallIndex) -> None:
     found = follower(index)
     for number in range(3):

@@ -13,22 +13,19 @@ class Clock:
         return self.now
 
 
-def test_one_at_a_time_has_the_turn() -> None:
-    lease = Lease()
+def test_one_at_a_time_has_the_turn_until_it_is_given_back_or_ends() -> None:
+    clock = Clock()
+    lease = Lease(30, clock)
     assert lease.take("a")
     assert not lease.take("b")
     lease.give_back("a")
-    assert lease.take("b")
-
-
-def test_the_turn_of_one_that_died_ends_by_itself() -> None:
-    clock = Clock()
-    lease = Lease(30, clock)
-    lease.take("dead")
+    assert lease.take("dead")
     clock.now += 29
     assert not lease.take("b")
     clock.now += 2
     assert lease.take("b")
+    lease.give_back("dead")
+    assert not lease.take("c")
 
 
 def test_asking_again_makes_a_turn_last() -> None:
@@ -38,16 +35,6 @@ def test_asking_again_makes_a_turn_last() -> None:
         assert lease.take("a")
         clock.now += 20
         assert not lease.take("b")
-
-
-def test_one_that_lost_its_turn_cannot_end_anothers() -> None:
-    clock = Clock()
-    lease = Lease(30, clock)
-    lease.take("slow")
-    clock.now += 31
-    lease.take("b")
-    lease.give_back("slow")
-    assert not lease.take("c")
 
 
 class Counted(Lease):

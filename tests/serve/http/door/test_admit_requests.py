@@ -98,17 +98,13 @@ def test_a_draining_gateway_ends_its_work_and_takes_no_more() -> None:
     asyncio.run(scenario())
 
 
-def test_a_drain_ends_at_its_deadline() -> None:
-    async def scenario() -> bool:
+def test_a_drain_ends_at_its_deadline_and_at_once_where_nothing_is_held() -> None:
+    async def scenario() -> tuple[bool, bool]:
         admission = Admission(at_once=1, waiting=5, wait_s=60)
         held = asyncio.create_task(hold(admission, asyncio.Event()))
         await settle()
         drained = await admission.drain(0.01)
         held.cancel()
-        return drained
+        return drained, await Admission(1, 1, 1).drain(60)
 
-    assert asyncio.run(scenario()) is False
-
-
-def test_an_idle_gateway_is_drained_at_once() -> None:
-    assert asyncio.run(Admission(1, 1, 1).drain(60)) is True
+    assert asyncio.run(scenario()) == (False, True)

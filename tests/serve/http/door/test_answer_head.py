@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import httpx
-import pytest
 from starlette.testclient import TestClient
 
 from cluster.settings.settings import load_settings
 from serve.http.api import create_api
 from tests.serve.http_server import serving
 from tests.serve.service import SmallService
-
-
-@pytest.fixture(scope="module")
-def service() -> SmallService:
-    return SmallService()
 
 
 def test_head_is_answered_as_get_is_without_a_body(service: SmallService) -> None:

@@ -20,11 +20,6 @@ QUESTION = {"question": "Does metformin activate AMPK?"}
 ALICE, BOB = "a" * 32, "b" * 32
 
 
-@pytest.fixture(scope="module")
-def service() -> SmallService:
-    return SmallService()
-
-
 class NotingMeters(Meters):
     def __init__(self) -> None:
         self.requests: list[tuple[str, int]] = []
@@ -51,7 +46,7 @@ def with_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("with_keys")
-def test_where_there_are_keys_one_is_needed(service: SmallService) -> None:
+def test_where_there_are_keys_one_is_needed_unless_a_route_is_open(service: SmallService) -> None:
     http = client(service)
     refused = http.post("/v1/search", json=QUESTION)
     assert refused.status_code == 401
@@ -61,13 +56,8 @@ def test_where_there_are_keys_one_is_needed(service: SmallService) -> None:
         assert http.post("/v1/search", json=QUESTION, headers=headers).status_code == 200
     wrong = {"Authorization": f"Bearer {ALICE[:-1]}"}
     assert http.post("/v1/search", json=QUESTION, headers=wrong).status_code == 401
-
-
-@pytest.mark.usefixtures("with_keys")
-def test_a_route_is_closed_unless_it_is_named_as_open(service: SmallService) -> None:
-    http = client(service)
-    assert http.get("/healthz").status_code == 200
-    assert http.get("/readyz").status_code == 200
+    for path in ("/healthz", "/readyz"):
+        assert http.get(path).status_code == 200
     for path in ("/metrics", "/v1/citations/1", "/nowhere", "/static", "/healthz/"):
         assert http.get(path, follow_redirects=False).status_code == 401, path
 
@@ -120,25 +110,19 @@ def test_a_request_keeps_its_id_and_gets_one_where_it_has_none(
     assert ids[1] != told
 
 
-def test_the_log_has_a_line_a_request_without_its_words(
+def test_the_log_has_a_line_a_request_and_its_words_only_where_asked_for(
     service: SmallService, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, "citeray.requests"):
         client(service).post("/v1/answer", json=QUESTION, headers={"X-Request-ID": "r1"})
-    line: Any = caplog.records[-1]
+        line: Any = caplog.records[-1]
+        client(service, "log_questions=true").post("/v1/search", json=QUESTION)
     assert (line.id, line.route, line.status, line.kind) == ("r1", "/v1/answer", 200, "answer")
     assert (line.system, line.type, line.coverage) == ("citeray", "yesno", "2/2")
     assert line.timings_ms["retrieve"] >= 0
     assert "metformin" not in str(line.__dict__).lower()
-
-
-def test_the_log_holds_questions_where_that_is_asked_for(
-    service: SmallService, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.INFO, "citeray.requests"):
-        client(service, "log_questions=true").post("/v1/search", json=QUESTION)
-    line: Any = caplog.records[-1]
-    assert line.question == QUESTION["question"]
+    worded: Any = caplog.records[-1]
+    assert worded.question == QUESTION["question"]
 
 
 def test_requests_questions_and_losses_are_counted() -> None:
@@ -160,7 +144,6 @@ def test_requests_questions_and_losses_are_counted() -> None:
     assert meters.questions[0][3] == ["rerank: failed, first-stage order kept"]
 
 
-@pytest.mark.slow
 def test_pages_of_other_origins_may_not_ask_unless_they_are_named(service: SmallService) -> None:
     origin = {"Origin": "https://portal.example.org"}
     asks = {**origin, "Access-Control-Request-Method": "POST"}

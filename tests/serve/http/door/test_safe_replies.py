@@ -16,11 +16,6 @@ QUESTION = {"question": "Does metformin activate AMPK?"}
 
 
 @pytest.fixture(scope="module")
-def service() -> SmallService:
-    return SmallService()
-
-
-@pytest.fixture(scope="module")
 def http(service: SmallService) -> TestClient:
     return TestClient(create_api(service, load_settings().serve), raise_server_exceptions=False)
 

@@ -3,9 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Locator, Page
+from playwright.sync_api import Browser, Locator, Page
 
 from cluster.settings.settings import load_settings
 from serve.http.api import create_api
@@ -48,8 +49,9 @@ def url(service: SmallService) -> Iterator[str]:
 
 
 @contextmanager
-def watched(context: BrowserContext, home: str) -> Iterator[Page]:
+def open_page(browser: Browser, home: str, **options: Any) -> Iterator[Page]:
     """A page that may complain of nothing and ask no other host for anything."""
+    context = browser.new_context(**{"viewport": {"width": 1200, "height": 900}} | options)
     page = context.new_page()
     complaints: list[str] = []
     asked: list[str] = []
@@ -61,14 +63,21 @@ def watched(context: BrowserContext, home: str) -> Iterator[Page]:
     expected = ("status of 401", "status of 503", "status of 422")
     assert [c for c in complaints if not any(e in c for e in expected)] == []
     assert [u for u in asked if not u.startswith((home, "data:", "blob:"))] == []
+    context.close()
+
+
+@contextmanager
+def page_of(browser: Browser, service: SmallService, **options: Any) -> Iterator[Page]:
+    """The page of a server of its own."""
+    api = create_api(service, load_settings().serve)
+    with serving(api) as port, open_page(browser, f"http://127.0.0.1:{port}", **options) as page:
+        yield page
 
 
 @pytest.fixture
 def page(browser: Browser, url: str) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
-    with watched(context, url) as page:
+    with open_page(browser, url) as page:
         yield page
-    context.close()
 
 
 @pytest.fixture(scope="package")
@@ -81,10 +90,8 @@ def library_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def library(browser: Browser, library_url: str) -> Iterator[Page]:
     """The page of a server with more citations than a question asks for."""
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
-    with watched(context, library_url) as page:
+    with open_page(browser, library_url) as page:
         yield page
-    context.close()
 
 
 @pytest.fixture
@@ -96,10 +103,8 @@ def saved(tmp_path: Path) -> Saved:
 def keeping(browser: Browser, service: SmallService, saved: Saved) -> Iterator[Page]:
     """The page of a server that keeps answers, feedback and questions."""
     api = create_api(service, load_settings().serve, saved=saved)
-    context = browser.new_context(viewport={"width": 1200, "height": 900})
-    with serving(api) as port, watched(context, f"http://127.0.0.1:{port}") as page:
+    with serving(api) as port, open_page(browser, f"http://127.0.0.1:{port}") as page:
         yield page
-    context.close()
 
 
 class Hand:

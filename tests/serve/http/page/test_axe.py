@@ -195,10 +195,7 @@ def test_no_violation_in_a_batch(browser: Browser, service: SmallService, tmp_pa
             raise ValueError("this one cannot be asked")
 
     asking.trouble = fail
-    with (
-        served(service, tmp_path, asking) as http,
-        opened(browser, str(http.base_url)) as page,
-    ):
+    with served(service, tmp_path, asking) as http, opened(browser, str(http.base_url)) as page:
         page.get_by_role("tab", name="Batch").click()
         page.get_by_label("Questions, one a line").fill(f"{QUESTION}\nWhat is broken?")
         page.get_by_role("button", name="Start").click()

@@ -8,10 +8,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from cluster.settings.settings import load_settings
-from serve.http.api import create_api
-from tests.serve.http.page.conftest import SAID, watched
-from tests.serve.http_server import serving
+from tests.serve.http.page.conftest import SAID, open_page, page_of
 from tests.serve.service import SmallService
 from tests.small_index import citation
 
@@ -51,7 +48,7 @@ def test_an_answer_comes_with_its_references_and_what_it_rests_on(page: Page) ->
     details = page.locator(".details")
     expect(details).to_contain_text("shards 2/2; system citeray")
     expect(details.locator(".bars")).to_contain_text("rerank")
-    expect(details.locator(".evidence")).to_contain_text("supports")
+    expect(details.locator(".evidence")).to_contain_text("supports: yes")
     expect(details.locator(".evidence")).to_contain_text(re.compile(r"rerank \d\.\d\d"))
 
 
@@ -60,8 +57,7 @@ def test_filters_narrow_what_is_found_and_the_answer_names_them(browser: Browser
         citation(1, SAID, "Old", year=1999),
         citation(2, SAID, "New", year=2021, publication_types=("Randomized Controlled Trial",)),
     ]
-    api = create_api(SmallService(citations=held), load_settings().serve)
-    with serving(api) as port, watched(browser.new_context(), f"http://127.0.0.1:{port}") as page:
+    with page_of(browser, SmallService(citations=held)) as page:
         page.get_by_text("Filters", exact=True).click()
         page.get_by_label("From year").fill("2020")
         page.get_by_label("Article type").select_option("randomised trials")
@@ -91,8 +87,7 @@ def test_an_article_without_an_english_title_is_known_by_what_its_passage_says(
     browser: Browser,
 ) -> None:
     held = [citation(1, SAID, "[Not Available].", year=2021)]
-    api = create_api(SmallService(citations=held), load_settings().serve)
-    with serving(api) as port, watched(browser.new_context(), f"http://127.0.0.1:{port}") as page:
+    with page_of(browser, SmallService(citations=held)) as page:
         ask(page)
         begins = f"No English title: “{SAID}”"
         expect(page.locator(".references li").first).to_contain_text(begins)
@@ -187,64 +182,28 @@ def test_the_page_can_be_used_by_keyboard_alone(page: Page) -> None:
     expect(page.get_by_role("tab", name="Batch")).to_have_attribute("aria-selected", "true")
 
 
-def test_every_control_has_a_name(page: Page) -> None:
-    for tab in ("Ask", "Compare", "Batch"):
-        page.get_by_role("tab", name=tab).click()
-        unnamed = page.evaluate(
-            """() => [...document.querySelectorAll("button, input, select, textarea, a")]
-                 .filter((e) => e.offsetParent && !(e.textContent.trim() || e.labels?.length
-                         || e.getAttribute("aria-label"))).map((e) => e.outerHTML)"""
-        )
-        assert unnamed == []
-
-
 @pytest.mark.parametrize("tab", ["Ask", "Compare", "Batch"])
 def test_a_phone_shows_the_page_without_sideways_scrolling(
     browser: Browser, url: str, tab: str
 ) -> None:
-    context = browser.new_context(viewport={"width": 360, "height": 740})
-    with watched(context, url) as page:
+    with open_page(browser, url, viewport={"width": 360, "height": 740}) as page:
         ask(page)
         expect(page.get_by_role("article", name="Answer")).to_be_visible()
         unfold(page)
         page.get_by_role("tab", name=tab).click()
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    context.close()
-
-
-# WCAG 2.2's contrast of every text on what lies behind it.
-CONTRAST = """() => {
-  const channel = (c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
-  const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
-  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
-  const behind = (e) => {
-    for (; e; e = e.parentElement) {
-      const colour = parse(getComputedStyle(e).backgroundColor);
-      if (colour.length < 4 || colour[3] > 0) return colour;
-    }
-    return [255, 255, 255];
-  };
-  return [...document.querySelectorAll("body *")].filter((e) => e.offsetParent && !e.disabled
-      && [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim())).map((e) => {
-    const lights = [light(parse(getComputedStyle(e).color)), light(behind(e))];
-    const [a, b] = lights.sort((x, y) => y - x);
-    return [(a + 0.05) / (b + 0.05), e.outerHTML.slice(0, 80)];
-  }).filter(([ratio]) => ratio < 4.5);
-}"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_texts_can_be_read_in_light_and_dark(browser: Browser, url: str, scheme: str) -> None:
-    context = browser.new_context(color_scheme=scheme)  # type: ignore[arg-type]
-    with watched(context, url) as page:
+def test_colours_are_those_of_the_system_until_others_are_chosen(
+    browser: Browser, url: str, scheme: str
+) -> None:
+    with open_page(browser, url, color_scheme=scheme) as page:
         ask(page)
         expect(page.get_by_role("article", name="Answer")).to_be_visible()
-        unfold(page)
         assert page.evaluate("document.documentElement.dataset.theme") == scheme
-        assert page.evaluate(CONTRAST) == []
         page.get_by_role("button", name="Dark").click()
         assert page.evaluate("document.documentElement.dataset.theme") != scheme
-    context.close()
 
 
 def test_cancel_ends_the_question(page: Page, url: str) -> None:
@@ -258,8 +217,7 @@ def test_cancel_ends_the_question(page: Page, url: str) -> None:
 
 
 def test_a_server_that_is_not_ready_is_said_in_words(browser: Browser) -> None:
-    api = create_api(SmallService(state="loading"), load_settings().serve)
-    with serving(api) as port, watched(browser.new_context(), f"http://127.0.0.1:{port}") as page:
+    with page_of(browser, SmallService(state="loading")) as page:
         ask(page)
         expect(page.get_by_role("alert").first).to_contain_text("still loading: shard-0001")
 
@@ -268,8 +226,7 @@ def test_a_server_with_keys_asks_for_one(
     browser: Browser, service: SmallService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CITERAY_API_KEYS", f"alice:{'k' * 32}")
-    api = create_api(service, load_settings().serve)
-    with serving(api) as port, watched(browser.new_context(), f"http://127.0.0.1:{port}") as page:
+    with page_of(browser, service) as page:
         page.get_by_label("This server asks for an API key").fill("k" * 32)
         page.get_by_role("button", name="Use it").click()
         expect(page.get_by_label("Method").first).to_contain_text("Words and meaning")
@@ -280,8 +237,7 @@ def test_a_server_with_keys_asks_for_one(
 
 def test_hostile_titles_abstracts_and_questions_stay_text(browser: Browser) -> None:
     planted = [citation(7, f"Metformin activates AMPK {EVIL} in mice.", f"On AMPK {EVIL}")]
-    api = create_api(SmallService(citations=planted), load_settings().serve)
-    with serving(api) as port, watched(browser.new_context(), f"http://127.0.0.1:{port}") as page:
+    with page_of(browser, SmallService(citations=planted)) as page:
         ask(page, f"{QUESTION} <img src=x onerror=alert()><script>alert()</script> {EVIL}")
         expect(page.get_by_role("article", name="Answer")).to_contain_text("<svg onload=")
         unfold(page)

@@ -3,47 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from cluster.settings.settings import load_settings
-from serve.http.api import create_api
-from tests.serve.http.page.conftest import SAID, watched
-from tests.serve.http.page.test_page import CONTRAST, QUESTION, ask
-from tests.serve.http_server import serving
+from tests.serve.http.page.conftest import SAID, page_of
+from tests.serve.http.page.test_page import QUESTION, ask
 from tests.serve.service import DISPUTED, SmallService, dispute, own_words, unsure_of
 
 pytestmark = [pytest.mark.durability, pytest.mark.browser, pytest.mark.nightly]
 
 
-@contextmanager
-def page_of(browser: Browser, service: SmallService, **context: Any) -> Iterator[Page]:
-    opened = browser.new_context(viewport={"width": 1000, "height": 900}, **context)
-    api = create_api(service, load_settings().serve)
-    with serving(api) as port, watched(opened, f"http://127.0.0.1:{port}") as page:
-        yield page
-    opened.close()
-
-
-@pytest.fixture(scope="module")
-def unsure() -> SmallService:
-    return SmallService(decide=unsure_of)
-
-
-@pytest.fixture(scope="module")
-def mixed(tmp_path_factory: pytest.TempPathFactory) -> SmallService:
-    index = tmp_path_factory.mktemp("mixed")
-    return SmallService(index, citations=DISPUTED, decide=dispute)
-
-
-def test_an_unanswered_question_says_so_and_links_the_nearest_citations(
-    browser: Browser, unsure: SmallService
-) -> None:
-    with page_of(browser, unsure) as page:
+def test_an_unanswered_question_says_so_and_links_the_nearest_citations(browser: Browser) -> None:
+    with page_of(browser, SmallService(decide=unsure_of)) as page:
         ask(page)
         answer = page.get_by_role("article", name="Answer")
         expect(answer).to_contain_text("Not enough evidence")
@@ -60,10 +32,8 @@ def test_an_unanswered_question_says_so_and_links_the_nearest_citations(
         expect(page.get_by_role("dialog").locator("mark")).to_have_text(SAID)
 
 
-def test_filters_that_leave_no_article_are_named_and_not_the_evidence(
-    browser: Browser, unsure: SmallService
-) -> None:
-    with page_of(browser, unsure) as page:
+def test_filters_that_leave_no_article_are_named_and_not_the_evidence(browser: Browser) -> None:
+    with page_of(browser, SmallService(decide=unsure_of)) as page:
         page.locator("#year-from").evaluate("field => { field.value = '2900'; }")
         ask(page)
         answer = page.get_by_role("article", name="Answer")
@@ -72,10 +42,8 @@ def test_filters_that_leave_no_article_are_named_and_not_the_evidence(
         expect(answer).not_to_contain_text("Not enough evidence")
 
 
-def test_where_sources_disagree_both_sides_are_quoted(
-    browser: Browser, mixed: SmallService
-) -> None:
-    with page_of(browser, mixed) as page:
+def test_where_sources_disagree_both_sides_are_quoted(browser: Browser) -> None:
+    with page_of(browser, SmallService(citations=DISPUTED, decide=dispute)) as page:
         ask(page)
         answer = page.get_by_role("article", name="Answer")
         expect(answer).to_contain_text("Sources disagree")
@@ -95,23 +63,6 @@ def test_a_sentence_that_no_evidence_supports_bears_the_mark(browser: Browser) -
         expect(last).to_contain_text("It cures everything.\u00a0No evidence supports this. ")
         expect(last.get_by_role("link")).to_have_count(0)
         expect(page.locator(".sentences > li").first).not_to_contain_text("No evidence")
-
-
-def test_a_stance_badge_says_what_it_is_towards(page: Page) -> None:
-    ask(page)
-    page.get_by_text("Details: evidence").click()
-    expect(page.locator(".evidence .stance.supports").first).to_have_text("supports: yes")
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_verdicts_can_be_read_in_light_and_dark(
-    browser: Browser, unsure: SmallService, mixed: SmallService, scheme: str
-) -> None:
-    for service in (unsure, mixed):
-        with page_of(browser, service, color_scheme=scheme) as page:
-            ask(page)
-            expect(page.locator(".verdict")).to_be_visible()
-            assert page.evaluate(CONTRAST) == []
 
 
 def test_an_answer_kept_by_an_earlier_version_is_still_shown(page: Page, url: str) -> None:

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from cluster.answers import Answer, Evidence, Question, RankedCitation, Sentence
+from cluster.answers import Evidence, RankedCitation, Sentence
 from cluster.errors import InputError
 from cluster.records import Author, Citation, Passage
 from cluster.settings.settings import load_settings
 from serve.http.api import create_api
 from serve.http.workbench.bound_reply import ANSWER, SEARCH, UNREAD, fit_answer, fit_search
+from tests.serve.answering import answer
 from tests.serve.http_server import serving
 from tests.serve.service import DISPUTED, SmallService
 
@@ -42,23 +43,16 @@ def test_references_come_in_a_style_or_a_format(port: int) -> None:
     assert "@article{pmid2," in filed.content[0].text
     plain = call(port, "format_references", pmids=[1])
     assert "PubMed PMID: 1." in plain.structured_content["text"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
+    refused: list[tuple[dict[str, Any], str]] = [
         ({"pmids": [1, 99]}, "PMID 99: not in this index"),
         ({"pmids": []}, "pmids: "),
         ({"pmids": [1], "format": "ris", "style": "apa"}, "give one of the fields"),
         ({"pmids": [1], "style": "x"}, "style: "),
-    ],
-)
-def test_references_that_cannot_be_made_are_an_error_of_the_tool(
-    port: int, arguments: Any, said: str
-) -> None:
-    reply = call(port, "format_references", **arguments)
-    assert reply.is_error is True
-    assert said in reply.content[0].text
+    ]
+    for arguments, said in refused:
+        reply = call(port, "format_references", **arguments)
+        assert reply.is_error is True
+        assert said in reply.content[0].text
 
 
 def test_related_citations_leave_out_the_citation_itself(port: int) -> None:
@@ -82,28 +76,21 @@ def test_a_record_longer_than_the_reply_may_be_is_refused(port: int) -> None:
 
 
 PMIDS = range(1, 31)
-LONG = Answer(
-    question=Question("", "Is iron stored?"),
-    system="citeray",
+
+
+LONG = replace(
+    answer("Is iron stored?"),
     citations=tuple(RankedCitation(n, 1.0, title=f"Title {n}") for n in PMIDS),
     evidence=tuple(
         Evidence(Passage(n, "abstract", 0, 9, f"Iron {n} is stored. " * 9), title=f"Title {n}")
         for n in PMIDS
     ),
     snippets=(Passage(30, "abstract", 0, 9, "Iron 30"),),
-    entities=(),
-    degraded=(),
-    coverage="2/2",
-    index_version="v000001",
-    last_source="",
-    timings_ms={},
-    verdict="answered",
-    confidence=0.9,
-    exact=None,
-    origin="generated",
     ideal=(Sentence("Iron is stored.", (30, 29), 1.0), Sentence("In ferritin.", (28,), 1.0)),
     shown=(29, 0, 27),
-)  # fmt: skip
+)
+
+
 RECORDS = [
     Citation(pmid=n, title=f"Title {n}.", authors=(Author("Doe", "Jo", "J"),)) for n in (28, 29, 30)
 ]

@@ -167,7 +167,6 @@ def test_an_answer_in_an_older_form_begins_the_history_anew(saved: Saved) -> Non
     assert saved.watches.checks(one)[0].diff is None
 
 
-@pytest.mark.slow
 def test_a_thousand_questions_are_asked_within_the_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,13 @@ def test_a_receiver_that_stays_away_is_given_up_and_said_so(
     assert last.error == "hooks.example.org: HTTP 500"
 
 
+def test_nothing_is_sent_without_the_lease(tmp_path: Path, receiver: Receiver) -> None:
+    saved = local(tmp_path, receiver)
+    changed(saved, receiver)
+    assert deliver_due(saved.deliveries, lambda one: send(one, saved.settings), lambda: False) == 0
+    assert receiver.got == []
+
+
 def test_nothing_is_sent_to_a_private_address(tmp_path: Path, receiver: Receiver) -> None:
     saved = local(tmp_path, receiver, private=False)
     place = changed(saved, receiver)
@@ -189,13 +197,9 @@ def test_a_message_goes_to_the_address_that_was_looked_at(
         return real("127.0.0.1" if known else host, *rest, **named)
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    send(Delivery(**{**vars_of(DELIVERY), "url": f"http://{place}/"}), saved.settings)
+    send(replace(DELIVERY, url=f"http://{place}/"), saved.settings)
     assert receiver.got[0][0]["host"] == place
     assert looked.count("hooks.invalid") == 1
-
-
-def vars_of(delivery: Delivery) -> dict[str, Any]:
-    return {name: getattr(delivery, name) for name in Delivery.__dataclass_fields__}
 
 
 def test_private_addresses_are_known_in_every_form(subtests: pytest.Subtests) -> None:
@@ -230,8 +234,9 @@ def test_one_private_address_among_others_is_enough_to_refuse(
 
 
 def test_an_address_that_is_not_allowed_is_refused(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+    tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
+    settings = saved_at(tmp_path, webhook_hosts="['hooks.example.org']").settings
     for url, said in [
         ("http://hooks.example.org/", "must begin with https://"),
         ("https://other.example.org/", "none of the hosts"),
@@ -242,14 +247,9 @@ def test_an_address_that_is_not_allowed_is_refused(
         ("file:///etc/passwd", "give https://HOST/PATH"),
         ("https://hooks.example.org/" + "x" * 2000, "at most 2,000 characters"),
     ]:
-        with subtests.test(url=url, said=said):
-            tmp_path = tmp_path_factory.mktemp("case")
-            settings = saved_at(tmp_path, webhook_hosts="['hooks.example.org']").settings
-            with pytest.raises(InputError, match=said):
-                check_webhook(url, settings)
-            assert (
-                check_webhook("https://HOOKS.example.org/a", settings).host == "hooks.example.org"
-            )
+        with subtests.test(url=url, said=said), pytest.raises(InputError, match=said):
+            check_webhook(url, settings)
+    assert check_webhook("https://HOOKS.example.org/a", settings).host == "hooks.example.org"
 
 
 @pytest.mark.parametrize(

@@ -34,9 +34,6 @@ def test_the_shipped_queries_can_be_read_by_pubmed_and_lead_to_themselves() -> N
 def test_a_question_of_the_same_pattern_comes_first() -> None:
     assert likest("Is lithium safe in pregnancy?", SOLVED, 2)[0] == SOLVED[1]
     assert likest("Which genes cause gout?", SOLVED, 2)[0] == SOLVED[0]
-
-
-def test_questions_without_a_common_word_are_no_examples() -> None:
     assert likest("Yoga?", SOLVED, 2) == []
 
 
@@ -77,9 +74,6 @@ def test_what_pubmed_would_read_otherwise_is_no_query(subtests: pytest.Subtests)
     for text in ["", "...", "a[mh", "(a", "a)", '"a', "a" * 301, "([a)]"]:
         with subtests.test(text=text), pytest.raises(LLMError, match="no PubMed query"):
             read_query(text)
-
-
-def test_a_bracket_within_quotes_is_a_character() -> None:
     assert read_query('"ca(2+"[tiab]') == '"ca(2+"[tiab]'
 
 

@@ -47,22 +47,15 @@ def answer(*pmids: int) -> Reply:
     return Reply(f'{{"esearchresult": {{"count": "{len(pmids)}", "idlist": [{ids}]}}}}')
 
 
-def test_pubmed_is_asked_for_the_question_and_for_its_entities(
+def test_searches_for_the_question_and_for_its_entities_are_united(
     server: EUtils, tmp_path: Path
 ) -> None:
-    find(server, tmp_path)
-    assert {form["term"] for form in server.requests} == {
-        "Does metformin activate AMPK",
-        "metformin AND AMPK",
-    }
-    assert {form["retmax"] for form in server.requests} == {"5"}
-
-
-def test_both_searches_are_united_without_duplicates(server: EUtils, tmp_path: Path) -> None:
     server.script = [answer(4, 9), answer(9, 2)]
     found, losses = find(server, tmp_path)
-    assert sorted(found) == [2, 4, 9]
-    assert losses == []
+    assert (sorted(found), losses) == ([2, 4, 9], [])
+    terms = {form["term"] for form in server.requests}
+    assert terms == {"Does metformin activate AMPK", "metformin AND AMPK"}
+    assert {form["retmax"] for form in server.requests} == {"5"}
 
 
 def test_a_question_without_entities_is_searched_by_itself(server: EUtils, tmp_path: Path) -> None:
