@@ -23,15 +23,13 @@ SPAN_LABELS = slice(_O, _I + 1)
 STANCE_LABELS = slice(YES, SILENT + 1)
 
 # Lowest probability of a word in a name. It is low because callers weight names by score.
-NAME_SHARE = 0.35
+NAME_SHARE = 0.2
 # A window takes a stance if its relevance times its probability of a stance is at least this.
 SAID = 0.5
 # Overlap of two windows of one text, in tokens.
 STRIDE = 96
 # Names may have hyphens, slashes, primes, decimal points: IL-6, PI3K/AKT, 5'-UTR, 2.5, 30%.
 _WORD = re.compile(r"[^\W_]+(?:[-'/.+\u2019][^\W_]+)*[+%]?")
-# Text that may stand between two words of one name.
-_INSIDE_NAME = re.compile(r"[ \u00a0]{0,2}(?:(?:of|the) )?")
 
 Scores = NDArray[np.float32]
 
@@ -160,36 +158,38 @@ def read_logits(text: str, window: PairLogits, spans: TextSpans | None = None) -
     pair = logits.mean(0)
     yes, no, silent = _softmax(pair[STANCE_LABELS]).tolist()
     own = logits[window.seen]
-    inside = 1 - _softmax(own[:, SPAN_LABELS])[:, _O] if len(own) else own[:, _O]
     sentences = []
     for begin, end, held in _held(spans.sentences, offsets):
         mean = own[held].mean(0)
         lean = float(mean[YES] - mean[NO])
         sentences.append(ScoredSpan(begin, end, _sigmoid(mean[SUMMARY]), lean))
-    names = tuple(join_words(text, score_words(spans.words, offsets, inside)))
+    names = tuple(_names(spans.words, offsets, own[:, SPAN_LABELS])) if len(own) else ()
     return Reading(_sigmoid(pair[RELEVANT]), yes, no, silent, names, tuple(sentences))
 
 
-def score_words(
-    words: Sequence[tuple[int, int]], offsets: NDArray[np.int64], inside: Scores
-) -> list[ScoredSpan]:
-    """Return each word with the mean probability of its tokens; unseen words are left out."""
-    return [
-        ScoredSpan(begin, end, float(inside[held].mean()))
-        for begin, end, held in _held(words, offsets)
-    ]
+def _names(
+    words: Sequence[tuple[int, int]], offsets: NDArray[np.int64], logits: Scores
+) -> Iterator[ScoredSpan]:
+    """Yield each run of words that reach NAME_SHARE as one name.
 
-
-def join_words(text: str, words: Sequence[ScoredSpan]) -> Iterator[ScoredSpan]:
-    """Yield each run of adjacent words that reach NAME_SHARE as one name."""
+    A run goes on over what stands between two words ("October 24, 2016") if each of its tokens
+    reaches NAME_SHARE too, and ends before a word whose first token is more likely to begin a name
+    than to continue one.
+    """
+    shares = _softmax(logits)
+    inside = 1 - shares[:, _O]
     run: list[ScoredSpan] = []
-    for word in words:
-        if word.score < NAME_SHARE:
-            continue
-        if run and not _INSIDE_NAME.fullmatch(text[run[-1].end : word.begin]):
+    end = 0
+    for begin, word_end, held in _held(words, offsets):
+        score = float(inside[held].mean())
+        first, last = held[0], held[-1] + 1
+        goes_on = shares[first, _B] <= shares[first, _I] and (inside[end:first] >= NAME_SHARE).all()
+        if run and (score < NAME_SHARE or not goes_on):
             yield _joined(run)
             run = []
-        run.append(word)
+        if score >= NAME_SHARE:
+            run.append(ScoredSpan(begin, word_end, score))
+        end = last
     if run:
         yield _joined(run)
 

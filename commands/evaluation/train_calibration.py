@@ -34,6 +34,9 @@ def train_calibration(
     keep: Annotated[
         Path | None, typer.Option(help="File to write the outcomes of these questions to.")
     ] = None,
+    unanswerable: Annotated[
+        bool, typer.Option(help="The index does not answer these questions: all answers are wrong.")
+    ] = False,
     system: SystemOption = None,
     config: Config = None,
     overrides: Overrides = None,
@@ -53,7 +56,8 @@ def train_calibration(
     context = make_context(config, overrides, json)
     found = read_outcomes(outcomes or ())
     if questions:
-        found += _ask(check_options(context, system, "unknown", None), questions, keep)
+        chosen = check_options(context, system, "unknown", None)
+        found += _ask(chosen, questions, keep, unanswerable=unanswerable)
     if out is None:
         return
     made = json_module.dumps(fit_calibration(found), indent=1)
@@ -61,14 +65,19 @@ def train_calibration(
     context.log.print(f"{len(found):,} outcomes -> {out}")
 
 
-def _ask(chosen: Chosen, questions: Sequence[Path], keep: Path | None) -> list[Outcome]:
+def _ask(
+    chosen: Chosen, questions: Sequence[Path], keep: Path | None, *, unanswerable: bool
+) -> list[Outcome]:
     from evaluation.calibrate.collect_outcomes import collect_outcomes
     from evaluation.calibrate.fit_calibration import write_outcomes
 
     asked: list[Outcome] = []
     with open_client(chosen, answers=True) as client:
         try:
-            asked.extend(collect_outcomes(questions, client.answer, chosen.system))
+            outcomes = collect_outcomes(
+                questions, client.answer, chosen.system, unanswerable=unanswerable
+            )
+            asked.extend(outcomes)
         finally:
             # A request that fails does not lose the answers before it.
             if keep and asked:

@@ -15,11 +15,14 @@ Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 TYPES = ("yesno", "factoid", "list", "summary")
 
 
-def collect_outcomes(paths: Sequence[Path], ask: Ask, system: str | None) -> Iterator[Outcome]:
+def collect_outcomes(
+    paths: Sequence[Path], ask: Ask, system: str | None, *, unanswerable: bool = False
+) -> Iterator[Outcome]:
     """Ask the questions of BioASQ files and score each answer; skip questions without gold.
 
-    A factoid answer is right if its first name is, a summary if it cites a gold document. Raises
-    InputError for a row without `body` or `type`.
+    A factoid answer is right if its first name is, a summary if it cites a gold document. If the
+    index does not answer the questions (`unanswerable`), every answer is wrong, and no gold is
+    needed. Raises InputError for a row without `body` or `type`.
     """
     for path in paths:
         for place, row in enumerate(read_rows(path)):
@@ -27,7 +30,7 @@ def collect_outcomes(paths: Sequence[Path], ask: Ask, system: str | None) -> Ite
                 raise InputError(f"{path}: question {place}: needs `body` and a `type`")
             request = {"question": row["body"], "type": row["type"], "guess": True, "k": 10}
             reply = ask({**request, "system": system} if system else request)
-            wrong = score_answer(row, reply)
+            wrong = 1.0 if unanswerable else score_answer(row, reply)
             if wrong is not None and reply["signals"]:
                 yield Outcome(row["type"], reply["signals"], wrong, path.name)
 

@@ -115,10 +115,11 @@ class ReaderPass(Strict):
     `yesno` examples are from BioASQ's yes/no questions, `other` from its other questions,
     `abstracts` from questions on whole abstracts, `trials` from findings of trials, `propositions`
     and `attributes` from tables with slots, and `claims`, `abstract_claims` and `mentions` from
-    contrast sets without slots. If a source has fewer, more are made from the same data with other
-    wordings or texts. The learning rate rises over the first `warmup` share of the steps and then
-    falls to 0. The lowest `frozen_layers` layers of the encoder are not trained. If `balanced`,
-    each kind has as many questions answered yes as no.
+    contrast sets without slots; the questions of `nonsense` are random words. If a source has
+    fewer, more are made from the same data with other wordings or texts. The learning rate rises
+    over the first `warmup` share of the steps and then falls to 0. The lowest `frozen_layers`
+    layers of the encoder are not trained. If `balanced`, each kind has as many questions answered
+    yes as no.
     """
 
     learning_rate: Annotated[float, Field(gt=0)]
@@ -131,6 +132,7 @@ class ReaderPass(Strict):
     claims: Count = 0
     abstract_claims: Count = 0
     mentions: Count = 0
+    nonsense: Count = 0
     frozen_layers: Count = 0
     balanced: bool = False
     losses: ReaderLosses

@@ -25,7 +25,7 @@ NAMED = load_suite("named")
 # What the default preset reaches without a language model, so that no change loses it; what is
 # aimed at stands beside. A system that declines everything must fail: the shares of right answers
 # are of the rows that can be answered.
-UNANSWERABLE_DECLINED_AT_LEAST = 55  # 60
+UNANSWERABLE_DECLINED_AT_LEAST = 58  # 60
 UNITED_WRONG_AT_MOST = 0.04  # 0
 DIVIDED_WRONG_AT_MOST = 0.15  # 0
 UNITED_RIGHT_AT_LEAST = 0.27  # 0.6

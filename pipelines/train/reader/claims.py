@@ -32,10 +32,15 @@ from pipelines.train.reader.records import (
 _SIDES = {"affirms": YES, "denies": NO, "open": SILENT}
 _MARKED = re.compile(r"\[\[(.+?)\]\]")
 # Share of texts that are embedded in sentences of a real citation.
-_EMBEDDED = 0.15
+_EMBEDDED = 0.2
 _AROUND = 4
 # Share of open texts that answer a question of another row.
 _FOREIGN = 0.4
+# Number of sentences in a text that take a side, and of sentences of the same row that do not.
+_SAYING = (1, 1, 1, 2, 3)
+_BESIDE = (0, 0, 1, 1, 2)
+# Number of words in a question of random words.
+_WORDS = (1, 1, 2, 3, 4, 6, 9)
 # Share of questions for a name whose text does not give it.
 _UNANSWERED = 0.3
 
@@ -63,7 +68,10 @@ def read_rows(name: str, keys: Sequence[str]) -> list[Row]:
 def claim_examples(
     count: int, texts: Sequence[str], draw: random.Random
 ) -> Iterator[ReaderExample]:
-    """Yield `count` yes/no questions, each with a sentence; rows and sides take turns."""
+    """Yield `count` yes/no questions, each with a short text; rows and sides take turns.
+
+    A text has one to three sentences of its side among up to two of the row that take no side.
+    """
     rows = read_rows("claims", ("ask", "opposite", *_SIDES))
     sides = list(_SIDES)
     for number in range(count):
@@ -71,15 +79,57 @@ def claim_examples(
         side = sides[number // len(rows) % len(sides)]
         reverse = draw.random() < 0.5
         question = draw.choice(row["opposite" if reverse else "ask"])
-        text = draw.choice(row[side])
+        says = [] if side == "open" else draw.sample(row[side], draw.choice(_SAYING))
+        text = _text_around(says, row["open"], draw)
         if side == "open" and draw.random() < _FOREIGN:
-            other = draw.choice(rows)
-            if other is not row:
-                text = draw.choice([*other["affirms"], *other["denies"]])
+            other = draw.choice([r for r in rows if r is not row])
+            text = draw.choice([*other["affirms"], *other["denies"]])
         if draw.random() < _EMBEDDED:
             text = embed(text, draw.choice(texts), draw, most=_AROUND)
         stance = opposite(_SIDES[side]) if reverse else _SIDES[side]
-        yield ReaderExample(question, text, float(side != "open"), stance)
+        relevant = float(side != "open")
+        yield ReaderExample(question, text, relevant, stance, None, _score_sentences(text, says))
+
+
+def _text_around(says: Sequence[str], silent: Sequence[str], draw: random.Random) -> str:
+    """Return a text of `says` and some sentences that are silent, in random order."""
+    count = draw.choice(_BESIDE if says else _SAYING)
+    sentences = [*says, *draw.sample(silent, min(count, len(silent)))]
+    draw.shuffle(sentences)
+    return " ".join(sentences)
+
+
+def _score_sentences(text: str, says: Sequence[str]) -> tuple[ScoredSentence, ...]:
+    """Return the sentences of `text`; those that hold or stand in one of `says` answer."""
+    found = []
+    for begin, end in sentence_spans(text):
+        sentence = text[begin:end]
+        answers = any(sentence in said or said in sentence for said in says)
+        found.append(ScoredSentence(begin, end, float(answers)))
+    return tuple(found)
+
+
+def nonsense_examples(
+    count: int, texts: Sequence[str], draw: random.Random
+) -> Iterator[ReaderExample]:
+    """Yield `count` questions of a few random words, each with a text that does not answer it.
+
+    Half of the questions are words of the text itself: it may be relevant, but it takes no side.
+    """
+    for number in range(count):
+        own = number % 2 == 1
+        text = " ".join(_some_sentences(draw.choice(texts), draw))
+        words = (text if own else draw.choice(texts)).split()
+        chosen = draw.sample(words, min(len(words), draw.choice(_WORDS)))
+        question = " ".join(chosen).strip(".,;:()") + draw.choice(("", "?"))
+        relevant = None if own else 0.0
+        yield ReaderExample(question, text, relevant, SILENT, (), _score_sentences(text, ()))
+
+
+def _some_sentences(text: str, draw: random.Random) -> list[str]:
+    spans = sentence_spans(text)
+    first = draw.randrange(max(1, len(spans) - _AROUND))
+    return [text[begin:end] for begin, end in spans[first : first + _AROUND]]
 
 
 def abstract_claim_examples(count: int, draw: random.Random) -> Iterator[ReaderExample]:
@@ -101,8 +151,8 @@ def mention_examples(
     for number in range(count):
         row = rows[number % len(rows)]
         answered = draw.random() >= _UNANSWERED
-        marked = draw.choice(row["says" if answered else "open"])
-        text, marks = read_marks(marked)
+        says = [draw.choice(row["says"])] if answered else []
+        text, marks = read_marks(_text_around(says, row["open"], draw))
         if draw.random() < _EMBEDDED:
             whole = embed(text, draw.choice(texts), draw, most=_AROUND)
             at = whole.index(text)

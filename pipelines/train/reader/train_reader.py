@@ -44,6 +44,7 @@ from pipelines.train.reader.claims import (
     abstract_claim_examples,
     claim_examples,
     mention_examples,
+    nonsense_examples,
 )
 from pipelines.train.reader.extract_adapter import extract_adapter, write_adapter
 from pipelines.train.reader.measure_reader import measure_reader
@@ -146,6 +147,7 @@ def _sources(data: ReaderData, recipe: ReaderRecipe, draw: random.Random) -> dic
         "claims": lambda count: claim_examples(count, texts, draw),
         "abstract_claims": lambda count: abstract_claim_examples(count, draw),
         "mentions": lambda count: mention_examples(count, texts, draw),
+        "nonsense": lambda count: nonsense_examples(count, texts, draw),
     }
 
 

@@ -80,11 +80,35 @@ def test_neighbouring_words_are_one_name_and_punctuation_separates_names() -> No
     assert all(name.lean == 0 for name in found)
 
 
+def test_a_name_goes_on_over_punctuation_that_is_marked_itself() -> None:
+    text = "On October 24, 2016 it was approved."
+    tokens = ["On", "October", "24", ",", "2016", "it", "was", "approved", "."]
+    offsets, at = [], 0
+    for token in tokens:
+        at = text.index(token, at)
+        offsets.append((at, at + len(token)))
+    logits = np.zeros((len(tokens), len(LABELS)), np.float32)
+    logits[:, 0] = 5.0
+    logits[1, LABELS.index("B-ANSWER")] = 20.0
+    logits[2:5, NAME] = 20.0
+
+    def names() -> list[str]:
+        part = PairLogits(0, logits, np.array(offsets), np.arange(len(tokens)))
+        return [text[n.begin : n.end] for n in read_logits(text, part).names]
+
+    assert names() == ["October 24, 2016"]
+    logits[4, LABELS.index("B-ANSWER")] = 30.0
+    assert names() == ["October 24", "2016"]
+    logits[4, LABELS.index("B-ANSWER")] = 0.0
+    logits[3, NAME] = 0.0
+    assert names() == ["October 24", "2016"]
+
+
 def test_a_name_has_the_mean_of_its_words_and_words_below_the_share_belong_to_none() -> None:
     def change(logits: np.ndarray) -> None:
         logits[3, NAME] = 9.0
         logits[4, NAME] = 9.0 + np.log(3)
-        logits[6, NAME] = 8.0
+        logits[6, NAME] = 7.0
 
     (found,) = read_logits(TEXT, window(change=change)).names
     assert (TEXT[found.begin : found.end], found.score) == (

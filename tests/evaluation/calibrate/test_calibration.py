@@ -59,13 +59,10 @@ def test_outcomes_are_written_and_read(tmp_path: Path) -> None:
         read_outcomes([tmp_path / "nowhere"])
 
 
-def test_outcomes_of_another_version_are_refused() -> None:
+def test_calibration_needs_right_and_wrong_answers_of_each_type() -> None:
     old = [Outcome(o.kind, {"cosine": 0.5}, o.wrong) for o in outcomes()]
     with pytest.raises(InputError, match="no feature 'share'"):
         fit_calibration(old)
-
-
-def test_calibration_needs_right_and_wrong_answers_of_each_type() -> None:
     right = [Outcome(o.kind, o.features, 0.0) for o in outcomes(30)]
     for given in (outcomes(5), right):
         with pytest.raises(InputError, match="a calibration needs at least"):
@@ -81,6 +78,8 @@ def test_losses_are_those_of_the_question_type(subtests: pytest.Subtests) -> Non
     documents = ["http://www.ncbi.nlm.nih.gov/pubmed/1"]
     cases: list[tuple[dict[str, Any], dict[str, Any], float | None]] = [
         ({"type": "yesno", "exact_answer": "yes"}, reply("yes"), 0.0),
+        # A guess is scored where nothing is stated.
+        ({"type": "yesno", "exact_answer": "yes"}, reply() | {"guess": {"exact": "yes"}}, 0.0),
         ({"type": "yesno", "exact_answer": "no"}, reply("yes"), 1.0),
         ({"type": "yesno", "exact_answer": "maybe"}, reply("yes"), 1.0),
         ({"type": "yesno"}, reply("yes"), None),
@@ -95,11 +94,6 @@ def test_losses_are_those_of_the_question_type(subtests: pytest.Subtests) -> Non
     for gold, answer, loss in cases:
         with subtests.test(gold=gold, answer=answer):
             assert score_answer(gold, answer) == loss
-
-
-def test_guess_is_scored_where_nothing_is_stated() -> None:
-    withheld = {**reply(None), "guess": {"exact": "yes", "ideal": []}}
-    assert score_answer({"type": "yesno", "exact_answer": "yes"}, withheld) == 0.0
 
 
 def test_questions_of_a_file_are_asked_with_guesses(tmp_path: Path) -> None:
@@ -118,6 +112,8 @@ def test_questions_of_a_file_are_asked_with_guesses(tmp_path: Path) -> None:
     found = list(collect_outcomes([path], ask, "citeray"))
     assert [o.wrong for o in found] == [0.0]
     assert all(request["guess"] and request["system"] == "citeray" for request in asked)
+    absent = collect_outcomes([path], ask, None, unanswerable=True)
+    assert [outcome.wrong for outcome in absent] == [1.0, 1.0]
     path.write_text(json.dumps({"questions": [{"id": "1"}]}), encoding="utf-8")
     with pytest.raises(InputError, match="needs `body` and a `type`"):
         list(collect_outcomes([path], ask, None))
