@@ -43,14 +43,15 @@ def test_the_demo_prints_three_answers_with_citations_from_its_corpus(tmp_path: 
 
 def _assert_that_the_language_model_writes(index: Path, question: str) -> None:
     command = [str(BIN / "citeray"), "ask", question, "--system", "citeray-model", "--json"]
+    # Whatever the confidence: answers of the small model are seldom stated.
+    command += ["--max-wrong", "1"]
     # On a busy machine the model needs longer than a reader would wait.
     patient = [f"serve.{stage}.deadline_s=240" for stage in ("writer", "llm")]
     settings = [f"index.path={index}", *patient, "serve.request_deadline_s=300"]
     done = run(with_settings(command, settings), timeout_s=500)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    # The small model's answers are seldom stated, but it is asked and answers.
-    assert answer["verdict"] in ("answered", "not_enough_evidence")
+    assert answer["origin"] == "generated"
     assert not [loss for loss in answer["degraded"] if loss.startswith("llm: failed")]
 
 

@@ -117,9 +117,9 @@ def test_every_sentence_of_an_answer_names_pmids_of_its_evidence(served: Served)
 
 
 def test_a_preset_whose_words_are_the_models_says_that_there_is_none(served: Served) -> None:
-    request = {"question": "Does metformin activate AMPK?", "system": "citeray-model"}
-    # The tiny reader is sure of nothing.
-    request |= {"max_wrong": 1}
+    # The tiny reader has random weights: request the answer whatever its confidence.
+    asked = {"question": "Does metformin activate AMPK?", "max_wrong": 1}
+    request = {**asked, "system": "citeray-model"}
     answer = httpx.post(f"{served.url}/v1/answer", json=request, timeout=60).json()
     assert answer["origin"] == "extractive"
     assert "llm: not configured, extractive answer" in answer["degraded"]
@@ -146,8 +146,8 @@ def test_an_answer_rests_on_the_evidence_that_comes_with_the_question(
     held = {"pmid": 90000034, "section": "abstract", "begin": 0, "end": 41, "text": said}
     passages = [held, {**held, "pmid": 77}]
     question = "Does metformin activate AMPK?"
-    request = {"question": question, "type": "yesno", "system": system, "evidence": passages}
-    request |= {"max_wrong": 1}
+    asked = {"question": question, "type": "yesno", "max_wrong": 1}
+    request = {**asked, "system": system, "evidence": passages}
     answer = httpx.post(f"{served.url}/v1/answer", json=request, timeout=60).json()
     assert [e["passage"] for e in answer["evidence"]] == passages
     assert [bool(e["title"]) for e in answer["evidence"]] == [True, False]

@@ -157,3 +157,19 @@ def test_names_complete_what_is_typed_by_keyboard(library: Page) -> None:
     library.keyboard.press("Enter")
     expect(library.locator("#question")).to_have_value("Does Metformin ")
     expect(names).to_be_hidden()
+
+
+def test_the_page_is_light_and_paints_at_once(page: Page) -> None:
+    expect(page.locator("#system option:checked")).to_have_text("CiteRay (recommended)")
+    paint = page.evaluate(
+        """() => new Promise((done) => new PerformanceObserver((list) =>
+             done(list.getEntries().at(-1).startTime))
+             .observe({type: "largest-contentful-paint", buffered: true}))"""
+    )
+    weight = page.evaluate(
+        """performance.getEntries().filter((e) => "transferSize" in e)
+             .reduce((sum, e) => sum + e.decodedBodySize, 0)"""
+    )
+    assert weight < 400 * 1024
+    # 1 s on an idle machine (about 0.2 s); a shared one is given more.
+    assert paint < 3000

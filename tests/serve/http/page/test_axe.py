@@ -176,6 +176,7 @@ def test_no_violation_in_what_is_kept(
     [{"decide": unsure_of}, {"citations": DISPUTED, "decide": dispute}, {"broken": ("rerank",)}],
     ids=["unsure", "mixed", "without a stage"],
 )
+@pytest.mark.durability
 @pytest.mark.nightly
 def test_no_violation_in_answers_that_are_less(browser: Browser, held: dict[str, Any]) -> None:
     with (

@@ -133,6 +133,20 @@ def test_long_lists_are_read_page_by_page(keeping: Page, answers: list[str]) -> 
     expect(keeping.get_by_role("button", name="Show more")).to_be_hidden()
 
 
+def test_the_tab_is_used_by_keyboard_alone(keeping: Page, answers: list[str]) -> None:
+    keeping.get_by_role("tab", name="Ask").focus()
+    keeping.keyboard.press("End")
+    expect(keeping.get_by_role("tab", name="Feedback")).to_be_focused()
+    items = keeping.locator("#feedback > li")
+    expect(items).to_have_count(2)
+    for _ in range(20):
+        keeping.keyboard.press("Tab")
+        if keeping.evaluate("document.activeElement.textContent") == "Accept":
+            break
+    keeping.keyboard.press("Enter")
+    expect(items.first.locator(".stance")).to_contain_text("Accepted ")
+
+
 def test_a_phone_shows_the_tab_without_sideways_scrolling(
     keeping: Page, answers: list[str]
 ) -> None:
