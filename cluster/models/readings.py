@@ -172,9 +172,9 @@ def _names(
 ) -> Iterator[ScoredSpan]:
     """Yield each run of words that reach NAME_SHARE as one name.
 
-    A run goes on over what stands between two words ("October 24, 2016") if each of its tokens
-    reaches NAME_SHARE too, and ends before a word whose first token is more likely to begin a name
-    than to continue one.
+    A run includes the punctuation between two words ("October 24, 2016") if all tokens of the
+    punctuation reach NAME_SHARE too. It ends before a word whose first token is more likely to
+    begin a name than to continue one.
     """
     shares = _softmax(logits)
     inside = 1 - shares[:, _O]

@@ -59,10 +59,10 @@ def ground_sentence(
 
 
 class ReaderSupport:
-    """Wraps a scorer without contradictions; the reader judges which premises contradict.
+    """Adds the reader's contradictions to the scores of a scorer that judges by wording.
 
-    The reader is asked whether the claim is true. A premise to which it says no rather than yes
-    contradicts the claim; the score is the relevance times the probability of "no".
+    The reader is asked whether the claim is true. If "no" is its most probable reading of a
+    premise, the premise contradicts the claim with the relevance times the probability of "no".
     """
 
     def __init__(self, scorer: SupportScorer, read: Read) -> None:

@@ -80,10 +80,11 @@ def claim_examples(
         reverse = draw.random() < 0.5
         question = draw.choice(row["opposite" if reverse else "ask"])
         says = [] if side == "open" else draw.sample(row[side], draw.choice(_SAYING))
-        text = _text_around(says, row["open"], draw)
-        if side == "open" and draw.random() < _FOREIGN:
-            other = draw.choice([r for r in rows if r is not row])
+        other = draw.choice(rows)
+        if side == "open" and other is not row and draw.random() < _FOREIGN:
             text = draw.choice([*other["affirms"], *other["denies"]])
+        else:
+            text = _text_around(says, row["open"], draw)
         if draw.random() < _EMBEDDED:
             text = embed(text, draw.choice(texts), draw, most=_AROUND)
         stance = opposite(_SIDES[side]) if reverse else _SIDES[side]
@@ -100,7 +101,10 @@ def _text_around(says: Sequence[str], silent: Sequence[str], draw: random.Random
 
 
 def _score_sentences(text: str, says: Sequence[str]) -> tuple[ScoredSentence, ...]:
-    """Return the sentences of `text`; those that hold or stand in one of `says` answer."""
+    """Return the sentences of `text`, with score 1 for those of `says`.
+
+    Two sentences of `says` may be split or joined differently in `text`, hence both inclusions.
+    """
     found = []
     for begin, end in sentence_spans(text):
         sentence = text[begin:end]
@@ -114,7 +118,8 @@ def nonsense_examples(
 ) -> Iterator[ReaderExample]:
     """Yield `count` questions of a few random words, each with a text that does not answer it.
 
-    Half of the questions are words of the text itself: it may be relevant, but it takes no side.
+    Every second question has words of its own text. That text may be relevant, so its relevance is
+    unknown, but it takes no side.
     """
     for number in range(count):
         own = number % 2 == 1
