@@ -222,6 +222,9 @@ def llm_options(settings: Settings, name: str = "") -> dict[str, Any]:
     environment = {
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_LOGGING_LEVEL": "ERROR",
+        # FlashInfer's sampler compiles kernels at its first use, which needs nvcc.
+        "VLLM_USE_FLASHINFER_SAMPLER": "0",
+        **_share_of_a_gpu(settings),
         **llm.environment,
     }
     options: dict[str, Any] = {
@@ -240,6 +243,15 @@ def llm_options(settings: Settings, name: str = "") -> dict[str, Any]:
     else:
         options["num_replicas"] = stage.min_replicas
     return options
+
+
+def _share_of_a_gpu(settings: Settings) -> dict[str, str]:
+    """Return the variable by which vLLM's workers request the GPU share of their bundle.
+
+    By default they request a whole GPU, which Ray cannot place in a bundle with less.
+    """
+    gpus = settings.serve.llm.gpus
+    return {"VLLM_RAY_PER_WORKER_GPUS": str(gpus)} if 0 < gpus < 1 else {}
 
 
 def build_llm_app(settings: Settings) -> Any:

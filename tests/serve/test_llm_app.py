@@ -148,6 +148,17 @@ def test_the_engines_environment_is_the_settings_own() -> None:
     assert environment["VLLM_NO_USAGE_STATS"] == "1"
 
 
+def test_workers_request_the_share_of_a_gpu_that_their_bundle_has() -> None:
+    def environment(config: str) -> dict[str, str]:
+        options = llm_options(load_settings(config))
+        return options["ray_actor_options"]["runtime_env"]["env_vars"]
+
+    shared = environment("gpu-node.yaml")
+    assert shared["VLLM_RAY_PER_WORKER_GPUS"] == "0.6"
+    assert shared["VLLM_USE_FLASHINFER_SAMPLER"] == "0"
+    assert "VLLM_RAY_PER_WORKER_GPUS" not in environment("cluster.yaml")
+
+
 def test_on_gpus_the_number_type_is_left_to_vllm() -> None:
     assert llm_dtype(load_settings("gpu-node.yaml")) == "auto"
     assert llm_dtype(load_settings()) in ("float32", "bfloat16")
