@@ -19,7 +19,7 @@ import ray.data
 from cluster.settings.settings import EncoderSettings, Settings
 from cluster.storage.object_store import File
 from cluster.storage.places import Place
-from pipelines.build.plan_build import Progress, Report, expected_citations
+from pipelines.build.plan_build import ExpectedCitations, Progress, Report
 from pipelines.build.read_source import BYTES_PER_CITATION
 from pipelines.build.stage_citations import runs_of, staged_positions
 from pipelines.build.stage_steps import (
@@ -119,6 +119,8 @@ def embed_sources(
         num_gpus=settings.encoder.gpus or None,
     )
     done = sum(map(len, staged))
+    expected = ExpectedCitations(pending)
     for row in dataset.iter_rows():
         done += int(row["citations"])
-        report(Progress("embed", done, expected_citations(pending, done), "citations"))
+        total = expected.after(row["source"], int(row["citations"]))
+        report(Progress("embed", done, max(total, done), "citations"))

@@ -166,16 +166,36 @@ def quantiser_of(index: Place, manifest: Manifest) -> Place:
     return path
 
 
-def expected_citations(pending: Sequence[tuple[File, Place]], done: int) -> int:
-    """Return the number of citations in all sources; estimated from the size of unread files."""
-    known = judged = 0
-    for path, directory in pending:
-        account = read_account(directory)
-        if account:
-            known += account.kept
-        else:
-            judged += path.stat().st_size // BYTES_PER_CITATION
-    return max(known + judged, done)
+class ExpectedCitations:
+    """Number of citations in all sources: estimated from a file's size until the file is read.
+
+    The account of a source is looked for when its first citations are staged, and again when their
+    number has doubled. Looking for all of them at every part would read a store millions of times.
+    """
+
+    def __init__(self, pending: Sequence[tuple[File, Place]]) -> None:
+        self._unread = {path.name: directory for path, directory in pending}
+        self._look_at = dict.fromkeys(self._unread, 0)
+        self._staged = dict.fromkeys(self._unread, 0)
+        self._expected = {
+            path.name: path.stat().st_size // BYTES_PER_CITATION for path, _ in pending
+        }
+        self._total = sum(self._expected.values())
+
+    def after(self, source: str, citations: int) -> int:
+        """Return the number of citations expected in all, after `citations` more of a source."""
+        self._staged[source] += citations
+        if source in self._unread and self._staged[source] >= self._look_at[source]:
+            self._look(source)
+        return self._total
+
+    def _look(self, source: str) -> None:
+        account = read_account(self._unread[source])
+        if account is None:
+            self._look_at[source] = 2 * self._staged[source]
+            return
+        self._total += account.kept - self._expected[source]
+        del self._unread[source]
 
 
 def staged_account(path: File, directory: Place) -> ParsedSource:

@@ -5,8 +5,16 @@ import pytest
 
 from cluster.errors import CiteRayError
 from cluster.settings.settings import load_settings
-from pipelines.build.plan_build import expected_citations, segment_id, segment_plan, staged_account
-from pipelines.build.stage_citations import part_files, staging_directory, write_account
+from cluster.storage.places import Place
+from pipelines.build import plan_build
+from pipelines.build.plan_build import ExpectedCitations, segment_id, segment_plan, staged_account
+from pipelines.build.stage_citations import (
+    ParsedSource,
+    part_files,
+    read_account,
+    staging_directory,
+    write_account,
+)
 from tests.pipelines.staging import account, stage
 from tests.small_index import citation
 
@@ -56,7 +64,31 @@ def test_what_is_expected_is_counted_where_known_and_else_judged_by_size(tmp_pat
     source, directory = staged(tmp_path)
     unread = tmp_path / "n2.xml"
     unread.write_bytes(bytes(7_500))
-    assert expected_citations([(source, directory), (unread, tmp_path / "none")], 0) == 17
+    expected = ExpectedCitations([(source, directory), (unread, tmp_path / "none")])
+    assert expected.after("n2.xml", 1) == 7
+    assert expected.after("n1.xml", 3) == 17
+
+
+def test_progress_reads_the_account_of_a_source_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, directory = staged(tmp_path)
+    reads: list[Place] = []
+
+    def read(place: Place) -> ParsedSource | None:
+        reads.append(place)
+        return read_account(place)
+
+    monkeypatch.setattr(plan_build, "read_account", read)
+    pending = []
+    for number in range(1500):
+        link = tmp_path / f"{number}.xml"
+        link.symlink_to(source)
+        pending.append((link, directory))
+    expected = ExpectedCitations(pending)
+    for number in range(20_000):
+        expected.after(f"{number % 1500}.xml", 1)
+    assert len(reads) == 1500
 
 
 def test_a_rerun_keeps_its_segments_wherever_their_graphs_are_built(tmp_path: Path) -> None:
