@@ -96,7 +96,7 @@ COMMANDS = {
         ".plan:plan",
         "Plan shards, replicas, memory, hours and cost for a corpus and a load.",
     ),
-    "train": (".train:train", "Train the small models: adapters of the encoder."),
+    "train": (".training.train:train", "Train the small models: adapters of the encoder."),
     "job": (".job:job", "Run commands as jobs on a Ray cluster."),
     "models": (".models:models", "List and download the models that the settings name."),
     "version": (".cli:print_version", "Print the version of CiteRay."),

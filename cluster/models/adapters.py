@@ -1,8 +1,9 @@
 """Adapters: small sets of weights that are merged once into a larger model.
 
 An adapter is a folder as peft writes it (adapter_model.safetensors, adapter_config.json). An
-adapter with a head also has the config.json of the whole model. The merged model is cached in the
-model store as an ordinary model, so that code that loads models does not need to support adapters.
+adapter with a new head also has the config.json of the whole model. The merged model is cached in
+the model store as an ordinary model, so that code that loads models does not need to support
+adapters.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from filelock import FileLock
 
 from cluster.errors import InputError
 from cluster.models.load_safely import LOAD_ERRORS, SAFE_WEIGHTS, SAFELY
-from cluster.models.store import ModelStore, checksum
+from cluster.models.store import ModelStore, as_transformers_folder, checksum
 from cluster.parse_json import parse_json
 from cluster.storage.whole_files import sha256_of
 
 WEIGHTS, CONFIG, TRAINING = "adapter_model.safetensors", "adapter_config.json", "training.json"
 HEADS = {
+    "CAUSAL_LM": "AutoModelForCausalLM",
     "TOKEN_CLS": "AutoModelForTokenClassification",
     "SEQ_CLS": "AutoModelForSequenceClassification",
 }
@@ -215,7 +217,9 @@ def _merge_headed(kind: str, model: Path, adapter: Path, target: Path) -> None:
     import transformers
     from peft import PeftModel
 
-    config = transformers.AutoConfig.from_pretrained(adapter, **SAFELY)
+    model = as_transformers_folder(model)
+    described = adapter if (adapter / "config.json").is_file() else model
+    config = transformers.AutoConfig.from_pretrained(described, **SAFELY)
     loader: Any = getattr(transformers, kind)
     base = loader.from_pretrained(model, config=config, **SAFE_WEIGHTS)
     PeftModel.from_pretrained(base, str(adapter)).merge_and_unload().save_pretrained(target)

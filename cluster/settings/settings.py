@@ -243,12 +243,14 @@ class SupportSettings(Strict):
 class LanguageModelSettings(Strict):
     """A language model: where it runs, and the options of its engine if it is served here.
 
-    Kind `vllm` serves `model` through Ray; kind `url` calls an OpenAI-compatible endpoint. Set
-    `completion` for a base model, which has no chat template and only continues a text.
+    Kind `vllm` serves `model` through Ray, with `adapter` merged into it; kind `url` calls an
+    OpenAI-compatible endpoint. Set `completion` for a base model, which has no chat template and
+    only continues a text.
     """
 
     kind: Literal["vllm", "url", "none"]
     model: str = ""
+    adapter: str = ""
     sha256: str = ""
     model_id: str
     url: str = ""

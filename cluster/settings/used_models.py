@@ -7,11 +7,12 @@ from cluster.settings.settings import Settings
 
 def used_models(settings: Settings) -> dict[str, str]:
     """Return the names of the models in the settings, by their use."""
-    llm = settings.llm.model if settings.llm.kind == "vllm" else ""
+    llm = settings.llm if settings.llm.kind == "vllm" else None
     uses = {
         "encoder": settings.encoder.model,
         "encoder's adapter": settings.encoder.adapter,
-        "llm": llm,
+        "llm": llm.model if llm else "",
+        "llm's adapter": llm.adapter if llm else "",
         "concepts": settings.vocabulary.concepts,
         "recogniser": settings.recogniser.model,
         "recogniser's adapter": settings.recogniser.adapter,

@@ -14,6 +14,7 @@ ABOUT = {
     "reader": "Reader: how a passage answers a question, for exact and extractive answers.",
     "cross-encoder": "Cross-encoder: how relevant a document is to a question, for reranking.",
     "reranker": "Late-interaction reranker: its token vectors, not the index', come from it.",
+    "writer": "Writer: a language model that answers a question from the evidence in its prompt.",
 }
 SETTING = {
     "ner": "recogniser",
@@ -22,6 +23,7 @@ SETTING = {
     "reader": "reader",
     "cross-encoder": "reranker",
     "reranker": "reranker",
+    "writer": "llm",
 }
 # Further settings that are needed to load a model.
 _KIND = {"cross-encoder": " and `reranker.kind: cross-encoder`"}

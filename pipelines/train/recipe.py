@@ -115,11 +115,11 @@ class ReaderPass(Strict):
     `yesno` examples are from BioASQ's yes/no questions, `other` from its other questions,
     `abstracts` from questions on whole abstracts, `trials` from findings of trials, `propositions`
     and `attributes` from tables with slots, and `claims`, `abstract_claims` and `mentions` from
-    contrast sets without slots; the questions of `nonsense` are random words. If a source has
-    fewer, more are made from the same data with other wordings or texts. The learning rate rises
-    over the first `warmup` share of the steps and then falls to 0. The lowest `frozen_layers`
-    layers of the encoder are not trained. If `balanced`, each kind has as many questions answered
-    yes as no.
+    contrast sets without slots; the questions of `nonsense` are random words, and `hard_negatives`
+    pair a question with a text of another one. If a source has fewer, more are made from the same
+    data with other wordings or texts. The learning rate rises over the first `warmup` share of the
+    steps and then falls to 0. The lowest `frozen_layers` layers of the encoder are not trained. If
+    `balanced`, each kind has as many questions answered yes as no.
     """
 
     learning_rate: Annotated[float, Field(gt=0)]
@@ -133,31 +133,57 @@ class ReaderPass(Strict):
     abstract_claims: Count = 0
     mentions: Count = 0
     nonsense: Count = 0
+    hard_negatives: Count = 0
     frozen_layers: Count = 0
     balanced: bool = False
     losses: ReaderLosses
 
 
-class ReaderRecipe(Strict):
-    """Recipe for the reader: successive passes over different mixtures of examples.
+class TrainerRecipe(Strict):
+    """Training with transformers' Trainer: batches of about `tokens` tokens.
 
-    A batch has about `tokens` tokens, a text at most `max_tokens` with its question. The learning
-    rate of the new head is `head_rate` times that of the encoder. `clip` is the maximum norm of a
-    gradient. Citations that do not answer are drawn from the best `hardest` of BM25. `rank` is the
-    rank of the adapter that holds the trained change.
+    An example has at most `max_tokens` tokens. The learning rate rises over the first `warmup`
+    share of the steps and then falls to 0. `clip` is the maximum norm of a gradient, and `rank` the
+    rank of the adapter.
     """
 
     seed: int
     tokens: Positive
     max_tokens: Positive
-    head_rate: Annotated[float, Field(gt=0)]
     warmup: Share
     weight_decay: Amount
     clip: Annotated[float, Field(gt=0)]
-    hardest: Positive
     rank: Positive
     checkpoint_every: Positive
+
+
+class ReaderRecipe(TrainerRecipe):
+    """Recipe for the reader: successive passes over different mixtures of examples.
+
+    The learning rate of the new head is `head_rate` times that of the encoder. Citations that do
+    not answer are drawn from the best `hardest` of BM25.
+    """
+
+    head_rate: Annotated[float, Field(gt=0)]
+    hardest: Positive
     passes: Annotated[tuple[ReaderPass, ...], Field(min_length=1)]
+
+
+class WriterRecipe(TrainerRecipe):
+    """Recipe for the writer, trained on gold answers of at most `max_words` words.
+
+    At least the share `least_covered` of an answer's words of four letters or more must be in the
+    evidence, of which a prompt has at most `evidence_characters`. `alpha` and `targets` are the
+    adapter's, as in `Recipe`.
+    """
+
+    learning_rate: Annotated[float, Field(gt=0)]
+    epochs: Positive
+    max_words: Positive
+    least_covered: Share
+    evidence_characters: Positive
+    alpha: Positive
+    targets: str
 
 
 AnyRecipe = TypeVar("AnyRecipe", bound=Strict)

@@ -20,7 +20,7 @@ from cluster.index.tokens.shared_codec import open_codec
 from cluster.index.versions import check_analyser, read_as_of
 from cluster.models.adapters import full_name, model_folder, weights_checksum
 from cluster.models.kept.keep_models import Conditions
-from cluster.models.store import ModelStore, as_transformers_folder
+from cluster.models.store import as_transformers_folder
 from cluster.settings.settings import Settings
 from cluster.text.vocabulary import Vocabulary
 from serve.answer.ask_model import WriterLimits
@@ -268,9 +268,7 @@ def load_scorer(settings: Settings) -> SupportScorer:
 
 def llm_folder(settings: Settings) -> Path:
     """Return the language model's folder in the layout that vLLM loads."""
-    return as_transformers_folder(
-        ModelStore().resolve(settings.llm.model, settings.llm.sha256 or None)
-    )
+    return as_transformers_folder(model_folder(settings.llm))
 
 
 def llm_dtype(settings: Settings) -> str:

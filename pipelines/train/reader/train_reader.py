@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,22 +12,16 @@ import torch
 from transformers import (
     AutoModelForTokenClassification,
     AutoTokenizer,
-    PrinterCallback,
-    TrainerCallback,
-    TrainingArguments,
     set_seed,
 )
 
 from cluster.errors import InputError
-from cluster.models.adapters import TRAINING, quiet_loading
-from cluster.models.hardware import choose_device
+from cluster.models.adapters import quiet_loading
 from cluster.models.load_safely import SAFE_WEIGHTS, SAFELY
 from cluster.models.readings import LABELS
 from cluster.models.store import checksum
 from cluster.settings.settings import EncoderSettings
 from cluster.storage.object_store import File
-from cluster.storage.whole_files import sha256_of, write_atomically
-from pipelines.train.card import render_card
 from pipelines.train.examples.mine_candidates import best_by_bm25
 from pipelines.train.examples.read_questions import read_corpus
 from pipelines.train.jobs import base_model, identity
@@ -47,6 +40,7 @@ from pipelines.train.reader.claims import (
     nonsense_examples,
 )
 from pipelines.train.reader.extract_adapter import extract_adapter, write_adapter
+from pipelines.train.reader.hard_negatives import hard_negative_examples
 from pipelines.train.reader.measure_reader import measure_reader
 from pipelines.train.reader.reader_trainer import (
     Encoded,
@@ -57,10 +51,17 @@ from pipelines.train.reader.reader_trainer import (
 from pipelines.train.reader.records import ReaderExample, balance_sides
 from pipelines.train.reader.tables import TABLES, attribute_examples, contrast_examples
 from pipelines.train.recipe import ReaderPass, ReaderRecipe
+from pipelines.train.run_trainer import (
+    STATE,
+    Measures,
+    Report,
+    check_begun,
+    describe_files,
+    run_trainer,
+    training_arguments,
+    write_card,
+)
 
-STATE = ".training"
-Report = Callable[[str], None]
-Measures = dict[str, float]
 # Makes new examples of one kind; for tables and contrast sets, as many as requested.
 Source = Callable[[int], Iterable[ReaderExample]]
 
@@ -148,6 +149,7 @@ def _sources(data: ReaderData, recipe: ReaderRecipe, draw: random.Random) -> dic
         "abstract_claims": lambda count: abstract_claim_examples(count, draw),
         "mentions": lambda count: mention_examples(count, texts, draw),
         "nonsense": lambda count: nonsense_examples(count, texts, draw),
+        "hard_negatives": lambda count: hard_negative_examples(count, asked, abstracts, draw),
     }
 
 
@@ -186,7 +188,8 @@ def train_reader(job: ReaderJob, licence: str, report: Report) -> Measures:
     passes = make_examples(job.data, recipe)
     tokenizer = AutoTokenizer.from_pretrained(base, **SAFELY)
     model = load_base(base)
-    _check_begun(job, base)
+    learned = [*job.data.files, *sorted(TABLES.iterdir())]
+    check_begun(job.folder / STATE, f"{identity(base, learned)} {recipe.model_dump_json()}")
     for number, (part, examples) in enumerate(zip(recipe.passes, passes, strict=True), start=1):
         report(f"pass {number} of {len(passes)}: {len(examples):,} examples")
         state = job.folder / STATE / f"pass-{number}"
@@ -200,22 +203,17 @@ def train_reader(job: ReaderJob, licence: str, report: Report) -> Measures:
     if job.data.held_out:
         questions = read_answered(job.data.held_out)
         measured = measure_reader(adapted, tokenizer, questions, recipe.max_tokens)
-    _write_card(job, base, licence, measured)
+    training = {
+        "kind": "reader",
+        "base": {"model": job.base.model, "sha256": checksum(base)},
+        "recipe": recipe.model_dump(),
+        "data": describe_files(job.data.files),
+        "held_out": describe_files(job.data.held_out),
+        "licence": licence,
+        "measured": measured,
+    }
+    write_card(job.folder, training)
     return measured
-
-
-def _check_begun(job: ReaderJob, base: Path) -> None:
-    """Record the training beside its checkpoints; refuse checkpoints of another training."""
-    path = job.folder / STATE / "identity.txt"
-    learned = [*job.data.files, *sorted(TABLES.iterdir())]
-    found = f"{identity(base, learned)} {job.recipe.model_dump_json()}\n"
-    if path.is_file() and path.read_text(encoding="utf-8") != found:
-        raise InputError(
-            f"{path.parent}: left by a training with other data, another recipe or another base "
-            "model; train into another folder, or remove it to train anew"
-        )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, found.encode())
 
 
 def load_base(folder: Path) -> Any:
@@ -245,66 +243,13 @@ def run_pass(
     """Train `model` for one pass over `examples`; resumes from a checkpoint in `folder`."""
     trained_parameters(model, part.frozen_layers)
     rows = [encode_example(tokenizer, example, recipe.max_tokens) for example in examples]
-    on_cpu = choose_device("auto") == "cpu"
-    arguments = TrainingArguments(
-        output_dir=str(folder),
-        num_train_epochs=1,
-        learning_rate=part.learning_rate,
-        weight_decay=recipe.weight_decay,
-        warmup_steps=recipe.warmup,
-        lr_scheduler_type="linear",
-        max_grad_norm=recipe.clip,
-        bf16=True,
-        use_cpu=on_cpu,
-        logging_steps=20,
-        save_steps=recipe.checkpoint_every,
-        save_total_limit=1,
-        seed=recipe.seed,
-        report_to=[],
-        disable_tqdm=True,
-        remove_unused_columns=False,
-    )
     trainer = ReaderTrainer(
         model=model,
-        args=arguments,
+        args=training_arguments(recipe, part.learning_rate, folder),
         train_dataset=Encoded(rows),
         tokens=recipe.tokens,
         losses=part.losses,
         head_rate=recipe.head_rate * part.learning_rate,
         pad_id=tokenizer.pad_token_id,
-        callbacks=[_Reporter(report)],
     )
-    # PrinterCallback prints to standard output, which is for the command's result.
-    trainer.remove_callback(PrinterCallback)
-    trainer.train(resume_from_checkpoint=any(folder.glob("checkpoint-*")))
-
-
-class _Reporter(TrainerCallback):
-    def __init__(self, report: Report) -> None:
-        self._report = report
-
-    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
-        """Report the loss."""
-        if logs and "loss" in logs:
-            loss = float(logs["loss"])
-            self._report(f"step {state.global_step:,} of {state.max_steps:,}: loss {loss:.4f}")
-
-
-def _write_card(job: ReaderJob, base: Path, licence: str, measured: Measures) -> None:
-    training = {
-        "kind": "reader",
-        "base": {"model": job.base.model, "sha256": checksum(base)},
-        "recipe": job.recipe.model_dump(),
-        "data": list(_described(job.data.files)),
-        "held_out": list(_described(job.data.held_out)),
-        "licence": licence,
-        "measured": measured,
-    }
-    text = json.dumps(training, indent=1, ensure_ascii=False)
-    write_atomically(job.folder / TRAINING, f"{text}\n".encode())
-    write_atomically(job.folder / "README.md", render_card(training).encode())
-
-
-def _described(files: Sequence[File]) -> Iterator[dict[str, str]]:
-    for file in files:
-        yield {"file": file.name, "sha256": sha256_of(file)}
+    run_trainer(trainer, report)

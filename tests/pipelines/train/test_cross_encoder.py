@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from cluster.errors import InputError
 from cluster.settings.settings import load_settings
-from commands.train import train
+from commands.training.train import train
 from serve.graph.load_stages import load_reranker
 from tests.pipelines.train.tiny_data import write_corpus, write_lines
 from tests.tiny_models import make_tiny_cross_encoder, make_tiny_encoder

@@ -16,7 +16,7 @@ from cluster.models.adapters import model_folder
 from cluster.models.encoder import Encoder
 from cluster.models.store import checksum
 from cluster.settings.settings import RecogniserSettings, SupportSettings, load_settings
-from commands.train import train
+from commands.training.train import train
 from tests.pipelines.train.tiny_data import (
     claim_rows,
     tagged_rows,

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cluster.errors import InputError, LLMError
-from commands.train import train
+from commands.training.train import train
 from serve.question import write_documents
 from tests.serve.chat_endpoint import ChatEndpoint, chat_endpoint
 

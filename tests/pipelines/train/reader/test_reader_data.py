@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -46,6 +46,7 @@ from pipelines.train.reader.claims import (
     read_marks,
     read_rows,
 )
+from pipelines.train.reader.hard_negatives import hard_negative_examples
 from pipelines.train.reader.records import (
     MAYBE,
     NO,
@@ -394,6 +395,25 @@ def test_questions_of_random_words_are_answered_by_no_text() -> None:
     assert {e.relevant for e in examples} == {0.0, None}
     assert all(e.stance == SILENT and e.names == () for e in examples)
     assert {len(e.question.split()) for e in examples} >= {1, 2, 3}
+
+
+def test_hard_negatives_are_texts_of_other_questions() -> None:
+    asked = [AbstractQuestion("Does aspirin reduce fever in children?", YES, 7)]
+    near = "Aspirin and fever in children with Reye syndrome: does it reduce survival?"
+    abstracts = {7: abstract(7, SAYS), 8: abstract(8, near)}
+    said = defaultdict(set)
+    for row in read_rows("claims", CLAIM_KEYS):
+        for question in (*row["ask"], *row["opposite"]):
+            said[question].update(row["affirms"], row["denies"])
+    examples = list(hard_negative_examples(100_000, asked, abstracts, random.Random(4)))
+    check_places(examples)
+    assert {e.relevant for e in examples} == {0.0}
+    assert all(e.stance == SILENT and e.names == () for e in examples)
+    for example in examples:
+        assert not any(example.text.startswith(own) for own in said[example.question]), example
+    texts = [e.text for e in examples if e.question == asked[0].question]
+    assert texts
+    assert not any(SAYS in text for text in texts)
 
 
 def test_no_sentence_of_a_claim_stands_on_two_sides() -> None:

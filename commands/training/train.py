@@ -11,8 +11,7 @@ from cluster.errors import InputError
 from cluster.models.adapters import plain_model
 from cluster.settings.settings import EncoderSettings
 from commands.context import Config, Context, Json, Overrides, make_context
-from commands.evaluation.train_calibration import train_calibration
-from commands.run_training import (
+from commands.training.run_training import (
     Changes,
     Corpus,
     HeldOut,
@@ -24,7 +23,9 @@ from commands.run_training import (
     show_measures,
     whole_paths,
 )
-from commands.train_cross_encoder import train_cross_encoder, write_pseudo_documents
+from commands.training.train_calibration import train_calibration
+from commands.training.train_cross_encoder import train_cross_encoder, write_pseudo_documents
+from commands.training.train_writer import train_writer
 from pipelines.build.find_sources import find_sources
 from pipelines.train.recipe import ClaimRecipe, ReaderRecipe, Recipe, RetrievalRecipe, read_recipe
 
@@ -128,6 +129,7 @@ def train_reranker(
 train.command("calibration")(train_calibration)
 train.command("cross-encoder")(train_cross_encoder)
 train.command("pseudo-documents")(write_pseudo_documents)
+train.command("writer")(train_writer)
 
 
 @train.command("reader")

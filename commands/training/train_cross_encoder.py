@@ -14,7 +14,7 @@ from cluster.errors import InputError
 from cluster.models.adapters import plain_model
 from cluster.settings.settings import EncoderSettings, Settings
 from commands.context import Config, Json, Overrides, make_context
-from commands.run_training import (
+from commands.training.run_training import (
     Changes,
     Corpus,
     HeldOut,

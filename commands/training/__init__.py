@@ -1,0 +1,1 @@
+"""`citeray train` and its subcommands."""

@@ -1,0 +1,73 @@
+"""`citeray train writer`: train an adapter of the language model that writes answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cluster.answers import Evidence
+from cluster.errors import InputError
+from cluster.records import Passage
+from commands.context import Config, Json, Overrides, make_context
+from commands.training.run_training import (
+    Changes,
+    HeldOut,
+    Licence,
+    Out,
+    show_measures,
+    whole_paths,
+)
+from pipelines.train.recipe import WriterRecipe, read_recipe
+from serve.llm.chat_form import Message
+from serve.llm.prompts import find_prompt, number_passages, quote
+
+if TYPE_CHECKING:
+    from pipelines.train.reader.bioasq import AnsweredQuestion
+
+
+def train_writer(
+    questions: Annotated[list[Path], typer.Argument(help="BioASQ files with gold answers.")],
+    out: Out,
+    held_out: HeldOut = None,
+    changes: Changes = None,
+    licence: Licence = "",
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """Train an adapter of the language model (`llm.model`), so that it writes better answers.
+
+    It learns gold answers from their snippets, with the prompts that it gets when it answers.
+    """
+    from pipelines.train.writer.train_writer import WriterJob
+    from pipelines.train.writer.train_writer import train_writer as train_job
+
+    context = make_context(config, overrides, json)
+    llm = context.settings.llm
+    if not llm.model:
+        raise InputError("llm.model: not set; name the language model to train")
+    job = WriterJob(
+        recipe=read_recipe(WriterRecipe, "writer", changes or ()),
+        base=llm.model,
+        sha256=llm.sha256,
+        questions=whole_paths(questions),
+        held_out=whole_paths(held_out),
+        ask=writer_prompt,
+        folder=out.resolve(),
+    )
+    show_measures(context, train_job(job, licence, context.log.print), job.folder)
+
+
+def writer_prompt(question: AnsweredQuestion, texts: Sequence[str]) -> list[Message]:
+    """Return the prompt of a question: for yes/no, the one that explains the gold answer."""
+    evidence = [Evidence(Passage(0, "abstract", 0, len(text), text)) for text in texts]
+    values = {
+        "question": quote(question.text),
+        "evidence": number_passages(evidence, sum(len(text) + 8 for text in texts)),
+        "answer": "Yes" if question.stance and question.stance[0] else "No",
+    }
+    prompt = find_prompt("explain" if question.stance else "ideal", question.kind)
+    return prompt.messages((), **{name: values[name] for name in prompt.variables})

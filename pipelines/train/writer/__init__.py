@@ -1,0 +1,1 @@
+"""Training of a small language model to write answers from evidence."""

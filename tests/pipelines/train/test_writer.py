@@ -1,0 +1,97 @@
+"""`citeray train writer`: what it learns from, and the adapter that it writes."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cluster.errors import InputError
+from commands.cli import app
+from commands.training.train_writer import writer_prompt
+from pipelines.train.reader.bioasq import read_answered
+from pipelines.train.recipe import WriterRecipe, read_recipe
+from pipelines.train.writer.writer_examples import writer_examples
+from tests.pipelines.train.tiny_data import gold_row
+from tests.tiny_llama import make_tiny_llama
+
+pytestmark = pytest.mark.model
+
+SNIPPET = "Aspirin reduces fever in patients with influenza."
+QUICK = ["rank=2", "tokens=2048", "max_tokens=2048", "epochs=30", "learning_rate=0.01", "warmup=0"]
+
+
+def write_questions(path: Path) -> Path:
+    told = {"snippets": [{"text": SNIPPET}], "ideal_answer": ["Aspirin reduces fever."]}
+    far = {**told, "ideal_answer": ["Paracetamol prevents seizures during vaccination."]}
+    rows = [
+        gold_row(
+            id="1", body="Does aspirin reduce fever?", type="yesno", exact_answer="yes", **told
+        ),
+        gold_row(id="2", body="What reduces fever?", type="summary", **told),
+        gold_row(id="3", body="What prevents seizures?", type="summary", **far),
+    ]
+    path.write_text(json.dumps({"questions": rows}))
+    return path
+
+
+def test_answers_that_the_snippets_do_not_give_are_left_out(tmp_path: Path) -> None:
+    questions = read_answered([write_questions(tmp_path / "q.json")])
+    recipe = read_recipe(WriterRecipe, "writer")
+    examples = list(writer_examples(questions, writer_prompt, recipe, random.Random(0)))
+    assert [example.answer for example in examples] == ["Aspirin reduces fever."] * 2
+    yesno, summary = (example.messages[-1]["content"] for example in examples)
+    assert f"[1] {SNIPPET}" in yesno
+    assert "the answer is: Yes" in yesno
+    assert "the answer is" not in summary
+
+
+def test_trained_writer_gives_its_answer_and_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "models"))
+    model = f"file:{make_tiny_llama(tmp_path / 'llama')}"
+    questions, out = write_questions(tmp_path / "q.json"), tmp_path / "writer"
+    options = [f"--set=llm.model={model}", f"--out={out}", "--json", "--licence=test"]
+    quick = [f"--with={change}" for change in QUICK]
+    asked = ["train", "writer", str(questions), f"--held-out={questions}", *options, *quick]
+    first = CliRunner().invoke(app, asked)
+    assert first.exit_code == 0, first.output
+    measured = json.loads(first.stdout)["measured"]
+    assert measured["perplexity"] < measured["perplexity before"] / 2
+    told = json.loads((out / "training.json").read_text())
+    assert (told["kind"], told["base"]["model"], told["licence"]) == ("writer", model, "test")
+    again = CliRunner().invoke(app, asked)
+    assert json.loads(again.stdout)["measured"] == pytest.approx(measured, rel=1e-2)
+    other = CliRunner().invoke(app, [*asked, "--with=rank=4"])
+    assert isinstance(other.exception, InputError)
+    assert "another recipe" in str(other.exception)
+
+
+def test_writer_adapter_is_merged_into_the_served_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModelForCausalLM
+
+    from cluster.settings.settings import load_settings
+    from serve.graph.load_stages import llm_folder
+
+    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "models"))
+    base = make_tiny_llama(tmp_path / "llama")
+    options = LoraConfig(
+        task_type="CAUSAL_LM", r=2, target_modules=["q_proj"], init_lora_weights=False
+    )
+    adapted = get_peft_model(AutoModelForCausalLM.from_pretrained(base), options)
+    adapted.save_pretrained(tmp_path / "adapter")
+    settings = load_settings(
+        None, [f"llm.model=file:{base}", f"llm.adapter=file:{tmp_path / 'adapter'}"]
+    )
+    served = AutoModelForCausalLM.from_pretrained(llm_folder(settings))
+    tokens = torch.arange(2, 40).unsqueeze(0)
+    with torch.no_grad():
+        assert torch.allclose(served(tokens).logits, adapted(tokens).logits, atol=1e-4)
