@@ -19,7 +19,7 @@ from benchmarks.smallest import parse_arguments
 from cluster.answers import Evidence
 from cluster.records import Passage
 from cluster.settings.settings import load_settings
-from serve.answer.names.group_names import Recogniser
+from serve.answer.names.cluster_names import Recogniser
 from serve.answer.names.name_shapes import names_by_shape
 from serve.graph.load_stages import load_encoder, load_recogniser, open_manifest
 from serve.support.attribute_sentences import (
@@ -52,7 +52,7 @@ def kept(
     true = 0
     for sentence in supported:
         names = [entity.text for entity in recognise(sentence.text)]
-        names += [name for name, _, _ in names_by_shape(sentence.text)]
+        names += names_by_shape(sentence.text)
         true += not borrowed_names(sentence, evidence, names, body) and not invented_names(
             sentence.text, evidence, names, body
         )

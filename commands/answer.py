@@ -175,8 +175,7 @@ def make_batch(
     from serve.formats.bioasq import read_questions
     from serve.formats.biogen import read_topics_a
     from serve.formats.given_snippets import give_snippets
-    from serve.graph.load_stages import load_reader, load_scorer
-    from serve.support.ground_sentences import ReaderSupport
+    from serve.graph.load_stages import load_scorer
     from serve.support.weigh_evidence import Thresholds
     from serve.synergy.answer_round import synergy_batch
 
@@ -185,10 +184,7 @@ def make_batch(
     if file_format == "biogen-a":
         topics, support = read_topics_a(questions), settings.support
         thresholds = Thresholds(support.threshold, support.contradiction)
-        scorer = load_scorer(settings)
-        if support.kind == "similarity":
-            scorer = ReaderSupport(scorer, load_reader(settings).read)
-        return biogen_batch.biogen_a_batch(topics, system, scorer, thresholds)
+        return biogen_batch.biogen_a_batch(topics, system, load_scorer(settings), thresholds)
     if file_format == "biogen-b":
         return biogen_batch.biogen_b_batch(questions, system)
     asked = read_questions(questions)

@@ -27,7 +27,7 @@ from serve.question.example_questions import Example, example_questions, held_ex
 from serve.question.given_evidence import take_given
 from serve.question.guess_type import typed
 from serve.question.read_request import ReadRequest, check_spelling, read_request
-from serve.question.words.index_words import Suggestion
+from serve.question.understand_question import Suggestion
 from serve.request import Request
 from serve.search.choose_snippets import whole_passages
 from serve.search.climb_ladder import COMPARED, Budget, Costs, climb
@@ -221,7 +221,7 @@ class QuestionAnswerer:
         return tuple(await watch.run("snippets", work, deadline, "no snippets") or ())
 
     async def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
-        """See `IndexWords.suggest`; raises StageLostError if the expander does not answer."""
+        """See `Expander.suggest`; raises StageLostError if the expander does not answer."""
         work = self._stages.suggest(prefix, limit)
         try:
             return await asyncio.wait_for(work, self._settings.expander.deadline_s)

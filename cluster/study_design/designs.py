@@ -36,38 +36,25 @@ ToldBy = Literal["publication_types", "mesh", "words", ""]
 DESIGNS: tuple[Design, ...] = get_args(Design)
 PLACES: Mapping[Design, int] = {design: place for place, design in enumerate(DESIGNS)}
 
-LEVELS: Mapping[Design, int] = {
-    "guideline": 1,
-    "meta_analysis": 1,
-    "systematic_review": 1,
-    "randomised_trial": 2,
-    "clinical_trial": 3,
-    "cohort": 3,
-    "case_control": 4,
-    "cross_sectional": 4,
-    "case_report": 4,
-    "review": 5,
-    "animal": 5,
-    "in_vitro": 5,
-    "other": 5,
+# Level and words of each design.
+_KNOWN: Mapping[Design, tuple[int, str]] = {
+    "guideline": (1, "guideline"),
+    "meta_analysis": (1, "meta-analysis"),
+    "systematic_review": (1, "systematic review"),
+    "randomised_trial": (2, "randomised trial"),
+    "clinical_trial": (3, "clinical trial"),
+    "cohort": (3, "cohort study"),
+    "case_control": (4, "case-control study"),
+    "cross_sectional": (4, "cross-sectional study"),
+    "case_report": (4, "case report"),
+    "review": (5, "review"),
+    "animal": (5, "animal study"),
+    "in_vitro": (5, "study in vitro"),
+    "other": (5, ""),
 }
 LOWEST_LEVEL = 5
-
-DESIGN_WORDS: Mapping[Design, str] = {
-    "guideline": "guideline",
-    "meta_analysis": "meta-analysis",
-    "systematic_review": "systematic review",
-    "randomised_trial": "randomised trial",
-    "clinical_trial": "clinical trial",
-    "cohort": "cohort study",
-    "case_control": "case-control study",
-    "cross_sectional": "cross-sectional study",
-    "case_report": "case report",
-    "review": "review",
-    "animal": "animal study",
-    "in_vitro": "study in vitro",
-    "other": "",
-}
+LEVELS: Mapping[Design, int] = {design: level for design, (level, _) in _KNOWN.items()}
+DESIGN_WORDS: Mapping[Design, str] = {design: words for design, (_, words) in _KNOWN.items()}
 
 
 def design_named(text: str) -> str:

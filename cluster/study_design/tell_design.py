@@ -1,4 +1,4 @@
-"""Determine a study's design from NLM's publication types, MeSH, or the article's words."""
+"""Determine a study's design from NLM's publication types, MeSH, or the article's title."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ from cluster.study_design.subjects import (
     PEOPLE,
     indexed_subjects,
     names_persons,
-    said_subjects,
     without_people,
 )
 
-# Only this many characters of a record are searched for subjects; most records are much shorter.
-_MAX_CHARACTERS = 6000
 # NLM's publication types (https://www.nlm.nih.gov/mesh/pubtypes.html). The first one that a record
 # has decides, so that a systematic review with a meta-analysis is a meta-analysis.
 _TYPES: tuple[tuple[str, Design], ...] = (
@@ -73,7 +70,7 @@ _SYNTHESES = frozenset({"guideline", "meta_analysis", "systematic_review", "revi
 class StudyDesign:
     """A study design; `told_by` is the source of `name`.
 
-    `subjects` are people, animals by species, or in vitro; empty if they are unknown.
+    `subjects` are people, animals by species, or in vitro; empty if the record is not indexed.
     """
 
     name: Design = "other"
@@ -82,40 +79,27 @@ class StudyDesign:
 
 
 def tell_design(citation: Citation) -> StudyDesign:
-    """Return the design of a citation; "other" if types, headings and words do not state it.
+    """Return the design of a citation; "other" if types, headings and title do not state it.
 
     A retracted article keeps its design. A comment, notice or protocol has none. A study that is
     only of animals according to MeSH is an animal study, even if it is randomised.
     """
-    subjects = subjects_of(citation)
+    subjects = indexed_subjects(citation)
     types = {name.casefold() for name in citation.publication_types}
     if types & _ABOUT_ANOTHER or is_about_another(citation):
         return StudyDesign("other", "publication_types" if types & _ABOUT_ANOTHER else "words")
     typed = _first(_TYPES, types)
     if typed is not None and (typed in _SYNTHESES or not without_people(subjects)):
         return StudyDesign(typed, "publication_types", subjects)
-    indexed = _design_by_mesh(citation)
+    indexed = _design_by_mesh(citation, subjects)
     if indexed is not None:
         return StudyDesign(indexed, "mesh", subjects)
     # If a letter reports cases, its type says so; its words are often about another article.
     said = None if "letter" in types else read_design(citation)
-    if said in _SYNTHESES or (said and not without_people(subjects)):
-        return StudyDesign(said, "words", subjects)
-    if without_people(subjects) and not citation.mesh:
-        return StudyDesign("in_vitro" if subjects == (IN_VITRO,) else "animal", "words", subjects)
-    return StudyDesign(typed or "other", "publication_types" if typed else "", subjects)
+    return StudyDesign(said, "words", subjects) if said else StudyDesign(subjects=subjects)
 
 
-def subjects_of(citation: Citation) -> tuple[str, ...]:
-    """Return who or what was studied, from MeSH if the record is indexed, else from its words."""
-    if citation.mesh:
-        return indexed_subjects(citation)
-    title = citation.title if citation.has_title else ""
-    return said_subjects(f"{title} {citation.abstract}"[:_MAX_CHARACTERS])
-
-
-def _design_by_mesh(citation: Citation) -> Design | None:
-    subjects = indexed_subjects(citation)
+def _design_by_mesh(citation: Citation, subjects: tuple[str, ...]) -> Design | None:
     if without_people(subjects):
         return "in_vitro" if subjects == (IN_VITRO,) else "animal"
     observed = _first(_HEADINGS, {heading.name.casefold() for heading in citation.mesh})

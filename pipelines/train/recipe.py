@@ -161,11 +161,13 @@ class ReaderRecipe(TrainerRecipe):
     """Recipe for the reader: successive passes over different mixtures of examples.
 
     The learning rate of the new head is `head_rate` times that of the encoder. Citations that do
-    not answer are drawn from the best `hardest` of BM25.
+    not answer are drawn from the best `hardest` of BM25. The result is the mean of the weights
+    after each of the last `averaged` passes (Wortsman et al. 2022, "Model soups", section 3.1).
     """
 
     head_rate: Annotated[float, Field(gt=0)]
     hardest: Positive
+    averaged: Positive = 1
     passes: Annotated[tuple[ReaderPass, ...], Field(min_length=1)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from cluster.answers import Evidence, Question
@@ -25,6 +25,8 @@ from serve.llm.prompts import (
     quote,
     shown_passages,
 )
+from serve.llm.reply_forms import Schema, read_reasoned, reasoned_schema, summarise_reasoning
+from serve.support.weigh_evidence import Thresholds
 from serve.synergy.curate_examples import Example
 from serve.synergy.few_shot import Stage, as_text, as_turns
 
@@ -49,12 +51,11 @@ class WriterLimits:
     exact_tokens: int = 64
     temperature: float = 0.0
     evidence_characters: int = 3000
-    support_threshold: float = 0.5
+    thresholds: Thresholds = field(default_factory=Thresholds)
     deadline_s: float = 30.0
     ideal_from: WrittenBy = "model"
     exact_from: WrittenBy = "model"
     repetition_penalty: float | None = None
-    contradiction_threshold: float = 0.5
 
     def asks_model(self, style: AnswerSettings) -> bool:
         """Return whether the preset's answers use the language model."""
@@ -62,14 +63,8 @@ class WriterLimits:
 
     def for_preset(self, style: AnswerSettings) -> WriterLimits:
         """Return these limits, with the values that the preset sets."""
-        said = {
-            name: value
-            for name in (
-                *("ideal_tokens", "exact_tokens", "temperature", "evidence_characters"),
-                *("ideal_from", "exact_from", "repetition_penalty"),
-            )
-            if (value := getattr(style, name)) is not None
-        }
+        names = [limit.name for limit in fields(self)]
+        said = {name: v for name in names if (v := getattr(style, name, None)) is not None}
         # One source gives the ideal and the exact answer; otherwise they could disagree.
         return replace(self, **{"exact_from": style.ideal_from or self.exact_from, **said})
 
@@ -136,13 +131,18 @@ class Briefing:
         return f"(PMID {item.passage.pmid}{told}) "
 
     @property
-    def decides_first(self) -> bool:
-        """Whether the model decides yes or no before it explains, as with CiteRay's own prompts.
+    def explains(self) -> bool:
+        """Whether the model explains a yes or no that is already decided, by CiteRay's own prompts.
 
         The preset of a paper keeps the paper's order: the ideal answer, then the exact one.
         """
-        both = self.limits.ideal_from == self.limits.exact_from == "model"
-        return self.question.type == "yesno" and both and not self.has_own("ideal")
+        writes = self.limits.ideal_from == "model"
+        return self.question.type == "yesno" and writes and not self.has_own("ideal")
+
+    @property
+    def decides_first(self) -> bool:
+        """Whether the model decides what it explains; otherwise the reader does."""
+        return self.explains and self.limits.exact_from == "model"
 
     @property
     def variables(self) -> frozenset[str]:
@@ -179,6 +179,20 @@ class Briefing:
             return await asyncio.wait_for(call, self.limits.deadline_s)
         except TimeoutError:
             raise LLMError(f"llm: no answer in {self.limits.deadline_s:g} s") from None
+
+    async def ask_reasoned(
+        self, name: str, max_tokens: int, schema: Schema, answer: str = "", **constraint: Any
+    ) -> tuple[Any, str]:
+        """Return the model's reply as for `ask`, and a summary of the reasoning before it.
+
+        If the preset does not reason, the reply is text under the `constraint`, and the summary is
+        "". Otherwise it is a JSON value that should match `schema`.
+        """
+        if not self.style.reasoned:
+            return await self.ask(name, max_tokens, answer, **constraint), ""
+        form = reasoned_schema(schema, max_tokens)
+        reply = read_reasoned(await self.ask(name, max_tokens, answer, json_schema=form))
+        return reply.answer, summarise_reasoning(quote(reply.reasoning))
 
     def _messages(self, name: str, answer: str) -> list[Any]:
         prompt = self.prompt(name)

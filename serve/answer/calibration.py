@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -25,7 +24,8 @@ DEFAULT = CONFIGS / "calibration" / "reader.json"
 # The calibration of this type is also used for types that have none of their own.
 OTHERS = "summary"
 # Features of an answer (serve.answer.decide_verdict).
-FEATURES = ("share", "said", "relevance", "salience", "cosine", "name", "margin", "mean_name")
+Feature = Literal["share", "said", "relevance", "salience", "cosine", "name", "margin", "mean_name"]
+FEATURES = get_args(Feature)
 
 
 class TypeCalibration(BaseModel):
@@ -37,7 +37,7 @@ class TypeCalibration(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    features: tuple[str, ...]
+    features: tuple[Feature, ...]
     weights: tuple[float, ...] = Field(min_length=1)
     points: tuple[tuple[float, float], ...]
 
@@ -45,27 +45,28 @@ class TypeCalibration(BaseModel):
     def _has_a_weight_for_each_feature(self) -> Self:
         if len(self.weights) != len(self.features) + 1:
             raise ValueError("weights: needs the bias and one weight for each feature")
-        if unknown := set(self.features) - set(FEATURES):
-            raise ValueError(f"features: {', '.join(sorted(unknown))} unknown to this version")
         return self
 
 
-class _File(BaseModel):
+class Calibration(BaseModel):
+    """Calibrations by type of question; `OTHERS` must be among them."""
+
+    model_config = ConfigDict(frozen=True)
+
     types: dict[str, TypeCalibration]
 
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """Calibrations by type of question."""
-
-    by_type: Mapping[str, TypeCalibration]
+    @model_validator(mode="after")
+    def _has_others(self) -> Self:
+        if OTHERS not in self.types:
+            raise ValueError(f"types: {OTHERS} is missing")
+        return self
 
     def probability(self, kind: str, features: Mapping[str, float]) -> float:
         """Return the probability that the answer to a question of type `kind` is right.
 
         Raises KeyError for a type or a feature that is missing.
         """
-        known = self.by_type[kind]
+        known = self.types[kind]
         bias, *weights = known.weights
         total = bias + sum(
             weight * features[name] for name, weight in zip(known.features, weights, strict=True)
@@ -79,7 +80,7 @@ class Calibration:
         """
         if max_wrong >= 1:
             return 0.0
-        return risk_threshold(self.by_type[kind].points, max_wrong)
+        return risk_threshold(self.types[kind].points, max_wrong)
 
 
 @lru_cache(maxsize=256)
@@ -105,12 +106,9 @@ def risk_threshold(points: Sequence[tuple[float, float]], max_wrong: float) -> f
 def read_calibration(path: Path = DEFAULT) -> Calibration:
     """Read a calibration; raises InputError for a file that is missing or invalid."""
     try:
-        found = _File.model_validate_json(path.read_bytes()).types
-        if OTHERS not in found:
-            raise ValueError(f"types: {OTHERS} is missing")
+        return Calibration.model_validate_json(path.read_bytes())
     except (OSError, ValueError) as error:
         raise InputError(
             f"{path}: not a calibration of answers ({str(error)[:200]}). Make one with "
             '"citeray train calibration".'
         ) from error
-    return Calibration(found)

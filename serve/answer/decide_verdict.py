@@ -59,14 +59,9 @@ class Balance:
 
 def weigh(citations: Sequence[ReadCitation]) -> Balance:
     """Return the balance over `citations`; zeros without any."""
-    total = {"yes": 0.0, "no": 0.0}
-    best = {"yes": 0.0, "no": 0.0}
-    for citation in citations:
-        for side in SIDES:
-            weight = citation.weight(side)
-            total[side] += weight / (1 + RANK_LOSS * citation.rank)
-            best[side] = max(best[side], weight)
-    return Balance(total["yes"], total["no"], best["yes"], best["no"])
+    totals = [sum(c.weight(side) / (1 + RANK_LOSS * c.rank) for c in citations) for side in SIDES]
+    best = [max((c.weight(side) for c in citations), default=0.0) for side in SIDES]
+    return Balance(*totals, *best)
 
 
 def features_of(
@@ -148,7 +143,7 @@ def decide_verdict(
     If a language model was asked, its decision replaces the reader's. The reader can turn its yes
     or no into "mixed", but never into the opposite.
     """
-    kind = question.type if question.type in calibration.by_type else OTHERS
+    kind = question.type if question.type in calibration.types else OTHERS
     if written.generated and question.type != "yesno":
         kind = OTHERS
     signals = features_of(question, citations, answers)

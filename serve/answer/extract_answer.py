@@ -1,23 +1,23 @@
-"""Extractive answer, if no model writes one: the reader's highest-scored sentences, verbatim."""
+"""Extractive answer, if no model writes one: the reader's highest-scored sentences and names."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from cluster.answers import Question, Sentence
+from cluster.answers import ExactAnswer, Question, Sentence
 from cluster.models.readings import ScoredSpan
 from cluster.records import NO_TITLE
 from cluster.text.sentences import asks
 from serve.answer.decide_verdict import weigh
+from serve.answer.names.group_names import LIMITS
 from serve.answer.names.rank_names import RankedName
 from serve.answer.read_evidence import ReadCitation, Side, other_side
 from serve.answer.section_labels import strip_brackets, strip_label
 from serve.support.attribute_sentences import MAX_PMIDS
-from serve.support.compare_wording import coverage, numbers_agree, read_wording
 from serve.support.find_references import holds_reference
 
 # docs/benchmarks-quality.md shows the effect of these numbers on training questions.
@@ -27,11 +27,13 @@ MAX_WORDS = 200
 MIN_WORDS = 5
 # Longer "sentences" are lists of results or lost their full stops.
 LONG_WORDS = 80
-# Two sentences with the same numbers that share this much of their wording are duplicates.
-SAME_COVERAGE = 0.7
 # Discount of a citation's score for each rank.
 RANK_LOSS = 0.05
 IN_CONTRAST = "In contrast: "
+# A list keeps the items that score at least this share of the best one.
+LIST_SHARE = 0.35
+# A factoid question keeps the names that score at least this share of the best one.
+CLOSE = 0.6
 
 _BEGINS = re.compile(r"^[\"'(\[]?[A-Z0-9\u0391-\u03a9]|^[a-z]{0,3}[A-Z0-9]")
 # "1)" and "b)" before an item of a list.
@@ -59,36 +61,23 @@ def extract_ideal(
     question: Question,
     citations: Sequence[ReadCitation],
     answers: Sequence[RankedName] = (),
-    *,
     max_sentences: int | None = None,
 ) -> tuple[Sentence, ...]:
     """Return the sentences that answer best, each with the PMIDs that it is quoted from.
 
-    Sentences are verbatim except for a leading section label; near-duplicates are merged and cite
-    at most three PMIDs. Fragments are used only if there is no whole sentence. The first sentence
-    of a yes/no answer is the clearest on its side; if sources disagree, the clearest on the other
-    side follows. Sentences with the best name of `answers` come first. The default of
-    `max_sentences` depends on the type of question.
+    Sentences are verbatim except for a leading section label; equal ones are merged and cite at
+    most three PMIDs. Fragments are used only if there is no whole sentence. The first sentence
+    of a yes/no answer is the clearest on its side. Sentences with the best name of `answers` come
+    first. The default of `max_sentences` depends on the type of question.
     """
     candidates = find_candidates(citations)
     if question.type == "yesno":
-        return _of_side(candidates, citations, max_sentences or YESNO_SENTENCES)
-    if answers:
+        side = weigh(citations).side
+        candidates.sort(key=lambda c: -c.on(side))
+    elif answers:
         candidates.sort(key=lambda c: not states(c.text, answers[0].names))
-    return tuple(_chosen(candidates, max_sentences or SENTENCES))
-
-
-def _of_side(
-    candidates: list[Candidate], citations: Sequence[ReadCitation], limit: int
-) -> tuple[Sentence, ...]:
-    balance = weigh(citations)
-    side = balance.side
-    candidates.sort(key=lambda c: -c.on(side))
-    chosen = _chosen(candidates, limit)
-    if not balance.is_divided:
-        return tuple(chosen)
-    against = quote_side(candidates, other_side(side))
-    return (*chosen, *([against] if against else []))
+    usual = YESNO_SENTENCES if question.type == "yesno" else SENTENCES
+    return tuple(_chosen(candidates, max_sentences or usual))
 
 
 def quote_side(candidates: Sequence[Candidate], side: Side) -> Sentence | None:
@@ -143,32 +132,36 @@ def _is_whole(text: str, is_title: bool) -> bool:
     return ends and bool(_BEGINS.match(text)) and len(text.split()) <= LONG_WORDS
 
 
-def _chosen(candidates: Sequence[Candidate], limit: int) -> list[Sentence]:
-    chosen: list[Sentence] = []
+def _chosen(candidates: Sequence[Candidate], limit: int) -> Iterable[Sentence]:
+    """Return the first sentences that fit into MAX_WORDS; equal ones are merged."""
+    chosen: dict[str, Sentence] = {}
     words = 0
     for candidate in candidates:
-        twin = next((n for n, s in enumerate(chosen) if _same(s.text, candidate.text)), None)
-        if twin is not None:
-            chosen[twin] = _cited_too(chosen[twin], candidate.citation.pmid)
-            continue
-        length = len(candidate.text.split())
-        if len(chosen) < limit and words + length <= MAX_WORDS:
-            chosen.append(Sentence(candidate.text, (candidate.citation.pmid,), 1.0))
+        pmid, length = candidate.citation.pmid, len(candidate.text.split())
+        key = candidate.text.casefold().rstrip(".")
+        if twin := chosen.get(key):
+            if pmid not in twin.pmids:
+                chosen[key] = replace(twin, pmids=(*twin.pmids, pmid)[:MAX_PMIDS])
+        elif len(chosen) < limit and words + length <= MAX_WORDS:
+            chosen[key] = Sentence(candidate.text, (pmid,), 1.0)
             words += length
-    return chosen
+    return chosen.values()
 
 
-def _same(one: str, other: str) -> bool:
-    here, there = read_wording(one), read_wording(other)
-    return one == other or (
-        numbers_agree(there, here)
-        and here.negations == there.negations
-        and coverage(here, there) >= SAME_COVERAGE
-        and coverage(there, here) >= SAME_COVERAGE
-    )
+def extract_exact(
+    question: Question, citations: Sequence[ReadCitation], answers: Sequence[RankedName]
+) -> ExactAnswer:
+    """Return the exact answer in BioASQ's form; None for summary and unknown.
 
-
-def _cited_too(sentence: Sentence, pmid: int) -> Sentence:
-    if pmid in sentence.pmids or len(sentence.pmids) == MAX_PMIDS:
-        return sentence
-    return replace(sentence, pmids=(*sentence.pmids, pmid))
+    `answers` is the result of `rank_names`. A yes/no question without evidence gets "no", the
+    better guess of the two. A factoid question gets the names that score close to the best one, or
+    the first five if it asks for guesses, which BioASQ's measures reward.
+    """
+    if question.type == "yesno":
+        return weigh(citations).side
+    if question.type not in LIMITS:
+        return None
+    share = LIST_SHARE if question.type == "list" else 0.0 if question.guess else CLOSE
+    floor = share * answers[0].score if answers else 0.0
+    names = [list(name.names) for name in answers if name.score >= floor]
+    return names[: LIMITS[question.type]]

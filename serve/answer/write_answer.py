@@ -29,12 +29,13 @@ from cluster.errors import InputError
 from cluster.settings.answer_settings import AnswerSettings
 from serve.answer.ask_model import EXACT_TYPES, FAILED, Briefing, WriterLimits
 from serve.answer.calibration import Calibration
-from serve.answer.decide_verdict import Decision, Written, decide_verdict
-from serve.answer.extract_answer import extract_ideal
-from serve.answer.extract_exact import extract_exact, rank_answers
-from serve.answer.names.group_names import Recogniser, name_concepts
+from serve.answer.decide_verdict import Written, decide_verdict
+from serve.answer.extract_answer import extract_exact, extract_ideal
+from serve.answer.names.cluster_names import Recogniser
+from serve.answer.names.group_names import LIMITS, name_concepts
+from serve.answer.names.rank_names import rank_names
 from serve.answer.read_evidence import CachedReader, TextReader, answering, read_evidence
-from serve.answer.show_sides import against_model, note_sides, with_room
+from serve.answer.show_sides import note_sides, quote_opposition
 from serve.answer.write_exact import Exact, write_exact
 from serve.answer.write_ideal import Draft, counted, write_ideal, write_supported
 from serve.llm.chat_form import Say
@@ -43,6 +44,7 @@ from serve.llm.prompts import quote
 from serve.support.attribute_sentences import (
     Encoder,
     FallbackScorer,
+    ReaderSupport,
     SimilaritySupport,
     Stance,
     SupportScorer,
@@ -62,6 +64,8 @@ UNREAD = "examples: cannot be read, answered without"
 MAX_NAMED = 40
 # Limit, because all sentences of evidence and answer are compared; a search finds far less.
 MAX_CHARACTERS = 100_000
+# Share of a claim's words from which a passage may contradict it.
+SHARED = 0.5
 # Number of sentences quoted if no answer is stated.
 MAX_CLOSEST = 3
 DEFAULT_STYLE = AnswerSettings()
@@ -94,7 +98,7 @@ class WrittenAnswer:
 
 
 class AnswerWriter:
-    """Writes answers. `scorer` defaults to similarity with lexical checks over `encode`.
+    """Writes answers. `scorer` defaults to similarity over `encode`, checked by the reader.
 
     `reader` decides from the evidence if no language model does; `calibration` gives the
     confidence. `examples` is the folder of the few-shot examples, if there is one.
@@ -167,14 +171,18 @@ class AnswerWriter:
         )
         degraded += [UNCHECKED] if UNCHECKED in scorer.losses else []
         degraded += [BY_WORDING] if BY_WORDING in scorer.losses else []
-        kept = counted(ideal, style.check)
-        written = Written(kept, exact.answer, decision, generated)
-        decided = self._decide(briefing, written)
-        if decided.verdict == "mixed" and generated and not style.weigh:
-            against = against_model(briefing, exact.answer)
-            ideal = with_room(briefing, ideal, against) if against else ideal
+        decided = decide_verdict(
+            question,
+            briefing.citations,
+            briefing.answers,
+            Written(counted(ideal, style.check), exact.answer, decision, generated),
+            self._calibration,
+            style.max_wrong,
+        )
+        if decided.verdict == "mixed":
+            ideal = quote_opposition(briefing, ideal, exact.answer)
         withheld = decided.verdict == NOT_ENOUGH
-        closest = await asyncio.to_thread(closest_evidence, briefing) if withheld else ()
+        closest = await self._extract(briefing, MAX_CLOSEST) if withheld else ()
         return WrittenAnswer(
             ideal=ideal,
             exact=exact.answer,
@@ -194,8 +202,11 @@ class AnswerWriter:
     def _new_scorer(self) -> FallbackScorer:
         """Return the scorer of one answer; it falls back to similarity, and then to wording."""
         model = [(self._scorer, UNCHECKED)] if self._scorer is not None else []
-        likeness = (SimilaritySupport(remember(self._encode)), BY_WORDING)
-        return FallbackScorer([*model, likeness], SimilaritySupport(None))
+        likeness = (self._similarity(remember(self._encode)), BY_WORDING)
+        return FallbackScorer([*model, likeness], self._similarity(None))
+
+    def _similarity(self, encode: Encoder | None) -> SupportScorer:
+        return ReaderSupport(SimilaritySupport(encode), self._reader.read, SHARED)
 
     async def _draft(
         self, briefing: Briefing, scorer: SupportScorer, degraded: list[str]
@@ -205,21 +216,15 @@ class AnswerWriter:
         draft = Draft() if by_choice else await write_ideal(briefing, scorer, self._recognise)
         if draft.stated and not by_choice:
             return draft, True
-        ideal = await asyncio.to_thread(
-            extract_ideal, briefing.question, briefing.citations, briefing.answers
-        )
+        ideal = await self._extract(briefing)
         degraded += [f"{draft.fault}, extractive answer"] if draft.fault else []
         return replace(draft, sentences=ideal), False
 
-    def _decide(self, briefing: Briefing, written: Written) -> Decision:
-        return decide_verdict(
-            briefing.question,
-            briefing.citations,
-            briefing.answers,
-            written,
-            self._calibration,
-            briefing.style.max_wrong,
-        )
+    async def _extract(
+        self, briefing: Briefing, max_sentences: int | None = None
+    ) -> tuple[Sentence, ...]:
+        question, citations, answers = briefing.question, briefing.citations, briefing.answers
+        return await asyncio.to_thread(extract_ideal, question, citations, answers, max_sentences)
 
     async def _brief(
         self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
@@ -242,7 +247,11 @@ class AnswerWriter:
         limits = self._limits.for_preset(style)
         body = question.body
         citations = await asyncio.to_thread(read_evidence, body, evidence, self._reader)
-        answers = await asyncio.to_thread(rank_answers, question, citations, self._recognise)
+        answers = (
+            await asyncio.to_thread(rank_names, body, citations, self._recognise)
+            if question.type in LIMITS
+            else []
+        )
         briefing = Briefing(
             self._model, limits, style, question, evidence, citations, answers, examples
         )
@@ -279,13 +288,6 @@ def first_passages(evidence: Sequence[Evidence], characters: int) -> Sequence[Ev
         if total > characters and place:
             return evidence[:place]
     return evidence
-
-
-def closest_evidence(briefing: Briefing) -> tuple[Sentence, ...]:
-    """Return the sentences of the evidence that come closest to an answer, verbatim."""
-    return extract_ideal(
-        briefing.question, briefing.citations, briefing.answers, max_sentences=MAX_CLOSEST
-    )
 
 
 def shown_of(briefing: Briefing, draft: Draft) -> tuple[str, ...] | None:

@@ -15,12 +15,11 @@ from dataclasses import dataclass, replace
 from cluster.answers import ExactAnswer, Question, Sentence
 from cluster.errors import LLMError
 from serve.answer.ask_model import ABSENT, FAILED, UNUSABLE, Briefing
-from serve.answer.clean_answer import clean_entities
-from serve.answer.extract_answer import states
-from serve.answer.extract_exact import extract_exact
-from serve.answer.names.group_names import LIMITS, MAX_CHARS, Recogniser, apart, group_names
-from serve.answer.names.rank_names import asked_words, repeats
-from serve.answer.names.settle_exact import opening_verdict, settle_names
+from serve.answer.extract_answer import extract_exact, states
+from serve.answer.names.cluster_names import Recogniser
+from serve.answer.names.group_names import LIMITS, MAX_CHARS, apart, group_names
+from serve.answer.names.rank_names import repeats
+from serve.answer.names.settle_exact import names_in, opening_verdict, settle_names
 from serve.answer.write_ideal import Draft
 from serve.llm.reply_forms import (
     DECISIONS,
@@ -30,8 +29,6 @@ from serve.llm.reply_forms import (
     names_schema,
     read_entities,
     read_names,
-    read_reasoned,
-    reasoned_schema,
 )
 from serve.support.attribute_sentences import stated_text
 
@@ -84,25 +81,23 @@ async def _decide(briefing: Briefing, draft: Draft, recognise: Recogniser) -> Ex
 
 
 async def _verdict(briefing: Briefing, draft: Draft) -> str:
-    tokens, inferred = briefing.limits.exact_tokens, draft.passed_on
-    if briefing.style.reasoned:
-        schema = reasoned_schema(YESNO, tokens)
-        reply = read_reasoned(await briefing.ask("exact", tokens, inferred, json_schema=schema))
-        return reply.answer if isinstance(reply.answer, str) else ""
     # A paper's prompt allows only yes and no; ours also allows "mixed" and "not stated".
     choices = ("yes", "no") if briefing.has_own("exact") else DECISIONS
-    return await briefing.ask("exact", tokens, inferred, choices=choices)
+    tokens = briefing.limits.exact_tokens
+    reply, _ = await briefing.ask_reasoned("exact", tokens, YESNO, draft.passed_on, choices=choices)
+    return reply if isinstance(reply, str) else ""
 
 
 async def _names(briefing: Briefing, draft: Draft) -> Sequence[str]:
-    tokens, inferred = briefing.limits.exact_tokens, draft.passed_on
     limit = LIMITS[briefing.question.type]
-    if briefing.style.reasoned:
-        schema = reasoned_schema(names_schema(limit, MAX_CHARS), tokens)
-        reply = read_reasoned(await briefing.ask("exact", tokens, inferred, json_schema=schema))
-        return read_names(reply.answer)
-    schema = entities_schema(limit, MAX_CHARS)
-    return read_entities(await briefing.ask("exact", tokens, inferred, json_schema=schema))
+    reply, _ = await briefing.ask_reasoned(
+        "exact",
+        briefing.limits.exact_tokens,
+        names_schema(limit, MAX_CHARS),
+        draft.passed_on,
+        json_schema=entities_schema(limit, MAX_CHARS),
+    )
+    return read_names(reply) if briefing.style.reasoned else read_entities(reply)
 
 
 def _yes_or_no(word: str, ideal: Sequence[Sentence]) -> Exact:
@@ -121,9 +116,8 @@ def _named(
     kind = briefing.question.type
     sources = [stated_text(item.passage.text) for item in briefing.evidence]
     sources += [sentence.text for sentence in ideal]
-    kept = clean_entities(names, sources, limit=LIMITS[kind], max_chars=MAX_CHARS)
-    asked = asked_words(briefing.question.body)
-    kept = [name for name in kept if not repeats(name, asked)]
+    body = briefing.question.body
+    kept = [name for name in names_in(names, sources) if not repeats(name, body)]
     groups = group_names(kept, briefing.evidence, recognise)
     if groups and _guesses(briefing.question):
         groups = apart([*groups, *(a.names for a in briefing.answers)])

@@ -32,7 +32,7 @@ from serve.http.join_metrics import fetch_metrics
 from serve.http.service import Readiness
 from serve.http.workbench.ask_service import ServiceAsk
 from serve.question.example_questions import Example
-from serve.question.words.index_words import Suggestion
+from serve.question.understand_question import Suggestion
 from serve.request import Request
 from serve.saved.keep import open_saved
 from serve.saved.watches.keep_checking import PoliteAsk, WatchKeeper

@@ -18,8 +18,7 @@ from cluster.settings.settings import Settings
 from serve.graph.call_handles import Handle, HandleTurns
 from serve.graph.versions.follow_versions import StageVersion, follow_expander, follow_shard
 from serve.graph.versions.read_version import FromVersion
-from serve.question.understand_question import Understood
-from serve.question.words.index_words import Suggestion
+from serve.question.understand_question import Suggestion, Understood
 
 
 class Expander:
@@ -38,15 +37,15 @@ class Expander:
         return self._follower.current.value.entities(text)
 
     def headings(self, names: Sequence[str]) -> dict[str, str]:
-        """See `IndexWords.headings`; uses the current version."""
+        """See `Expander.headings`; uses the current version."""
         return self._follower.current.value.headings(names)
 
     def did_you_mean(self, body: str) -> str | None:
-        """See `IndexWords.did_you_mean`; uses the current version."""
+        """See `Expander.did_you_mean`; uses the current version."""
         return self._follower.current.value.did_you_mean(body)
 
     def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
-        """See `IndexWords.suggest`; uses the current version."""
+        """See `Expander.suggest`; uses the current version."""
         return self._follower.current.value.suggest(prefix, limit)
 
     def statistics(self, terms: Sequence[str], over: str) -> Statistics:

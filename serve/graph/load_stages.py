@@ -25,7 +25,7 @@ from cluster.settings.settings import Settings
 from cluster.text.vocabulary import Vocabulary
 from serve.answer.ask_model import WriterLimits
 from serve.answer.calibration import DEFAULT, read_calibration
-from serve.answer.names.group_names import Recogniser as Recognise
+from serve.answer.names.cluster_names import Recogniser as Recognise
 from serve.answer.read_evidence import TextReader
 from serve.answer.write_answer import AnswerWriter
 from serve.answer.zero_shot_reader import ZeroShotReader
@@ -38,7 +38,8 @@ from serve.question.expand_question import (
 )
 from serve.question.understand_question import Expander
 from serve.support.attribute_sentences import Encoder as Encode
-from serve.support.attribute_sentences import SimilaritySupport, SupportScorer
+from serve.support.attribute_sentences import ReaderSupport, SimilaritySupport, SupportScorer
+from serve.support.weigh_evidence import Thresholds
 
 if TYPE_CHECKING:
     from cluster.models.encoder import Encoder
@@ -200,9 +201,8 @@ def load_writer(
         exact_from=llm.exact_from,
         temperature=llm.temperature,
         evidence_characters=llm.evidence_characters,
-        support_threshold=support.threshold,
+        thresholds=Thresholds(support.threshold, support.contradiction),
         deadline_s=settings.serve.llm.deadline_s,
-        contradiction_threshold=support.contradiction,
     )
     calibration = read_calibration(settings.reader.calibration or DEFAULT)
     reader = load_reader(settings)
@@ -257,13 +257,13 @@ def classifier_runs(settings: Settings) -> tuple[str, str]:
 
 
 def load_scorer(settings: Settings) -> SupportScorer:
-    """Load the support scorer for a process without a graph; loads the encoder if needed."""
+    """Load the support scorer for a process without a graph, with the models that it needs."""
     if settings.support.kind == "nli":
         return load_nli(settings)
     from cluster.models.encoder import Encoder
 
     encoder = Encoder.by(settings.encoder, model_folder(settings.encoder))
-    return SimilaritySupport(encoder.encode)
+    return ReaderSupport(SimilaritySupport(encoder.encode), load_reader(settings).read)
 
 
 def llm_folder(settings: Settings) -> Path:

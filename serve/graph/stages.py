@@ -31,8 +31,7 @@ from serve.graph.watch_stages import StageLostError
 from serve.llm.chat_form import Message, Say
 from serve.llm.language_model import ChatModel
 from serve.llm.model_roles import Role
-from serve.question.understand_question import Understood
-from serve.question.words.index_words import Suggestion
+from serve.question.understand_question import Suggestion, Understood
 from serve.search.pubmed.search_online import ANY_DAY, Published
 
 

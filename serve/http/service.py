@@ -12,7 +12,7 @@ from cluster.records import Citation
 from serve.answer_events import Event
 from serve.graph.watch_stages import StageLostError
 from serve.question.example_questions import Example
-from serve.question.words.index_words import Suggestion
+from serve.question.understand_question import Suggestion
 from serve.request import Request
 
 

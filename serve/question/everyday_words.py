@@ -1,55 +1,41 @@
-"""Common words that are not treated as entities of a question, although many are MeSH headings."""
+"""Common words that are not treated as entities of a question, although many are MeSH headings.
+
+They are function words, question words, verbs that report methods and results, words that belong to
+quantities, and everyday words of biomedicine.
+"""
 
 from __future__ import annotations
 
 from cluster.text.vocabulary import normalise
 
-_FUNCTION_WORDS = """
-a about after all also am among an and any are as at be because been before being between both
-but by can could de did do does done during each either every for from had has have he her his
-how i if in into is it its la may me might more most much my near no nor not of off on one or
-other our out over own per same she should since so some such than that the their them then
-there these they this those thought through to too under until up upon us via was we were what when
-where which while who whom whose why will with within without would you your yes
+_WORDS = """
+a about acid adult affect after aged algorithm all also am among an analysed analyzed and animal any
+are as associated association at available average back base based be because been before being
+between bind binds biology blood body both but by can cause caused causing cell cells character
+chemistry child classification clinical common comparative compared comparison concluded condition
+consensus containing could culture current day days de define definition demonstrated describe
+description detected diagnosis did diet difference different difficulty disease disorder do does
+done dose drive drug during each effect either element emergency environment enzyme event every
+evidence examined example exist explain expressed fact family feature female find following food for
+form formula friend from function gene genes genetic genetics genome give goal group growth habit
+had hand harboring harbouring has have he head health her his history hospital how human humans i
+idea identified if image in include including indicated induce induced induces infant infection
+information inhibition injury intention interaction into investigated involve involving is it its
+kind knowledge known la laboratory language lead learning level life light link linked list
+literature logic main maintenance male may me mean meaning mechanism mediated mediates medicine men
+method methods might molecule month months more most much mutation my name names nature near no nor
+not number nurse observed occur occurring of off on one or organ organization other our out over own
+paper parent part pathology patient patients people per performed person persons physician plant
+play point population position present prevalence procedure process produced prognosis promote
+promotes property protein proteins purpose question range rate recent reference related report
+research respect result resulting reveal revealed risk role roles safety same science sex she should
+show sign since size so software some stage state study subject success such suggest suggested
+survival survivor symptom syndrome system target test than that the their them then theory
+therapeutic therapeutics therapy there these they thing this those thought through time tissue
+tissues to too topic treat treatment trial type under undergoing until up upon us use used using
+value variant versus via was water way we week weeks were what when where which while white who whom
+whose why will with within without woman women word work world would year yes you your
 """
 
-_QUESTION_WORDS = """
-affect associated association available base cause character classification common
-comparative comparison consensus current define definition describe description difference
-different difficulty effect element event evidence example exist explain fact feature find form
-formula function give goal group history idea include information intention interaction involve
-kind knowledge known lead learning level life list literature logic main maintenance mean
-meaning mechanism method methods name names nature number occur organization part people
-person persons play point position present prevalence process property purpose question rate
-recent reference related report research respect result risk role roles science show sign
-stage state study subject success symptom system target test theory thing time topic treat
-treatment trial type use used value way word work world year
-"""
-
-# Verbs that report methods and results, and words that belong to quantities.
-_REPORTING_WORDS = """
-analysed analyzed average based bind binds caused causing compared concluded containing day days
-detected demonstrated examined expressed following harboring harbouring identified including
-indicated induce induced induces investigated involving linked link mediated mediates month months
-observed occurring performed produced promote promotes range resulting reveal revealed size
-suggest suggested undergoing using versus week weeks
-"""
-
-_EVERYDAY_BIOMEDICINE = """
-acid adult aged algorithm animal back biology blood body cell cells chemistry child clinical
-condition culture diagnosis diet disease disorder dose drive drug emergency environment enzyme
-family female food friend gene genes genetic genetics genome growth habit hand head health
-hospital human humans image infant infection inhibition injury laboratory language light male
-medicine men molecule mutation nurse organ paper parent pathology patient patients physician
-plant population procedure prognosis protein proteins research safety sex software survival
-survivor syndrome therapeutic therapeutics therapy tissue tissues variant water white woman
-women
-"""
-
-EVERYDAY_WORDS = frozenset(
-    normalise(word)
-    for word in (
-        f"{_FUNCTION_WORDS} {_QUESTION_WORDS} {_REPORTING_WORDS} {_EVERYDAY_BIOMEDICINE}".split()
-    )
-)
-"""All words above, normalised by `normalise`."""
+EVERYDAY_WORDS = frozenset(map(normalise, _WORDS.split()))
+"""The words above, normalised by `normalise`."""

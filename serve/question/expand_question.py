@@ -44,16 +44,13 @@ class VocabularyRecogniser:
         """
         words = [match.span() for match in _WORD.finditer(text)]
         found: list[Entity] = []
-        first = 0
-        while first < len(words):
-            after = first + 1
-            for last in range(min(first + MAX_NAME_WORDS, len(words)), first, -1):
-                entity = self._entity(text, words[first][0], words[last - 1][1])
-                if entity is not None:
-                    found.append(entity)
-                    after = last
-                    break
-            first = after
+        for first, (begin, _) in enumerate(words):
+            if found and begin < found[-1].end:
+                continue
+            ends = (end for _, end in reversed(words[first : first + MAX_NAME_WORDS]))
+            entities = (self._entity(text, begin, end) for end in ends)
+            if entity := next(filter(None, entities), None):
+                found.append(entity)
         return found
 
     def _entity(self, text: str, begin: int, end: int) -> Entity | None:
@@ -85,16 +82,12 @@ def expansion_terms(
     said = _words(question)
     terms: list[str] = []
     for entity in entities:
-        added = 0
+        before = len(terms)
         for synonym in entity.synonyms:
-            if _adds_nothing(synonym, said):
-                continue
-            if added == max_per_entity or len(terms) == max_terms:
-                break
-            terms.append(synonym)
-            said |= _words(synonym)
-            added += 1
-    return terms
+            if len(terms) < before + max_per_entity and not _adds_nothing(synonym, said):
+                terms.append(synonym)
+                said |= _words(synonym)
+    return terms[:max_terms]
 
 
 def variants_of(question: str, entities: Iterable[Entity], most: int) -> list[str]:

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cluster.answers import Evidence, Question, RankedCitation, Reading, SearchResult
+from cluster.index.filters.filters import NO_FILTERS
 from cluster.index.layout import shard_of
 from cluster.index.read_shard import Fetched
 from cluster.records import Citation
 from serve.graph.watch_stages import StageLostError
 from serve.graph.watched_stages import WatchedStages
-from serve.question.follow_up.complete_question import MAX_CHARACTERS, complete_question
+from serve.question.complete_question import MAX_CHARACTERS, complete_question
 from serve.question.guess_type import begins_as_question, typed
 from serve.question.typed.identifiers import Identifiers, read_identifiers
 from serve.question.typed.parse_tags import heading_candidates
@@ -67,15 +68,15 @@ async def read_request(request: Request, stages: WatchedStages) -> ReadRequest:
         return await _named(request, identifiers, stages)
     candidates = heading_candidates(question.body)
     tags = read_tags(question.body, await _headings(candidates, stages) if candidates else {})
-    words = tags.words if tags else question.body
+    read = tags or Reading(question.body)
+    words = read.question
     body, completed_by = await complete_question(words, request.turns, stages)
     if tags is None and not completed_by:
         return ReadRequest(request)
-    read = tags.filters if tags else None
-    understood = Reading(
-        body, read or None, completed_by=completed_by, notes=tags.notes if tags else ()
+    filters = joined_filters(request.filters, read.filters or NO_FILTERS)
+    understood = replace(
+        read, question=body, filters=read.filters or None, completed_by=completed_by
     )
-    filters = joined_filters(request.filters, read) if read else request.filters
     asked = _asking(request, body)
     if completed_by == "rules" and begins_as_question(words):
         # The text now begins with the previous question; take the type from the new one.
@@ -138,10 +139,7 @@ def _named_first(found: SearchResult, named: Sequence[Fetched], limit: int) -> S
     """Return `found` with the named citations first, and only their passages as evidence."""
     pmids = {f.citation.pmid for f in named}
     best = max((c.score for c in found.citations), default=1.0)
-    first = [
-        RankedCitation(c.pmid, best, {}, c.title, c.year, c.retracted)
-        for c in (f.citation for f in named)
-    ]
+    first = [RankedCitation.of(f.citation, best, {}) for f in named]
     others = [c for c in found.citations if c.pmid not in pmids]
     passages = [
         Evidence.of(f.passages[at], f.citation, {"score": best})

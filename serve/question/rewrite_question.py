@@ -9,10 +9,10 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Sequence
+from typing import Literal
 
 from cluster.errors import LLMError
 from cluster.text.analysis import analyse
-from serve.llm.chat_form import Message
 from serve.llm.prompts import quote
 from serve.llm.watched_model import WatchedModel
 from serve.search.search_prompts import search_prompt
@@ -27,17 +27,6 @@ PARAGRAPH_TOKENS, PARAGRAPH_TEMPERATURE = 256, 0.7
 MAX_QUERY_CHARACTERS = 300
 
 _NUMBERED = re.compile(r"^\W*(?:query\s*)?\d+\s*[.:)\-]+\s*(\S.*)$", re.IGNORECASE)
-
-
-async def write_hypothesis(question: str, model: WatchedModel, tokens: int) -> str | None:
-    """Return a hypothetical PubMed abstract, which is embedded instead of the question.
-
-    HyDE, paper 002, section 3.3 (V2) and appendix A. Returns None if the model is lost.
-    """
-    messages = search_prompt("hyde").messages(question=quote(question))
-    return await model.ask(
-        STAGE, messages, _some_text, KEPT, max_tokens=tokens, temperature=TEMPERATURE
-    )
 
 
 async def decompose(question: str, model: WatchedModel, tokens: int) -> list[str]:
@@ -64,33 +53,25 @@ def read_queries(text: str) -> list[str]:
     return list(dict.fromkeys(query for query in queries if query))[:SUB_QUESTIONS]
 
 
-async def write_pseudo_documents(
-    question: str, models: Sequence[WatchedModel], tokens: int = PARAGRAPH_TOKENS
+async def write_paragraphs(
+    prompt: Literal["hyde", "pseudo-document", "continue"],
+    question: str,
+    models: Sequence[WatchedModel],
+    tokens: int,
 ) -> list[str]:
-    """Return paragraphs that answer the question, one from each of `models` that replies.
+    """Return a paragraph from each of `models` that replies; a repeated model is sampled again.
 
-    Paper 003, section 3.1, with its prompt; the paper uses one each from GPT-3.5 and Gemini. A
-    model that is listed twice is sampled twice.
+    "hyde" asks for a hypothetical PubMed abstract, which is embedded instead of the question. HyDE,
+    paper 002, section 3.3 (V2) and appendix A.
+
+    "pseudo-document" asks for paragraphs that answer the question. Paper 003, section 3.1, with its
+    prompt; the paper uses one each from GPT-3.5 and Gemini. "continue" asks for a continuation of
+    the question. Paper 004, section 2.1, uses BioGPT-Large and gives no prompt.
     """
-    messages = search_prompt("pseudo-document").messages(question=quote(question))
-    return await _paragraphs(messages, models, tokens)
-
-
-async def continue_question(question: str, model: WatchedModel, tokens: int) -> str | None:
-    """Return the model's continuation of the question, or None if the model is lost.
-
-    Paper 004, section 2.1, expands queries with BioGPT-Large and gives no prompt.
-    """
-    messages = search_prompt("continue").messages(question=quote(question))
-    said = await _paragraphs(messages, [model], tokens)
-    return said[0] if said else None
-
-
-async def _paragraphs(
-    messages: Sequence[Message], models: Sequence[WatchedModel], tokens: int
-) -> list[str]:
+    messages = search_prompt(prompt).messages(question=quote(question))
     few = f"fewer than {len(models)} pseudo-documents"
     consequence = few if len(models) > 1 else KEPT
+    alone = TEMPERATURE if prompt == "hyde" else 0.0
     said = await asyncio.gather(
         *(
             model.ask(
@@ -99,7 +80,7 @@ async def _paragraphs(
                 _some_text,
                 consequence,
                 max_tokens=tokens,
-                temperature=PARAGRAPH_TEMPERATURE if len(models) > 1 else 0.0,
+                temperature=PARAGRAPH_TEMPERATURE if len(models) > 1 else alone,
                 # Different seeds, so that a model listed twice gives different texts.
                 seed=number if len(models) > 1 else None,
             )

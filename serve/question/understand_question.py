@@ -1,16 +1,25 @@
-"""Entities and term statistics of a question, in one call to one stage."""
+"""Entities, term statistics, MeSH headings, spelling and completion from a version of an index."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from threading import Lock
 
 from cluster.index.terms.collection import CollectionTerms, Statistics
 from cluster.records import Entity
 from cluster.text.analysis import analyse
-from cluster.text.vocabulary import Vocabulary
+from cluster.text.vocabulary import Concept, ConceptKind, Vocabulary, normalise
+from serve.question.correct_spelling import RARE_SHARE, Speller, correctable
 from serve.question.expand_question import Recogniser, expansion_terms
-from serve.question.words.index_words import IndexWords
+
+OVER = "citations"
+# A word is common if at least this number and this share of the citations contain it.
+COMMON, COMMON_SHARE = 5, 1e-5
+_HEADING = "mesh:D"
+# Number of names that are ranked for a completion.
+_RANKED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +30,22 @@ class Understood:
     statistics: Statistics
 
 
-class Expander(IndexWords):
-    """Finds entities with a version's vocabulary, and looks up its term statistics."""
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """Completion of a typed prefix.
+
+    `name` begins with the prefix. `concept` is the concept's preferred name. `citations` is the
+    number of citations about it; 0 if only the words of the name occur.
+    """
+
+    name: str
+    concept: str
+    kind: ConceptKind
+    citations: int
+
+
+class Expander:
+    """Uses a recogniser, and a version's vocabulary and term counts; thread-safe."""
 
     def __init__(
         self,
@@ -30,8 +53,10 @@ class Expander(IndexWords):
         collection: CollectionTerms,
         vocabulary: Vocabulary | None = None,
     ) -> None:
-        super().__init__(collection, vocabulary)
         self.recogniser = recogniser
+        self._collection = collection
+        self._vocabulary = vocabulary
+        self._lock = Lock()
 
     def understand(self, text: str, over: str, named: bool) -> Understood:
         """Return term statistics `over` "citations" or "passages"; entities only if `named`."""
@@ -46,3 +71,60 @@ class Expander(IndexWords):
     def statistics(self, terms: Sequence[str], over: str) -> Statistics:
         """See `CollectionTerms.statistics`; duplicate terms are removed."""
         return self._collection.statistics(dict.fromkeys(terms), over)
+
+    def headings(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the UI of each of `names` that is a MeSH heading or an entry term of one."""
+        found = {}
+        for name in names:
+            for concept in self._vocabulary.lookup(name) if self._vocabulary else ():
+                if concept.id.startswith(_HEADING):
+                    found[name] = concept.id.removeprefix("mesh:")
+                    break
+        return found
+
+    def did_you_mean(self, body: str) -> str | None:
+        """Return the question with misspelt words corrected, or None if none are found.
+
+        The first call with a word that is not in the index loads all terms.
+        """
+        units = self._collection.statistics([], OVER).units
+        if all(self._frequency(stem) > units * RARE_SHARE for stem in correctable(body)):
+            return None
+        return self._speller.correct(body)
+
+    def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
+        """Return up to `limit` vocabulary names that begin with `prefix`, one per concept.
+
+        Names in the most citations come first. Names whose words are not in the index are skipped.
+        """
+        if self._vocabulary is None:
+            return []
+        keys = dict.fromkeys((normalise(prefix), normalise(prefix.lower())))
+        rows = [row for key in keys if key for row in self._vocabulary.beginning(key, _RANKED)]
+        ranked = sorted(
+            (-held, len(key), key, row)
+            for key, row in rows
+            if (held := min((self._frequency(term) for term in analyse(key)), default=0))
+        )
+        found: dict[str, Suggestion] = {}
+        for _, _, key, row in ranked:
+            concept = self._vocabulary.concept_at(row)
+            found.setdefault(concept.id, _suggestion(concept, key))
+        return sorted(found.values(), key=lambda s: -s.citations)[:limit]
+
+    def _frequency(self, term: str) -> int:
+        return self._collection.statistics([term], OVER).frequencies[term]
+
+    @cached_property
+    def _speller(self) -> Speller:
+        with self._lock:
+            units = self._collection.statistics([], OVER).units
+            least = max(COMMON, int(units * COMMON_SHARE))
+            terms, counts = self._collection.frequent(least, OVER)
+            words = self._vocabulary.words() if self._vocabulary else []
+            return Speller(terms, counts, words, self._frequency, units)
+
+
+def _suggestion(concept: Concept, key: str) -> Suggestion:
+    name = next((name for name in concept.names if normalise(name) == key), concept.name)
+    return Suggestion(name, concept.name, concept.kind, concept.citations)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from cluster.storage.disk_faults import naming_disk_faults
 from serve.graph.watch_stages import StageWatch
 from serve.llm.language_model import ChatModel
 from serve.llm.watched_model import ModelLimits, WatchedModel
-from serve.question.rewrite_question import write_pseudo_documents
+from serve.question.rewrite_question import PARAGRAPH_TOKENS, write_paragraphs
 
 AT_ONCE = 8
 # First bytes of each line.
@@ -58,7 +57,7 @@ async def write_documents(
 
 async def _documents(question: str, model: ChatModel, count: int, deadline_s: float) -> list[str]:
     watched = WatchedModel(model, StageWatch(math.inf), ModelLimits(deadline_s))
-    return await write_pseudo_documents(question, [watched] * count)
+    return await write_paragraphs("pseudo-document", question, [watched] * count, PARAGRAPH_TOKENS)
 
 
 def _append(file: Path, name: str, written: Mapping[str, list[str]]) -> None:
@@ -74,29 +73,24 @@ def _append(file: Path, name: str, written: Mapping[str, list[str]]) -> None:
 
 
 def mend_last_line(file: Path) -> None:
-    """Repair the end of `file` after an interruption.
+    """Remove a last line of `file` that an interruption cut off, and end a whole one.
 
-    A truncated last line is removed; a complete one without a line break gets one. Raises
-    InputError, and leaves the file unchanged, if the last line was not written by
+    Raises InputError, and leaves the file unchanged, if the last line was not written by
     `write_documents`.
     """
-    if not file.is_file():
-        return
-    content = file.read_bytes()
+    content = file.read_bytes() if file.is_file() else b""
     whole = content.rfind(b"\n") + 1
     end = content[whole:]
-    if not end:
-        return
     if end[: len(_BEGIN)] != _BEGIN[: len(end)]:
         raise InputError(
             f"{file}: not a file of pseudo-documents (see its last line); name another as --out"
         )
-    with naming_disk_faults(file):
-        if _is_json(end):
-            with file.open("ab") as stream:
+    if end:
+        with naming_disk_faults(file), file.open("ab") as stream:
+            if _is_json(end):
                 stream.write(b"\n")
-        else:
-            os.truncate(file, whole)
+            else:
+                stream.truncate(whole)
 
 
 def _is_json(line: bytes) -> bool:

@@ -25,6 +25,8 @@ _LANGUAGES = {
     "urd": ("ur", "Urdu"), "vie": ("vi", "Vietnamese"), "wel": ("cy", "Welsh"),
 }
 # fmt: on
+# The codes by the English names in lower case.
+CODES = {name.casefold(): code for code, (_, name) in _LANGUAGES.items()}
 
 
 def language_tag(code: str) -> str:

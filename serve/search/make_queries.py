@@ -19,11 +19,9 @@ from serve.graph.watched_stages import WatchedStages
 from serve.question.expand_question import expansion_terms, variants_of
 from serve.question.rewrite_question import (
     KEPT,
-    continue_question,
     decompose,
     entity_query,
-    write_hypothesis,
-    write_pseudo_documents,
+    write_paragraphs,
 )
 from serve.question.understand_question import Understood
 
@@ -90,8 +88,8 @@ async def rewritten_queries(
             return [Query(plain.vector, named or plain.weights)]
         case "expansion":
             model, tokens = stages.model_of("rewriter"), system.rewrite.tokens
-            more = await continue_question(body, model, tokens)
-            text = f"{body} {more}" if more else body
+            more = await write_paragraphs("continue", body, [model], tokens)
+            text = " ".join([body, *more])
             return [await plain_query(text, understanding, system, stages)]
         case "none":
             plain, variants = await asyncio.gather(
@@ -124,9 +122,9 @@ async def _hypothetical_vector(
 ) -> Vectors | None:
     """Return the vector of a hypothetical abstract, or the question's if the model is lost."""
     model, tokens = stages.model_of("rewriter"), system.rewrite.tokens
-    hypothesis = await write_hypothesis(body, model, tokens)
-    if hypothesis is not None:
-        embedded = await stages.embed([hypothesis], KEPT)
+    hypothesis = await write_paragraphs("hyde", body, [model], tokens)
+    if hypothesis:
+        embedded = await stages.embed(hypothesis, KEPT)
         if embedded is not None:
             first: Vectors = embedded[0]
             return first
@@ -140,7 +138,7 @@ async def _named_weights(
     """Return weights of the question's terms and of names in pseudo-documents; {} without any."""
     rewrite = system.rewrite
     models = [stages.model_of("rewriter", turn) for turn in range(rewrite.documents)]
-    documents = await write_pseudo_documents(body, models, rewrite.tokens)
+    documents = await write_paragraphs("pseudo-document", body, models, rewrite.tokens)
     if not documents:
         return {}
     found = await asyncio.gather(

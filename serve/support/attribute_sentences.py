@@ -1,13 +1,15 @@
 """Attribute the sentences of an answer to the citations that support them.
 
-A `SupportScorer` rates how well a passage supports a sentence: by similarity and lexical checks
-(`SimilaritySupport`), or by a natural language inference model (`check_entailment.NliSupport`).
+A `SupportScorer` rates how well a passage supports a sentence: by similarity and numbers
+(`SimilaritySupport`), where the reader judges what contradicts (`ReaderSupport`), or by a natural
+language inference model (`check_entailment.NliSupport`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -16,24 +18,22 @@ from typing import Literal, Protocol
 import numpy as np
 
 from cluster.answers import Evidence, Sentence
+from cluster.models.readings import Reading
 from cluster.text.sentences import asks, sentence_spans
-from serve.support.compare_wording import (
-    contradicts,
-    coverage,
-    numbers_agree,
-    polarity_agrees,
-    read_wording,
-)
+from serve.support.compare_wording import VERDICT, coverage, numbers_agree, read_wording
 
 log = logging.getLogger(__name__)
 
 Encoder = Callable[[Sequence[str]], np.ndarray]
+Read = Callable[[str, Sequence[str]], Sequence[Reading]]
 Stance = Literal["support", "contradict", "neutral", "unknown"]
 
 # Maximum number of PMIDs that a sentence cites, or that contradict it.
 MAX_PMIDS = 3
 # A second or third PMID is cited only if its score is at least this share of the best score.
 SECOND_PMID_SHARE = 0.8
+# Number of premises that the reader reads for a claim, the nearest ones.
+MAX_READ = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,7 @@ def attribute(
     """
     found: list[Sentence | None] = []
     for sentence, row in zip(sentences, score_rows(sentences, evidence, scorer), strict=True):
-        best: dict[int, float] = {}
-        for item, support in zip(evidence, row, strict=True):
-            pmid = item.passage.pmid
-            best[pmid] = max(best.get(pmid, 0.0), support.score)
+        best = best_scores((i.passage.pmid, s.score) for i, s in zip(evidence, row, strict=True))
         found.append(_cite(sentence, best, threshold, claimed.get(sentence, ())))
     return found
 
@@ -85,6 +82,14 @@ def score_rows(
     supports = scorer.score(pairs) if pairs else []
     width = len(evidence)
     return [supports[n * width : (n + 1) * width] for n in range(len(sentences))]
+
+
+def best_scores(scores: Iterable[tuple[int, float]]) -> dict[int, float]:
+    """Return the highest score of each PMID."""
+    best: dict[int, float] = {}
+    for pmid, score in scores:
+        best[pmid] = max(best.get(pmid, 0.0), score)
+    return best
 
 
 def _cite(
@@ -107,8 +112,7 @@ class SimilaritySupport:
     """Support by the premise's best sentence: the mean of cosine and content-word coverage.
 
     Without an encoder, the coverage replaces the cosine. The score is 0 if that sentence lacks a
-    number of the hypothesis, if one negates what the other affirms, if their directions are
-    opposite, or if the sentence is a question.
+    number of the hypothesis or is a question.
     """
 
     def __init__(self, encode: Encoder | None) -> None:
@@ -120,11 +124,7 @@ class SimilaritySupport:
         texts = {text for premise in parts.values() for text in premise}
         vectors = self._vectors(texts | {said for _, said in pairs})
         return [
-            max(
-                (_support(part, said, vectors) for part in parts[premise]),
-                key=lambda support: (support.score, support.against),
-                default=Support(0.0),
-            )
+            Support(max((_similarity(part, said, vectors) for part in parts[premise]), default=0.0))
             for premise, said in pairs
         ]
 
@@ -136,15 +136,66 @@ class SimilaritySupport:
         return dict(zip(rows, self._encode(rows), strict=True))
 
 
-def _support(part: str, said: str, vectors: Mapping[str, np.ndarray]) -> Support:
+def _similarity(part: str, said: str, vectors: Mapping[str, np.ndarray]) -> float:
     source, hypothesis = read_wording(part), read_wording(said)
-    held = coverage(hypothesis, source)
-    if not polarity_agrees(hypothesis, source):
-        return Support(0.0, held if contradicts(hypothesis, source) else 0.0)
     if not numbers_agree(hypothesis, source) or asks(part):
-        return Support(0.0)
+        return 0.0
+    held = coverage(hypothesis, source)
     cosine = float(vectors[part] @ vectors[said]) if vectors else held
-    return Support(min(1.0, (max(0.0, cosine) + held) / 2))
+    return min(1.0, (max(0.0, cosine) + held) / 2)
+
+
+class ReaderSupport:
+    """Wraps a scorer without contradictions; the reader judges which premises contradict.
+
+    The reader is asked whether the claim is true. It reads the premises that support the claim or
+    share its content words, both by at least `least`, and do not quote it; at most MAX_READ for
+    each claim. If it says no rather than yes, to the whole premise or to its nearest sentence, the
+    premise contradicts the claim. The score is the relevance times the probability of "no".
+    """
+
+    def __init__(self, scorer: SupportScorer, read: Read, least: float = 0.0) -> None:
+        self._scorer = scorer
+        self._read = read
+        self._least = least
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
+        """See `SupportScorer.score`."""
+        found = self._scorer.score(pairs)
+        near: dict[str, list[tuple[float, int]]] = defaultdict(list)
+        for place, (premise, claim) in enumerate(pairs):
+            nearness = max(_shared(claim, premise), found[place].score)
+            if nearness >= self._least and claim not in premise:
+                near[claim].append((nearness, place))
+        for claim, ranked in near.items():
+            places = [place for _, place in sorted(ranked, reverse=True)[:MAX_READ]]
+            parts = {pairs[place][0]: _nearest_sentence(claim, pairs[place][0]) for place in places}
+            texts = list(dict.fromkeys((*parts, *parts.values())))
+            read = dict(zip(texts, self._read(as_question(claim), texts), strict=True))
+            for place in places:
+                both = (read[pairs[place][0]], read[parts[pairs[place][0]]])
+                denied = [r for r in both if r.no > max(r.yes, r.silent)]
+                if denied:
+                    found[place] = Support(0.0, max(r.relevance * r.no for r in denied))
+        return found
+
+
+def _shared(claim: str, text: str) -> float:
+    """Return the share of the claim's content words that the text has."""
+    return coverage(read_wording(claim), read_wording(text))
+
+
+def _nearest_sentence(claim: str, premise: str) -> str:
+    """Return the sentence of the premise that shares most words with the claim."""
+    parts = split_sentences(premise)
+    return max(parts, key=lambda part: _shared(claim, part), default=premise)
+
+
+def as_question(claim: str) -> str:
+    """Return the question whether a claim is true; a question is returned as it is."""
+    if asks(claim):
+        return claim
+    return f"Is it true that {VERDICT.sub('', claim).rstrip('.')}?"
 
 
 def remember(encode: Encoder) -> Encoder:

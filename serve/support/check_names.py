@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 
 from cluster.answers import Evidence, Sentence
 from cluster.text.mine_abbreviations import mine_abbreviations
 from serve.support.attribute_sentences import stated_text
-from serve.support.compare_wording import Wording, holds, read_wording, stem
+from serve.support.compare_wording import VERDICT, Wording, holds, read_wording
 
 # A name that occurs in more passages than this belongs to the subject, not to one passage.
 COMMON_PASSAGES = 2
 
 _CAPITALISED = re.compile(r"\b[A-Z][\w-]{3,}")
-_VERDICT = re.compile(r"(?:yes|no)\s*[,.:;]\s*", re.IGNORECASE)
-_WORD = re.compile(r"[^\W\d_][\w-]*")
-_TWO_CAPITALS = re.compile(r"\b[A-Z]{2}\b")
 _PARTS = re.compile(r"[-/]")
 # Words that open a sentence and are not names.
 _OPENER = re.compile(
@@ -77,7 +73,7 @@ def invented_names(
     texts = [stated_text(_text(item)) for item in evidence]
     wordings = [read_wording(text) for text in texts]
     plain = " ".join(texts).casefold()
-    spelt = _other_forms(sentence, [body, *texts], wordings) | _initials_of_two(body, texts)
+    spelt = _other_forms(sentence, [body, *texts], wordings)
     for initials, words in read_wording(body).initials.items():
         if any(initials in source.words for source in wordings):
             spelt |= words
@@ -119,24 +115,9 @@ def _other_forms(sentence: str, defining: Iterable[str], sources: Sequence[Wordi
     return other
 
 
-def _initials_of_two(body: str, texts: Sequence[str]) -> set[str]:
-    """Return the stems of adjacent words of `body` whose initials occur in capitals in `texts`.
-
-    `Wording.initials` only has longer runs, because in lower case "IS" is a word.
-    """
-    there = {capitals for text in texts for capitals in _TWO_CAPITALS.findall(text)}
-    words = _WORD.findall(body)
-    return {
-        stem(word)
-        for pair in pairwise(words)
-        if "".join(word[0] for word in pair).upper() in there
-        for word in pair
-    }
-
-
 def _capitalised(sentence: str) -> Iterator[str]:
     """Yield the sentence's capitalised words, without common words that open it."""
     for match in _CAPITALISED.finditer(sentence):
-        opens = not match.start() or _VERDICT.fullmatch(sentence, 0, match.start())
+        opens = not match.start() or VERDICT.fullmatch(sentence, 0, match.start())
         if not (opens and _OPENER.fullmatch(match[0])):
             yield match[0]

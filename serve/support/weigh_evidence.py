@@ -5,6 +5,7 @@ All stances are derived from the scorer's scores and two thresholds, so they are
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,8 +15,8 @@ from serve.support.attribute_sentences import (
     Stance,
     Support,
     SupportScorer,
+    best_scores,
     score_rows,
-    split_sentences,
 )
 
 
@@ -47,15 +48,12 @@ def split_by_stance(
     few passages entail it.
     """
     row = score_rows([claim], evidence, scorer)[0] if evidence else []
-    stances = [thresholds.stance(support) for support in row]
-    ranked = sorted(range(len(row)), key=lambda place: -row[place].score)
-    for_ = [place for place in ranked if stances[place] == "support"]
-    for_ += [place for place in range(len(row)) if stances[place] == "neutral"]
-    against = sorted(
-        (place for place in range(len(row)) if stances[place] == "contradict"),
-        key=lambda place: -row[place].against,
-    )
-    return [evidence[p] for p in for_[:limit]], [evidence[p] for p in against[:limit]]
+    sides: dict[Stance, list[tuple[Evidence, Support]]] = defaultdict(list)
+    for item, support in zip(evidence, row, strict=True):
+        sides[thresholds.stance(support)].append((item, support))
+    for_ = sorted(sides["support"], key=lambda found: -found[1].score) + sides["neutral"]
+    against = sorted(sides["contradict"], key=lambda found: -found[1].against)
+    return [item for item, _ in for_[:limit]], [item for item, _ in against[:limit]]
 
 
 def note_contradictions(
@@ -73,21 +71,18 @@ def note_contradictions(
     noted = []
     stances: dict[str, Stance] = {item.passage.id: "neutral" for item in evidence} if rows else {}
     for sentence, row in zip(ideal, rows, strict=True):
-        against: dict[int, float] = {}
+        against: list[tuple[int, float]] = []
         cited = set(sentence.pmids)
-        for item, support in zip(evidence, row, strict=True):
+        for passage, support in zip((item.passage for item in evidence), row, strict=True):
             stance = thresholds.stance(support)
             if stance == "support":
-                cited.add(item.passage.pmid)
-                stances[item.passage.id] = "support"
+                cited.add(passage.pmid)
+                stances[passage.id] = stance
             elif stance == "contradict":
-                against[item.passage.pmid] = max(
-                    against.get(item.passage.pmid, 0.0), support.against
-                )
-                if stances[item.passage.id] == "neutral":
-                    stances[item.passage.id] = "contradict"
-        pmids = strongest(against, cited)
-        noted.append(replace(sentence, contradicted=pmids))
+                against.append((passage.pmid, support.against))
+                if stances[passage.id] == "neutral":
+                    stances[passage.id] = stance
+        noted.append(replace(sentence, contradicted=strongest(best_scores(against), cited)))
     return tuple(noted), stances
 
 
@@ -95,33 +90,3 @@ def strongest(scores: Mapping[int, float], without: set[int]) -> tuple[int, ...]
     """Return the MAX_PMIDS best PMIDs, except `without`; ties keep the order of `scores`."""
     ranked = sorted(scores.items(), key=lambda entry: -entry[1])
     return tuple(pmid for pmid, _ in ranked if pmid not in without)[:MAX_PMIDS]
-
-
-def contradicting_sentence(
-    ideal: Sequence[Sentence],
-    evidence: Sequence[Evidence],
-    scorer: SupportScorer,
-    thresholds: Thresholds,
-) -> Sentence | None:
-    """Return the evidence sentence that most contradicts the answer, prefixed "In contrast:".
-
-    Returns None if nothing contradicts the answer, if the answer already cites a contradicting
-    source, or if the prefixed sentence is not supported by its source.
-    """
-    cited = {pmid for sentence in ideal for pmid in sentence.pmids}
-    against = {pmid for sentence in ideal for pmid in sentence.contradicted}
-    if not against or against & cited:
-        return None
-    triples = [
-        (part, sentence.text, item.passage.pmid)
-        for sentence in ideal
-        for item in evidence
-        if item.passage.pmid in sentence.contradicted
-        for part in split_sentences(item.passage.text)
-    ]
-    supports = scorer.score([(part, said) for part, said, _ in triples])
-    best = max(range(len(triples)), key=lambda place: supports[place].against)
-    part, _, pmid = triples[best]
-    said = f"In contrast: {part}"
-    support = scorer.score([(part, said)])[0].score
-    return Sentence(said, (pmid,), round(support, 4)) if support >= thresholds.support else None

@@ -1,21 +1,16 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from benchmarks.bench_rewordings import (
     Reply,
     ask_facts,
     find_contradictions,
-    load_corpus,
     print_replies,
     summarise,
 )
 from cluster.answers import Answer, ExactAnswer, Question, Verdict
-from pipelines.sample.render_articles import render_articles
-from tests.answers.suite import RewordedFact, Wording, load_reworded_facts
-from tests.small_index import citation
+from tests.answers.suite import RewordedFact, Wording
 
 SAFE = Wording(ask="Is it safe?", answer="no")
 HARMFUL = Wording(ask="Is it harmful?", answer="yes")
@@ -75,13 +70,3 @@ def test_the_table_counts_outcomes_by_answer_and_source() -> None:
         "| answer no | 1 | 1 | 0 | 1 | 0 | 0 | 0 |",
         "| sample | 2 | 1 | 0 | 1 | 1 | 0 | 1 |",
     ]
-
-
-def test_corpus_holds_the_sample_facts_and_the_trials(tmp_path: Path) -> None:
-    corpus = load_corpus(None)
-    known = {one.pmid for one in corpus}
-    assert len(known) == len(corpus)
-    asked = {fact.source for fact in load_reworded_facts() if known.issuperset(fact.pmids)}
-    assert asked == {"sample"}
-    render_articles([citation(7, "A trial.")], tmp_path / "trials26n0001.xml")
-    assert {one.pmid for one in load_corpus(tmp_path)} == {7, *known}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from benchmarks.bench_systems import keep_questions, local_pubmed, read_corpus, sample_by_type
+from benchmarks.bench_systems import local_pubmed, read_corpus, sample_by_type
 from pipelines.sample.render_articles import render_articles
 from tests.serve.http_server import free_port
 from tests.small_index import citation
@@ -35,15 +34,6 @@ def test_sample_has_each_type_by_its_share_in_the_order_of_the_file() -> None:
     assert sample_by_type(ROWS, 10, 1) != sample_by_type(ROWS, 10, 2)
     for limit in (None, 100, 1000):
         assert sample_by_type(ROWS, limit, 0) == ROWS
-
-
-def test_the_sample_is_kept_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "dev.json"
-    file.write_text(json.dumps({"questions": ROWS}), encoding="utf-8")
-    kept = keep_questions(file, tmp_path / "runs", 10, 3)
-    assert json.loads(kept.read_text())["questions"] == sample_by_type(ROWS, 10, 3)
-    told = "10 questions of dev.json (2 factoid, 1 list, 3 summary, 4 yesno), drawn by seed 3"
-    assert told in capsys.readouterr().out
 
 
 def test_preset_that_asks_pubmed_is_led_to_the_local_one(corpus: Path) -> None:

@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.smallest import TEXTS, Inputs, parse_arguments
-from cluster.pubmed.parse_articles import read_records
-from cluster.records import Citation
-from pipelines.build.find_sources import find_sources
+from benchmarks.smallest import parse_arguments
 
 SMALLEST = "QUESTIONS --limit 2 --set a=1"
 
@@ -39,14 +36,3 @@ def test_other_arguments_are_parsed_as_usual(capsys: pytest.CaptureFixture[str])
     with pytest.raises(SystemExit):
         parse_arguments(parser(), SMALLEST, [])
     assert "required: questions" in capsys.readouterr().err
-
-
-def test_texts_hold_title_and_abstract_of_sample_citations(tmp_path: Path) -> None:
-    inputs = Inputs(tmp_path)
-    rows = [json.loads(line) for line in Path(inputs.texts()[0]).read_text().splitlines()]
-    records = [r for path in find_sources(inputs.corpus()) for r in read_records(path)]
-    known = {r.pmid: r.search_text for r in records if isinstance(r, Citation)}
-    assert len(rows) == TEXTS
-    for row in rows:
-        assert row["text"] == known[row["pmid"]]
-        assert row["text"].startswith(row["title"])

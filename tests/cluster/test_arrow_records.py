@@ -20,8 +20,3 @@ def test_rows_come_in_the_order_asked_for(rows: list[int]) -> None:
 def test_columns_that_are_not_asked_for_are_left_out() -> None:
     found = RowTaker(CHUNKED).take(np.asarray([4]), ["title", "pmid"])
     assert found.to_pylist() == [{"title": "Title 5", "pmid": 5}]
-
-
-def test_a_row_outside_the_table_is_refused() -> None:
-    with pytest.raises(IndexError):
-        RowTaker(CHUNKED).take(np.asarray([10]))

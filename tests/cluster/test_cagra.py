@@ -141,9 +141,7 @@ def test_the_card_is_asked_for_a_graph_of_the_indexs_own_degree_unless_vectors_a
 
 
 @pytest.mark.slow
-def test_only_a_segment_that_is_given_a_gpu_is_built_on_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_segment_is_built_on_a_given_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(monkeypatch, Card, fewest=50)
     citations = list(generate_citations(300, seed=1))
     write_index(tmp_path / "cpu", citations)

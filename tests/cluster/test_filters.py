@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from cluster.arrow_records import citations_to_table
 from cluster.errors import IndexFormatError, InputError
 from cluster.index import bm25, vectors
 from cluster.index.filters import write_filters
 from cluster.index.filters.filters import NO_FILTERS, Filters
 from cluster.index.filters.passing_rows import KEPT
-from cluster.index.filters.read_filters import FilterColumns
-from cluster.index.filters.write_filters import FilterWriter
 from cluster.index.layout import FILTERS
 from cluster.index.manifest import Manifest
 from cluster.index.read_segment import SegmentReader
 from cluster.index.read_shard import ShardQuery, ShardReader
-from cluster.records import Author, Citation, Link, MeshHeading, Section
+from cluster.records import Author, Citation, Link, MeshHeading
 from cluster.study_design.tell_design import tell_design
 from tests.cluster.test_index import bm25_query, open_shards
 from tests.small_index import bag_of_words, citation, make_index
@@ -207,10 +204,7 @@ def test_what_passes_does_not_depend_on_the_number_of_shards(
 @pytest.mark.parametrize("rows_per_hit", [0, 1 << 40], ids=["drops hits", "asks tantivy"])
 @pytest.mark.parametrize("over", ["citations", "passages"])
 def test_both_ways_to_filter_postings_find_the_same(
-    index: tuple[Path, Manifest],
-    monkeypatch: pytest.MonkeyPatch,
-    rows_per_hit: int,
-    over: str,
+    index: tuple[Path, Manifest], monkeypatch: pytest.MonkeyPatch, rows_per_hit: int, over: str
 ) -> None:
     usual = [find(open_shards(*index), index[1], f, over, 5)[1] for f, _ in MEANINGS]
     monkeypatch.setattr(bm25, "ROWS_PER_HIT", rows_per_hit)
@@ -267,9 +261,7 @@ def test_dead_citations_do_not_pass(index: tuple[Path, Manifest], held: list[Cit
     assert sorted(segment.pmids[rows].tolist()) == english
 
 
-def test_the_rows_of_more_filters_than_are_kept_are_right(
-    index: tuple[Path, Manifest], held: list[Citation]
-) -> None:
+def test_many_filters_rows_are_right(index: tuple[Path, Manifest], held: list[Citation]) -> None:
     [segment] = open_shards(*index)[0].segments
     for year in [*range(1990, 1990 + KEPT + 5), *range(1990, 1995)]:
         filters = Filters(year_from=year, year_to=year)
@@ -303,24 +295,6 @@ def test_a_segment_of_an_older_version_finds_designs_in_its_records(
             assert by_words.keys() <= expected, filters
 
 
-def test_columns_grow_over_many_batches_and_an_abstract_of_blanks_is_none(
-    held: list[Citation], tmp_path: Path
-) -> None:
-    blank = replace(citation(401, ""), sections=(Section("", " "), Section("AIMS", "")))
-    citations = [*held, blank]
-    table = citations_to_table(citations)
-    with FilterWriter(tmp_path) as writer:
-        for begin in range(0, len(citations), 7):
-            for batch in table.slice(begin, 7).to_batches():
-                writer.add(batch)
-    columns = FilterColumns(tmp_path / FILTERS)
-    for filters, meaning in MEANINGS:
-        if not filters.authors:
-            mask = columns.mask(columns.translate(filters))
-            assert mask.tolist()[:400] == [meaning(c) for c in held]
-    assert columns.mask(columns.translate(Filters(has_abstract=False))).tolist()[400]
-
-
 def test_nonsense_is_refused_by_its_field_with_the_fix(subtests: pytest.Subtests) -> None:
     for fields, message in [
         ({"year_from": 2021, "year_to": 2020}, r"year_from: 2021 is after .*year_to 2020; swap"),
@@ -335,10 +309,7 @@ def test_nonsense_is_refused_by_its_field_with_the_fix(subtests: pytest.Subtests
         ({"retracted": "no"}, "retracted: give true or false"),
         ({"humans": 1}, "humans: give true or false"),
         ({"authors": ["..."]}, r"authors: '\.\.\.' is not a name; give one such as Smith J"),
-        (
-            {"design": ["placebo"]},
-            "design: 'placebo' is not a study design; there are: guide",
-        ),
+        ({"design": ["placebo"]}, "design: 'placebo' is not a study design; there are: guide"),
         ({"all_of": ["design"]}, "all_of: 'design' is not a list; there are: journals, "),
         ({"all_of": ["years"]}, "all_of: 'years' is not a list; there are: journals, "),
     ]:

@@ -128,9 +128,7 @@ def test_the_token_alone_stops_a_switch_whose_lease_was_checked_before(
 
 
 @pytest.mark.usefixtures("brief")
-def test_a_writer_stopped_before_it_marked_current_does_not_fence_its_successor_out(
-    index: Place,
-) -> None:
+def test_a_writer_stopped_before_it_marked_current_fences_nobody_out(index: Place) -> None:
     with hold_lease(index, "build") as lease:
         publish_with(lease)
     stopped = leases._acquire(index, "update")
@@ -221,9 +219,7 @@ def holder(tmp_path: Path) -> Iterator[subprocess.Popen]:
         process.kill()
 
 
-def test_the_lease_of_a_killed_process_is_taken_at_once(
-    tmp_path: Path, holder: subprocess.Popen
-) -> None:
+def test_a_killed_process_lease_is_taken_at_once(tmp_path: Path, holder: subprocess.Popen) -> None:
     with pytest.raises(LeaseHeldError), hold_lease(tmp_path, "update"):
         pass
     holder.kill()

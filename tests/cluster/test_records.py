@@ -72,12 +72,6 @@ def test_only_a_retraction_retracts_by_type_or_by_link(subtests: pytest.Subtests
             assert Citation(pmid=1, publication_types=(kind,)).retracted is retracted
 
 
-def test_an_article_is_about_people_by_its_descriptor_and_not_by_its_words() -> None:
-    other = MeshHeading("D018113", "Respiratory Syncytial Virus, Human", True)
-    assert Citation(pmid=1, mesh=(other, MeshHeading("D006801", "Humans", False))).humans
-    assert not Citation(pmid=1, title="Humans", mesh=(other,)).humans
-
-
 def test_a_row_of_an_older_index_has_no_authors() -> None:
     new = ["authors", "journal_abbreviation", "volume", "issue", "pages"]
     (row,) = citations_to_table([FULL]).drop_columns(new).to_pylist()

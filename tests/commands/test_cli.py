@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commands.cli import COMMANDS, load_command
+from commands.cli import COMMANDS
 from commands.context import make_context
 from tests.commands.run_here import run_here
 from tests.small_index import citation, make_index
@@ -112,13 +112,6 @@ def test_bad_input_is_2_and_one_line(tmp_path: Path, subtests: pytest.Subtests) 
             assert said in the_one_line(done)
 
 
-def test_index_info_as_json_is_the_manifest(index: Path) -> None:
-    done = citeray("index", "info", "--json", "--set", f"index.path={index}")
-    assert done.returncode == 0
-    found = json.loads(done.stdout)
-    assert (found["version"], found["citations"], len(found["shards"])) == ("v000001", 2, 2)
-
-
 def test_models_list_as_json_names_what_the_settings_use() -> None:
     done = citeray("models", "list", "--json", "--set", "encoder.model=file:/models/mine")
     assert done.returncode == 0
@@ -139,14 +132,6 @@ def test_an_adapter_is_pulled_with_the_model_that_it_is_for(tmp_path: Path) -> N
     assert [row["name"] for row in json.loads(done.stdout)] == [f"file:{adapter}", f"file:{base}"]
 
 
-def test_the_sample_as_json_names_the_files_it_wrote(tmp_path: Path) -> None:
-    done = citeray("sample", tmp_path / "s", "--json")
-    assert done.returncode == 0
-    found = json.loads(done.stdout)
-    assert len(found["sources"]) == 3
-    assert all(Path(p).is_file() for p in (*found["sources"], found["questions"]))
-
-
 def test_results_go_to_standard_output_while_a_session_redirects_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -158,11 +143,6 @@ def test_results_go_to_standard_output_while_a_session_redirects_it(
     told = capsys.readouterr()
     assert told.out.splitlines() == ['{"exact": "yes"}', "an answer"]
     assert told.err == "Ray's own words\n"
-
-
-def test_help_tells_what_each_command_says_of_itself() -> None:
-    told = {name: line for name, (_, line) in COMMANDS.items()}
-    assert told == {name: load_command(name).get_short_help_str(200) for name in COMMANDS}
 
 
 def test_help_loads_neither_torch_nor_ray_nor_numpy() -> None:

@@ -1,7 +1,4 @@
-import contextlib
 import json
-import os
-import pty
 import signal
 import subprocess
 import sys
@@ -14,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from cluster.errors import CiteRayError, InputError
+from cluster.errors import InputError
 from commands.download import download
 from tests.pipelines.pubmed_server import PubMedServer, pubmed_server
 from tests.serve.eutils_server import EUtils, eutils
@@ -46,9 +43,7 @@ def names(folder: Path) -> list[str]:
     return sorted(p.name[9:13] for p in folder.rglob("*.xml.gz"))
 
 
-def test_it_fetches_says_so_and_then_has_nothing_to_do(
-    server: PubMedServer, tmp_path: Path
-) -> None:
+def test_it_fetches_and_then_has_nothing_to_do(server: PubMedServer, tmp_path: Path) -> None:
     first = citeray_download(tmp_path, "--base-url", server.url)
     assert first.exit_code == 0, first.stderr
     assert "4 files fetched" in first.stdout
@@ -59,26 +54,7 @@ def test_it_fetches_says_so_and_then_has_nothing_to_do(
     assert "4 there already" in again.stdout
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (["--no-updates"], ["0001", "0002"]),
-        (["--no-baseline"], ["0003", "0004"]),
-        (["--since", "3"], ["0004"]),
-        (["--since", "3", "--baseline"], ["0001", "0002", "0004"]),
-        (["--files", "1"], ["0001"]),
-    ],
-)
-def test_options_choose_the_files(
-    server: PubMedServer, tmp_path: Path, options: list[str], expected: list[str]
-) -> None:
-    done = citeray_download(tmp_path, "--base-url", server.url, *options)
-    assert (done.exit_code, names(tmp_path)) == (0, expected)
-
-
-def test_a_file_that_fails_makes_it_1_and_is_named_in_text_and_json(
-    server: PubMedServer, tmp_path: Path
-) -> None:
+def test_a_file_that_fails_makes_it_1_and_is_named(server: PubMedServer, tmp_path: Path) -> None:
     del server.files[f"{FIRST}.md5"]
     done = citeray_download(tmp_path, "--base-url", server.url, "--json")
     assert done.exit_code == 1
@@ -128,37 +104,6 @@ def test_killed_it_leaves_nothing_that_looks_whole_and_goes_on_where_it_was(
     assert server.gets(FIRST)[-1].startswith("bytes=")
     assert (tmp_path / FIRST).read_bytes() == server.files[FIRST]
     assert not partial.exists()
-
-
-def test_an_absent_server_is_named_after_as_many_tries_as_were_asked_for(tmp_path: Path) -> None:
-    done = citeray_download(tmp_path, "--base-url", "http://127.0.0.1:9/nowhere", "--tries", 1)
-    assert isinstance(done.exception, CiteRayError)
-    assert "http://127.0.0.1:9/nowhere/baseline/: given up after 1 tries" in str(done.exception)
-
-
-@pytest.mark.process
-def test_on_a_terminal_there_is_a_bar_for_each_file_and_one_for_all(
-    server: PubMedServer, tmp_path: Path
-) -> None:
-    server.script[FIRST] = ["slow"]
-    ours, terminal = pty.openpty()
-    process = subprocess.Popen(
-        command(tmp_path, "--base-url", server.url, "--files", 1),
-        cwd=ROOT,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
-        stdout=subprocess.DEVNULL,
-        stderr=terminal,
-    )
-    os.close(terminal)
-    shown = b""
-    with contextlib.suppress(OSError):  # which is how a terminal ends
-        while block := os.read(ours, 4096):
-            shown += block
-    os.close(ours)
-    assert process.wait() == 0
-    assert b"pubmed26n0001.xml.gz" in shown
-    assert b"1 files" in shown
-    assert "━".encode() in shown
 
 
 def test_the_records_of_a_query_go_to_a_folder_of_their_own(tmp_path: Path) -> None:

@@ -73,12 +73,6 @@ def test_a_file_is_written_whole_or_not_at_all(index: Path, tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_a_style_gives_a_numbered_list(index: Path) -> None:
-    lines = run(index, 2, 1, "--style", "ama").splitlines()
-    assert [line[:9] for line in lines] == ["1. Doe J.", "2. Doe J."]
-    assert "Title 2." in lines[0]
-
-
 BAD: list[tuple[list[str], str]] = [
     ([], "no PMID; give PMIDs, a file of them, or --from RUN.json"),
     (["0"], "0: no PMID"),

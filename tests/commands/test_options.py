@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from cluster.errors import InputError
@@ -16,10 +15,9 @@ from cluster.settings.presets import load_system
 from cluster.settings.settings import Settings, load_settings
 from commands import ask as commands
 from commands import options
-from commands.answer import answer
 from commands.cli import app
 from commands.context import Context
-from commands.options import Chosen, check_options, open_client, read_filters
+from commands.options import Chosen, open_client, read_filters
 from serve.answer.ask_model import asks_model
 from serve.client import open_client as clients
 from serve.client.open_client import ServedClient
@@ -124,15 +122,6 @@ def test_preset_of_a_file_and_a_question_as_of_a_source_are_asked_of_a_graph_her
     assert graphs[1].serve.as_of == "pubmed26n1340.xml.gz"
 
 
-def test_file_that_is_no_preset_is_refused_by_its_name(tmp_path: Path) -> None:
-    file = tmp_path / "mine.yaml"
-    with pytest.raises(InputError, match=r"mine\.yaml.*cannot be read"):
-        check_options(Context(None, (), False), str(file))
-    file.write_text("over: hybrid\nevidens: 4", encoding="utf-8")
-    with pytest.raises(InputError, match=r"mine\.yaml.*unknown key evidens"):
-        check_options(Context(None, (), False), str(file))
-
-
 def test_filters_of_the_command_line_become_those_of_a_request() -> None:
     given = ["year_from=2020", "journals=BMJ", "journals=The Lancet", "humans=yes", "mesh=D006801"]
     assert read_filters(given, "2024-05-31") == {
@@ -150,20 +139,3 @@ def test_filters_of_the_command_line_become_those_of_a_request() -> None:
     assert read_filters(["design=cohort"], None, ["randomised trial"]) == {
         "design": ["randomised trial", "cohort"]
     }
-
-
-def test_a_batch_has_its_last_day_from_the_settings() -> None:
-    chosen = check_options(Context(None, (), False), "bm25", until="2024-05-31")
-    assert chosen.context.settings.serve.until == "2024-05-31"
-    assert chosen.here == "until 2024-05-31"
-    with pytest.raises(InputError, match="'soon' is not a day"):
-        _ = check_options(Context(None, (), False), "bm25", until="soon").context.settings
-
-
-def test_only_bioasqs_form_has_a_number_of_documents() -> None:
-    application = typer.Typer()
-    application.command()(answer)
-    for name in ("synergy", "biogen-a", "biogen-b"):
-        arguments = ["q.json", "-o", "run.json", "--format", name, "--documents", "20"]
-        with pytest.raises(InputError, match="--documents: goes with --format bioasq"):
-            CliRunner().invoke(application, arguments, catch_exceptions=False)

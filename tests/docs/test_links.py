@@ -8,12 +8,10 @@ import pytest
 import yaml
 
 from docs.build_site import PAGES as INCLUDED
-from docs.build_site import on_page_markdown, site_link
-from docs.generate_reference import GENERATED
+from docs.build_site import site_link
 from tests.documentation import DOCS, FENCED, INLINE, ROOT, TEXTS
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-REFERENCES = {path.stem: path for path in (DOCS / "reference").glob("*.md")}
 
 
 def links(page: str) -> list[str]:
@@ -57,21 +55,6 @@ def test_links_of_the_sites_pages_stay_within_it(caplog: pytest.LogCaptureFixtur
     assert not caplog.records
 
 
-def test_a_link_out_of_the_site_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    assert site_link("docs/index.md", "index.md", "../Makefile") == "../Makefile"
-    (record,) = caplog.records
-    assert "docs/index.md links to Makefile" in record.getMessage()
-
-
-def test_links_between_pages_from_elsewhere_are_turned() -> None:
-    assert (
-        site_link("k8s/README.md", "kubernetes-walk-through.md", "../SECURITY.md") == "security.md"
-    )
-    assert site_link("docs/reference/a.md", "reference/a.md", "../../CHANGELOG.md") == (
-        "../changelog.md"
-    )
-
-
 def test_the_navigation_has_every_page_once() -> None:
     def pages(node: object) -> list[str]:
         if isinstance(node, str):
@@ -84,22 +67,6 @@ def test_the_navigation_has_every_page_once() -> None:
     assert sorted(shown) == sorted([*own, *INCLUDED.values()])
 
 
-@pytest.mark.ray
-def test_a_reference_is_filled_in(subtests: pytest.Subtests) -> None:
-    for name in sorted(GENERATED):
-        with subtests.test(name=name):
-
-            class File:
-                src_uri = f"reference/{name}.md"
-
-            class Page:
-                file = File()
-
-            text = on_page_markdown(REFERENCES[name].read_text(encoding="utf-8"), Page())
-            assert "<!-- generated" not in text
-            assert text.count("\n## ") >= 3
-
-
 def test_nothing_of_the_site_comes_from_another_host() -> None:
     settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
     assert settings["theme"]["font"] is False
@@ -107,10 +74,3 @@ def test_nothing_of_the_site_comes_from_another_host() -> None:
     for diagram in DOCS.glob("diagrams/*.svg"):
         hosts = set(re.findall(r"https?://[^\"'\s<]+", diagram.read_text(encoding="utf-8")))
         assert hosts <= {"http://www.w3.org/2000/svg"}
-
-
-def test_every_diagram_is_shown_and_described(subtests: pytest.Subtests) -> None:
-    for path in sorted(DOCS.glob("diagrams/*.svg")):
-        with subtests.test(path=path):
-            assert f"](diagrams/{path.name})" in TEXTS["docs/architecture.md"]
-            assert "<desc" in path.read_text(encoding="utf-8")

@@ -42,16 +42,27 @@ class SampleIndex:
 
     corpus: SampleCorpus
     path: Path
+    settings: list[str]
+    built: subprocess.CompletedProcess
 
 
 @pytest.fixture(scope="session")
-def sample_index(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> SampleIndex:
-    folder = tmp_path_factory.mktemp("sample-index")
-    corpus = write_sample(folder / "sample")
-    command = [str(BIN / "citeray"), "index", "build", str(corpus.sources[0].parent)]
-    built = run(with_settings(command, small_settings(folder / "index", encoder, 2)))
+def sample(tmp_path_factory: pytest.TempPathFactory) -> SampleCorpus:
+    """Whoever damages its files copies them first."""
+    return write_sample(tmp_path_factory.mktemp("sample"))
+
+
+@pytest.fixture(scope="session")
+def sample_index(
+    tmp_path_factory: pytest.TempPathFactory, encoder: Path, sample: SampleCorpus
+) -> SampleIndex:
+    """Built on a Ray of the command's own."""
+    path = tmp_path_factory.mktemp("sample-index") / "index"
+    settings = small_settings(path, encoder, 2)
+    command = [str(BIN / "citeray"), "index", "build", str(sample.sources[0].parent), "--json"]
+    built = run(with_settings(command, settings))
     assert built.returncode == 0, built.stderr
-    return SampleIndex(corpus, folder / "index")
+    return SampleIndex(sample, path, settings, built)
 
 
 @pytest.fixture(scope="session")

@@ -50,7 +50,5 @@ def test_a_struck_job_ends_as_an_undisturbed_one_and_readers_see_whole_versions(
     play(IN_CI, jobs, subtests)
 
 
-def test_other_struck_jobs_end_as_undisturbed_ones(
-    jobs: JobRounds, subtests: pytest.Subtests
-) -> None:
+def test_other_struck_jobs_end_undisturbed(jobs: JobRounds, subtests: pytest.Subtests) -> None:
     play(OTHERS, jobs, subtests)

@@ -15,7 +15,7 @@ import pytest
 from cluster.index.layout import shard_of
 from cluster.index.manifest import read_manifest
 from cluster.index.read_shard import ShardReader
-from pipelines.sample.write_sample import SampleCorpus, write_sample
+from pipelines.sample.write_sample import SampleCorpus
 from tests.end_to_end.command import WHOLE_INDEX, run, small_settings, with_settings
 from tests.end_to_end.conftest import RayHead
 
@@ -52,16 +52,8 @@ class Indexed:
 
 
 @pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> SampleCorpus:
-    return write_sample(tmp_path_factory.mktemp("sample"))
-
-
-@pytest.fixture(scope="module")
 def built(
-    tmp_path_factory: pytest.TempPathFactory,
-    sample: SampleCorpus,
-    encoder: Path,
-    ray_head: RayHead,
+    tmp_path_factory: pytest.TempPathFactory, sample: SampleCorpus, encoder: Path, ray_head: RayHead
 ) -> Indexed:
     """The first source of the sample, built."""
     path = tmp_path_factory.mktemp("built") / "index"
@@ -119,9 +111,7 @@ def test_a_source_that_cannot_be_read_holds_up_those_after_it(
     assert sorted(p.name for p in indexed.path.iterdir()) == WHOLE_INDEX
 
 
-def test_a_file_that_was_left_out_can_be_applied_late(
-    indexed: Indexed, sample: SampleCorpus
-) -> None:
+def test_a_file_left_out_can_be_applied_late(indexed: Indexed, sample: SampleCorpus) -> None:
     refused = indexed.command("update", str(sample.sources[2]))
     assert refused.returncode == 2
     assert f"{sample.sources[1].name} missing between" in refused.stderr
@@ -131,13 +121,3 @@ def test_a_file_that_was_left_out_can_be_applied_late(
     assert (late["citations"], late["superseded"], late["deleted"]) == (313, 1, 1)
     assert (indexed.version_of(REVISED), indexed.version_of(DELETED)) == (2, None)
     assert indexed.json("verify", "--sources", folder)["clean"]
-
-
-def test_an_update_that_does_not_fit_is_refused_and_publishes_nothing(
-    indexed: Indexed, sample: SampleCorpus
-) -> None:
-    other = Indexed(indexed.path, [*indexed.settings, "split.size=100"], indexed.head)
-    refused = other.command("update", str(sample.sources[1]))
-    assert refused.returncode == 2
-    assert "split.size 512 (now 100)" in refused.stderr
-    assert read_manifest(indexed.path).version == "v000001"

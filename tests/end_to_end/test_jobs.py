@@ -95,17 +95,13 @@ def test_a_command_asked_again_is_shown_and_not_run_again(ray_head: RayHead) -> 
     assert len(ids(ray_head, "citeray-version-")) == 1
 
 
-def test_the_exit_code_is_the_commands_own(ray_head: RayHead) -> None:
-    done = job(ray_head, "submit", "--id", "unknown-index", "--", *UNKNOWN_INDEX)
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert "/nowhere/index" in done.stdout
-    assert job(ray_head, "follow", "unknown-index").returncode == 2
-
-
-def test_a_failed_command_is_tried_anew_when_it_is_asked_again(ray_head: RayHead) -> None:
+def test_a_failed_command_keeps_its_exit_code_and_is_tried_anew(ray_head: RayHead) -> None:
     for _ in range(2):
-        job(ray_head, "submit", "--id", "fails", "--", *UNKNOWN_INDEX)
+        done = job(ray_head, "submit", "--id", "fails", "--", *UNKNOWN_INDEX)
+        assert done.returncode == 2, done.stdout + done.stderr
+        assert "/nowhere/index" in done.stdout
     assert ids(ray_head, "fails") == {"fails": "FAILED", "fails-2": "FAILED"}
+    assert job(ray_head, "follow", "fails").returncode == 2
 
 
 def test_a_jobs_json_is_one_document_on_standard_output(ray_head: RayHead) -> None:

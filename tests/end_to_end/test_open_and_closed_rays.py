@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.end_to_end.command import ROOT, ray_of_its_own, run
+from tests.end_to_end.command import run
 from tests.end_to_end.conftest import RayHead
 
 pytestmark = [pytest.mark.ray, pytest.mark.nightly]
@@ -33,21 +33,3 @@ def test_nobody_joins_a_head_or_sends_it_a_job_without_its_token(
     assert joined.returncode != 0
     assert "in 1" not in joined.stdout
     assert not (tmp_path / "ran").exists()
-
-
-SESSION = """
-from cluster.ray.ray_access import keep_to_this_machine
-keep_to_this_machine()
-from cluster.ray.session import ray_session
-from cluster.settings.settings import RaySettings
-with ray_session(RaySettings(cpus=1, object_store_mb=128)):
-    pass
-"""
-
-
-def test_a_ray_that_is_open_by_the_users_word_is_warned_of(tmp_path: Path) -> None:
-    with ray_of_its_own() as own:
-        extra = {**own, "RAY_AUTH_MODE": "disabled", "HOME": str(tmp_path)}
-        done = run([sys.executable, "-c", SESSION], {**extra, "PYTHONPATH": str(ROOT)})
-    assert done.returncode == 0, done.stderr
-    assert "asks for no token: whoever reaches its ports runs code as its user" in done.stderr

@@ -5,11 +5,10 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.command import ROOT, environment, small_settings, with_settings
+from tests.end_to_end.command import ROOT, environment, with_settings
 from tests.end_to_end.conftest import SampleIndex
 from tests.end_to_end.test_serve import await_ready
 from tests.serve.http_server import free_port
@@ -27,10 +26,10 @@ main()
 
 
 def test_the_graph_serves_though_serve_did_not_wait_for_its_proxy(
-    encoder: Path, sample_index: SampleIndex
+    sample_index: SampleIndex,
 ) -> None:
     port = free_port()
-    settings = [*small_settings(sample_index.path, encoder, 2), f"serve.port={port}"]
+    settings = [*sample_index.settings, f"serve.port={port}"]
     with subprocess.Popen(
         with_settings([sys.executable, "-c", SERVE_WITHOUT_PATIENCE, "serve"], settings),
         cwd=ROOT,

@@ -26,9 +26,7 @@ def serving(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Iterator
 
 
 @pytest.mark.parametrize("strike", SERVING, ids=str)
-def test_while_a_process_is_struck_each_reply_is_whole_or_says_what_it_lacks(
-    serving: ServingRounds, strike: Strike
-) -> None:
+def test_replies_are_whole_or_say_what_they_lack(serving: ServingRounds, strike: Strike) -> None:
     served = serving.play(RayRound(0, "serving", (strike,)))
     assert served.failures == []
     assert served.counted["whole"] > 0

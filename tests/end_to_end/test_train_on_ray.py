@@ -1,4 +1,4 @@
-"""`citeray train` with two workers on a real Ray, and the same workers without it."""
+"""`citeray train` with two workers on a real Ray, killed on the way."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -48,44 +47,28 @@ def command(tmp_path: Path) -> list[str]:
     ]
 
 
-@pytest.fixture
-def ray() -> Iterator[dict[str, str]]:
-    """These tests run beside others that start Ray (tests/conftest.py)."""
-    with ray_of_its_own() as own:
-        yield own
-
-
 def check_learned(out: Path) -> None:
     chosen = RecogniserSettings(kind="transformer", adapter=f"file:{out}")
     entities = TransformerRecogniser(model_folder(chosen)).entities("aspirin causes fever .")
     assert [(e.text, e.kind) for e in entities] == [("aspirin", "Chemical"), ("fever", "Disease")]
 
 
-def test_two_workers_train_one_recogniser(
-    tmp_path: Path, command: list[str], ray: dict[str, str], monkeypatch: pytest.MonkeyPatch
+def test_killed_run_goes_on_from_its_checkpoint(
+    tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "store"))
-    done = run(command, ray)
+    # These tests run beside others that start Ray (tests/conftest.py).
+    with ray_of_its_own() as ray:
+        first = subprocess.Popen(command, cwd=ROOT, env=environment(ray), start_new_session=True)
+        until = time.monotonic() + DEADLINE_S
+        while not log_of(tmp_path).exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        os.killpg(first.pid, signal.SIGKILL)
+        first.wait()
+        reached = len(log_of(tmp_path).read_text().splitlines())
+        done = run(command, ray)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["measured"]["F1"] == 1.0
-    check_learned(tmp_path / "out")
-    steps = [json.loads(line)["step"] for line in log_of(tmp_path).read_text().splitlines()]
-    assert steps == list(range(10, 81, 10))
-
-
-def test_killed_run_goes_on_from_its_checkpoint(
-    tmp_path: Path, command: list[str], ray: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "store"))
-    first = subprocess.Popen(command, cwd=ROOT, env=environment(ray), start_new_session=True)
-    until = time.monotonic() + DEADLINE_S
-    while not log_of(tmp_path).exists() and time.monotonic() < until:
-        time.sleep(0.05)
-    os.killpg(first.pid, signal.SIGKILL)
-    first.wait()
-    reached = len(log_of(tmp_path).read_text().splitlines())
-    done = run(command, ray)
-    assert done.returncode == 0, done.stderr
     check_learned(tmp_path / "out")
     steps = [json.loads(line)["step"] for line in log_of(tmp_path).read_text().splitlines()]
     assert steps[reached] > steps[0]

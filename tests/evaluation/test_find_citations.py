@@ -46,8 +46,3 @@ def test_shard_is_opened_when_first_asked_for_and_once(tmp_path: Path) -> None:
     assert opened.find(11)
     with pytest.raises(IndexFormatError, match=r"citations\.arrow"):
         waiting.find(7)
-
-
-def test_a_folder_without_an_index_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(IndexFormatError, match="no index here"):
-        CitationLookup(settings_of(tmp_path))

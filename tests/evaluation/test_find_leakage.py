@@ -78,14 +78,6 @@ def test_a_card_names_files_beside_it_and_sets_elsewhere(tmp_path: Path) -> None
     assert data.has_card
 
 
-def test_a_model_without_a_card_says_so(tmp_path: Path) -> None:
-    data = read_card("ranker", tmp_path)
-    assert data == TrainingData("ranker", has_card=False)
-    found, unknown = explain_leakage(GOLD, [data])
-    assert found == []
-    assert unknown == ["ranker (no model card)"]
-
-
 def test_card_without_data_names_none_and_a_damaged_one_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data_config.json").write_text('{"name": "x"}', encoding="utf-8")
     for card in ("# no front matter\n", "---\nlicense: mit\n---\n", "---\n- a\n---\n"):
@@ -94,18 +86,6 @@ def test_card_without_data_names_none_and_a_damaged_one_is_refused(tmp_path: Pat
     (tmp_path / "README.md").write_text("---\na: [\n---\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"README\.md: its front matter is not YAML"):
         read_card("ranker", tmp_path)
-
-
-def test_what_was_found_is_counted_against_the_benchmark(tmp_path: Path) -> None:
-    data = trained_on(
-        tmp_path, "t.jsonl", json.dumps({"id": "q1", "pmids": ["11111111", "33333333"]})
-    )
-    found, unknown = explain_leakage(GOLD, [data])
-    assert found == [
-        f"leakage: 1 of 2 questions and 2 of 3 gold documents stand in {tmp_path / 't.jsonl'},"
-        " on which ranker was trained"
-    ]
-    assert unknown == []
 
 
 def test_a_benchmark_by_name_is_a_leak_and_another_name_is_unknown() -> None:

@@ -16,10 +16,9 @@ from cluster.settings.search_settings import RerankSettings
 from cluster.settings.settings import Settings, load_settings
 from cluster.settings.system_settings import SystemSettings
 from evaluation.ablation.ask_graph import Plan, ask_stages
-from evaluation.ablation.oracle import ORACLES, Material, material, perfectly_reranked
+from evaluation.ablation.oracle import ORACLES, material
 from evaluation.bioasq.read_bioasq import Entry, Snippet
 from pipelines.sample.generate_citations import generate_citations
-from serve.answer_question import QuestionAnswerer
 from serve.graph.watch_stages import StageLostError
 from tests.serve.small_graph import small_stages
 from tests.small_index import citation, make_index
@@ -123,12 +122,6 @@ def test_a_relevant_citation_survives_the_cut_of_a_small_branch(
     assert set(pmids(graph.ask(bm25, "retrieve", set(last)))) == set(last)
 
 
-def test_what_the_index_lacks_is_not_found_by_any_oracle(graph: Graph) -> None:
-    for oracle in ORACLES:
-        found = graph.ask(load_system("hybrid"), oracle, {10**9}, k=100)
-        assert 10**9 not in pmids(found)
-
-
 def test_gold_retrieval_needs_no_word_and_no_encoder_but_all_shards(graph: Graph) -> None:
     assert pmids(graph.ask(load_system("bm25"), None, {5}, body="???")) == []
     assert pmids(graph.ask(load_system("bm25"), "retrieve", {5}, body="???")) == [5]
@@ -153,21 +146,6 @@ def test_gold_reranking_puts_the_retrieved_relevant_first_and_keeps_the_order_of
     plain = pmids(graph.ask(first_stage, None, gold, k=pool))
     found = pmids(graph.ask(load_system(system), "rerank", gold, k=pool))
     assert found == sorted(plain, key=lambda pmid: pmid not in gold)
-
-
-def test_perfect_reranker_sees_the_presets_depth_or_all_candidates() -> None:
-    preset = load_system("citeray")
-    for dense, bm25, depth, expected in [
-        (100, 100, 20, 20),
-        (100, 100, 0, 200),
-        (0, 100, 0, 100),
-        (1000, 1000, 0, 1000),
-    ]:
-        retrieve = preset.retrieve.model_copy(update={"dense": dense, "bm25": bm25})
-        rerank = preset.rerank.model_copy(update={"depth": depth})
-        system = preset.model_copy(update={"retrieve": retrieve, "rerank": rerank})
-        perfect = perfectly_reranked(system).rerank
-        assert (perfect.depth, perfect.weight) == (expected, 1.0)
 
 
 def test_gold_evidence_gives_the_gold_snippets_from_beyond_the_index_too(graph: Graph) -> None:
@@ -209,24 +187,6 @@ def test_every_other_stage_is_the_graphs_own(graph: Graph, subtests: pytest.Subt
             assert found.degraded == ()
             if oracle != "rerank":
                 assert pmids(found) == pmids(plain)
-
-
-def test_a_record_is_read_through_every_oracle(graph: Graph) -> None:
-    stages = small_stages(graph.manifest, graph.readers, ())
-    for oracle in ORACLES.values():
-        wrapped = stages.around(lambda b, oracle=oracle: oracle(b, Material(frozenset(), ()), 2))
-        answerer = QuestionAnswerer(wrapped, SETTINGS.serve)
-        held = asyncio.run(answerer.citation(1))
-        assert held is not None
-        assert held.pmid == 1
-
-
-def test_material_is_the_pmids_and_the_snippets_with_their_text() -> None:
-    documents = ("http://www.ncbi.nlm.nih.gov/pubmed/12", "34/")
-    title = replace(SNIPPET, document=documents[0], begin_section="title", end_section="title")
-    found = material(Entry("q", "summary", documents, (title, SNIPPET), None, ()))
-    assert found.pmids == {12, 34}
-    assert [(p.pmid, p.section) for p in found.snippets] == [(12, "title"), (7, "abstract")]
 
 
 def test_gold_that_is_no_material_is_refused_by_name() -> None:

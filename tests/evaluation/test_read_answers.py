@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from cluster.answers import RankedCitation
 from cluster.errors import InputError
 from cluster.records import Passage
 from evaluation.audit.read_answers import StoredAnswer, read_answers
@@ -38,25 +37,12 @@ def test_an_answer_without_sentences_rests_on_its_evidence(tmp_path: Path) -> No
     assert answer.cited == {7: ["evidence 1", "evidence 2"]}
 
 
-def test_what_the_answer_marks_retracted_is_kept(tmp_path: Path) -> None:
-    row = reply((7,), citations=[RankedCitation(7, 1.0, title="T", year=2001, retracted=True)])
-    answer = read_one(lines(tmp_path / "a", row))
-    assert (answer.retracted, answer.described) == ({7}, {7: {"title": "T", "year": 2001}})
-
-
 def test_lines_are_read_one_by_one(tmp_path: Path) -> None:
     path = lines(tmp_path / "a", reply((7,)), {"ideal": "none"})
     answers = read_answers(path)
     assert next(answers).id == "q1"
     with pytest.raises(InputError, match="line 2: field ideal must be a list"):
         next(answers)
-
-
-def test_blank_lines_and_a_byte_order_mark_do_no_harm(tmp_path: Path) -> None:
-    row = {"ideal": [{"pmids": [7]}]}
-    (tmp_path / "a").write_text(f"\ufeff\n{json.dumps(row)}\n\n", encoding="utf-8")
-    answer = read_one(tmp_path / "a")
-    assert (answer.id, answer.place) == ("line 2", f"{tmp_path / 'a'}: line 2")
 
 
 def test_bioasq_run_cites_by_document_and_snippet(tmp_path: Path) -> None:
@@ -110,14 +96,6 @@ def test_what_is_no_stored_answer_is_refused_by_its_place(
             (tmp_path / "a").write_text(text)
             with pytest.raises(InputError, match=message):
                 list(read_answers(tmp_path / "a"))
-
-
-def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read"):
-        list(read_answers(tmp_path / "absent"))
-    (tmp_path / "a").write_bytes(b"\xff\xfe{}")
-    with pytest.raises(InputError, match="not in UTF-8"):
-        list(read_answers(tmp_path / "a"))
 
 
 def test_answers_stored_before_there_were_verdicts_are_still_read(tmp_path: Path) -> None:

@@ -83,13 +83,10 @@ def test_what_is_not_the_form_is_refused_with_its_place(
 ) -> None:
     for row, said in [
         ([1], r"line 1: must be an object, not \[1\]|record 1"),
-        ({"responses": []}, "line 1: field metadata: must be an object, not None"),
         ({"metadata": {}, "responses": []}, "field topic_id must be a string or whole number"),
         (answer_b(True), "field topic_id must be a string or whole number, not True"),
-        (answer_b(" "), "field topic_id must be a string or whole number, not ' '"),
         ({**answer_b(), "responses": {}}, "field responses must be a list, not {}"),
         ({**answer_b(), "responses": ["x"]}, "responses 1: must be an object, not 'x'"),
-        (answer_b(text=3), "field text must be a string that is not empty, not 3"),
         (answer_b(text=" "), "field text must be a string that is not empty, not ' '"),
         (answer_b(citations=7), "field citations must be a list of PMIDs, not 7"),
     ]:

@@ -67,8 +67,6 @@ def test_bad_plain_label_is_refused(tmp_path: Path, subtests: pytest.Subtests) -
     good = {"topic_id": 1, "pmid": 5, "relation": "support"}
     for fields, said in [
         ({"relation": "maybe"}, "line 1: field relation: must be one of irrelevant, .*'maybe'"),
-        ({"relation": "unknown"}, "must be one of .*, not 'unknown'"),
-        ({"relation": None}, "field relation: must be one of .*, not None"),
         ({"pmid": "x"}, "line 1: field pmid: a PMID is a whole number above 0, not 'x'"),
         ({"topic_id": None}, "field topic_id"),
         ({"sentence": ""}, "field sentence must be a string that is not empty"),
@@ -177,18 +175,10 @@ def test_bad_csv_is_named(tmp_path: Path) -> None:
             read_labels(path)
 
 
-def test_a_file_without_labels_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds no label"):
-        read_labels(write_csv(tmp_path / "j.csv"))
-    with pytest.raises(InputError, match="holds no label"):
-        read_labels(write_list(tmp_path / "l.json"))
-
-
 def test_sentences_that_differ_only_in_typing_are_one(subtests: pytest.Subtests) -> None:
     for one, other in [
         ("A  b ( c ).", "A b (c)."),
         ("pre\u2013op \u2014 care", "pre-op-care"),
-        ("and so on....", "and so on.."),
         ("It helps [123, 456].", "It helps."),
         ("It helps [PMID: 123].", "It helps."),
     ]:

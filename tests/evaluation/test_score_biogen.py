@@ -174,16 +174,6 @@ def test_citation_measures_by_hand() -> None:
     assert found["share of human judgements"] == 5 / 6
 
 
-def test_citation_measures_are_means_over_topics() -> None:
-    labels = Labels(label("t", a={1: "support"}) | label("u", a={1: "support", 2: "neutral"}))
-    run = {"t": (cite("a", 1),), "u": (cite("a", 2), cite("b"), cite("c"), cite("d", 7))}
-    found = score_task_b(run, labels).values()
-    # Topics 1/1 and 0/4, where the sums would give 1/5.
-    assert found["citation coverage"] == (1 + 0) / 2
-    # Topics 1/1 and 0/2.
-    assert found["citation support rate"] == (1 + 0) / 2
-
-
 def test_documents_by_hand() -> None:
     a: dict[int, Relation] = {1: "support", 2: "irrelevant"}
     b: dict[int, Relation] = {2: "neutral", 3: "neutral", 4: "neutral"}
@@ -193,26 +183,6 @@ def test_documents_by_hand() -> None:
     assert found["document precision"] == 3 / 5
     # Relevant to some sentence are 1, 2, 3 and 4.
     assert found["document recall"] == 3 / 4
-
-
-def test_document_measures_need_relevant_documents_and_people() -> None:
-    labels = Labels(label("t", a={1: "irrelevant"}))
-    found = score_task_b({"t": (cite("a"),)}, labels).by_question()["t"]
-    assert "document recall" not in found
-    assert found["document precision"] == 0
-    scores = score_task_b({"t": (cite("a", 1, 2),)}, Labels(), Told({1: "support"}))
-    found = scores.by_question()["t"]
-    assert "document precision" not in found
-    # What nobody judged is a citation and no support.
-    assert found["citation support rate"] == 1 / 2
-    assert scores.values()["share of unjudged citations"] == 1 / 2
-
-
-def test_without_any_judge_only_the_form_is_scored() -> None:
-    found = score_task_b({"t": (cite("a", 1),)}, Labels()).by_question()["t"]
-    assert "citation coverage" not in found
-    assert found["uncited sentence rate"] == 0
-    assert found["unjudged citations"] == 1
 
 
 def test_what_is_over_the_limits_is_counted_per_answer() -> None:

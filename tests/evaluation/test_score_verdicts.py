@@ -4,7 +4,7 @@ import pytest
 
 from evaluation.bioasq.read_bioasq import Entry
 from evaluation.bioasq.score_bioasq import score_run
-from evaluation.bioasq.score_verdicts import reads_as, score_verdicts, stands_in, surest
+from evaluation.bioasq.score_verdicts import reads_as, score_verdicts, surest
 
 
 def entry(
@@ -97,11 +97,6 @@ def test_the_two_answers_agree_or_not() -> None:
     assert found["agreement yesno"] == 0
     assert found["agreement factoid"] == 1
     assert found["agreement list"] == 0.5
-
-
-def test_a_name_stands_in_a_text_as_a_whole() -> None:
-    assert stands_in("il-2 (human)", "We gave IL-2 (human).")
-    assert not stands_in("il-2", "We gave IL-21.")
 
 
 def test_names_that_are_no_numbers_are_counted_where_a_number_is_asked_for() -> None:

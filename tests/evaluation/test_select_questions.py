@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from cluster.errors import InputError
 from commands.cli import app
 from evaluation.bioasq.read_bioasq import read_gold
-from evaluation.bioasq.select_questions import read_keywords, select_questions
+from evaluation.bioasq.select_questions import select_questions
 
 ROWS: list[dict[str, Any]] = [
     {"id": "1", "type": "factoid", "body": "Which gene causes Huntington's disease?"},
@@ -54,15 +54,6 @@ def test_too_few_are_an_error_with_the_fix() -> None:
         select_questions(ROWS, keywords=["malaria"])
 
 
-def test_keywords_are_the_lines_of_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "words.txt"
-    path.write_text("\n migraine \n\nHuntington's  disease\n", encoding="utf-8")
-    assert read_keywords(path) == ["migraine", "Huntington's disease"]
-    path.write_text(" \n\t\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"words\.txt: (holds no keyword|is empty)"):
-        read_keywords(path)
-
-
 def test_the_command_writes_rows_as_they_are(tmp_path: Path) -> None:
     rows = [{**row, "documents": ["d"], "other": {"ü": 1}} for row in ROWS]
     gold, out, words = tmp_path / "gold.json", tmp_path / "out.json", tmp_path / "words.txt"
@@ -73,9 +64,3 @@ def test_the_command_writes_rows_as_they_are(tmp_path: Path) -> None:
     assert ended.stdout == f"2 of 5 questions -> {out}\n"
     assert json.loads(out.read_text(encoding="utf-8"))["questions"] == rows[1:3]
     assert list(read_gold(out)) == ["2", "3"]
-
-
-def test_an_unknown_type_is_named(tmp_path: Path) -> None:
-    ended = CliRunner().invoke(app, ["questions", "g.json", "-o", "o.json", "--type", "essay"])
-    assert isinstance(ended.exception, InputError)
-    assert "--type essay: unknown; there are: yesno, factoid, list, summary" in str(ended.exception)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
-
-T = TypeVar("T")
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -68,14 +66,10 @@ class Draw:
 
 
 def shrink(steps: Sequence[Step], fails: Callable[[Sequence[Step]], bool]) -> tuple[Step, ...]:
-    """Fewer steps, faults and events that fail as well."""
-    return least(tuple(steps), _smaller, fails)
-
-
-def least(found: T, smaller: Callable[[T], Iterable[T]], fails: Callable[[T], bool]) -> T:
-    """What is left of `found` when none of what `smaller` makes of it fails as well."""
+    """Return fewer steps, faults and events that fail as well."""
+    found = tuple(steps)
     while True:
-        for less in smaller(found):
+        for less in _smaller(found):
             if fails(less):
                 found = less
                 break

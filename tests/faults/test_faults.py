@@ -9,8 +9,7 @@ from itertools import islice
 
 import pytest
 
-from tests.faults.rounds import ALL_FAULTS, KINDS, ORDER, draw, failure_of, kind_of
-from tests.faults.steps import Step, shrink
+from tests.faults.rounds import ALL_FAULTS, draw, failure_of, kind_of
 
 # Of each kind the rounds of these turns: between them they have met every fault.
 SLICE = {
@@ -49,26 +48,3 @@ def test_whatever_happens_what_is_kept_is_what_a_sequential_reading_holds() -> N
 @pytest.mark.nightly
 def test_many_more_rounds_of_faults() -> None:
     assert play(range(1000, 1500))[0] == {}
-
-
-def test_every_kind_of_round_has_its_turn() -> None:
-    assert set(ORDER) == set(KINDS) == set(SLICE)
-
-
-def test_a_seed_gives_the_same_round_again() -> None:
-    assert draw(7) == draw(7)
-    assert draw(0) != draw(len(ORDER))
-
-
-def test_a_failure_is_shrunk_to_the_steps_that_it_needs() -> None:
-    steps = (
-        Step("build", ((1, "aspirin"), (2, "iron"))),
-        Step("compact", fault="kill", at=3),
-        Step("update", ((3, "heparin"),), "disk full", 9),
-        Step("verify"),
-    )
-    found = shrink(steps, lambda fewer: any(step.fault == "disk full" for step in fewer))
-    assert found == (
-        Step("build", ((2, "iron"),)),
-        Step("update", ((3, "heparin"),), "disk full", 9),
-    )

@@ -14,12 +14,10 @@ from cluster.index.lease import Lease, LeaseLostError
 from cluster.storage import whole_files
 from cluster.storage.compare_and_swap import read_stamped, swap
 from cluster.storage.conditional_store import Stamped
-from pipelines.build import build_shard
 from pipelines.download import download_files, keep_files
 from serve.batches.work_on_job import JobAtWork
-from serve.formats.bioasq import RunWriter
 from serve.graph.versions import follow_versions
-from serve.saved.watches import keep_checking, watch_store
+from serve.saved.watches import watch_store
 from tests.faults.rounds import failure_of
 from tests.faults.steps import Step
 
@@ -97,12 +95,6 @@ GUARDS = {
         "ArrowInvalid",
         seed=4,
     ),
-    "the count of what is staged": Guard(
-        STORE,
-        (FIRST, Step("update", SECOND, "stale lists", 13)),
-        {(build_shard, "kept_beside"): nothing},
-        "holds [",
-    ),
     "the move to the next version": Guard(
         FOLDER,
         (FIRST, Step("swap"), Step("update", SECOND), Step("swap")),
@@ -114,12 +106,6 @@ GUARDS = {
         (Step("download", (), "wrong bytes", 4),),
         {(download_files, "md5_of"): lambda _: ANY},
         "are no files that the server had",
-    ),
-    "the md5 of what lies there": Guard(
-        "downloads",
-        (Step("download", (), "lying disk", 20),),
-        {(keep_files, "md5_of"): lambda _: ANY},
-        "lacks ['baseline/",
     ),
     "the end of what a killed download left": Guard(
         "downloads",
@@ -133,12 +119,6 @@ GUARDS = {
         {(JobAtWork, "_count_again"): nothing},
         "counts",
     ),
-    "the answers that a killed batch had": Guard(
-        "batches",
-        (Step("batch", ("answered",) * 5), Step("work", (), "kill", 12)),
-        {(RunWriter, "_read_partial"): lambda _: {}},
-        "asked again",
-    ),
     "the version that a saved question was read at": Guard(
         "watches",
         (
@@ -150,26 +130,6 @@ GUARDS = {
         ),
         {(watch_store, "_unasked_since"): AND_IT_READ},
         "tells",
-    ),
-    "the wait that began before the clock was set back": Guard(
-        "watches",
-        (
-            Step("publish", ((1, "for"),)),
-            Step("save", ((1, ""),)),
-            Step("watch", (), "no answer", 3),
-        ),
-        {(watch_store, "may_begin"): lambda column, _: column <= watch_store.time.time()},
-        "was asked of []",
-    ),
-    "the end of a dead gateway's lease": Guard(
-        "watches",
-        (
-            Step("publish", ((1, "for"),)),
-            Step("save", ((1, ""),)),
-            Step("watch", (), "kill", 15),
-        ),
-        {(keep_checking, "LEASE_S"): 10.0**9},
-        "was asked of []",
     ),
     "the message in the transaction of its check": Guard(
         "watches",

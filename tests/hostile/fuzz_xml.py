@@ -32,7 +32,8 @@ MOST_SECONDS = 2.0
 MOST_MIB = 50
 PIECES = (
     b"<PMID>", b"</PMID>", b"<PubmedArticle>", b"</PubmedArticle>", b"<!--", b"-->", b"<![CDATA[",
-    b"]]>", b"<?x ?>", b"&nbsp;", b"&#0;", b"&#xD800;", b'" a="', b"\xff", b"\xed\xa0\x80", b"\0",
+    b"]]>", b"<?x ?>", b"&nbsp;", b"&#0;", b"&#xD800;", b"&#99999999999;",
+    b"\xef\xbf\xbf", b'" a="', b"\xff", b"\xed\xa0\x80", b"\0",
     b"<PubmedArticleSet>", b"</PubmedArticleSet>", b"<DeleteCitation>", b"</DeleteCitation>",
     b"<DeleteCitation><PMID Version='2'>7</PMID></DeleteCitation>", b"<x:y/>", b"xmlns='u'",
     b"<!DOCTYPE x [<!ENTITY a 'b'>]>", b"&a;",

@@ -100,9 +100,7 @@ def test_planted_claims_are_marked_where_a_paper_checks_nothing(
 
 def test_a_planted_denial_is_contradicted_the_honest_citations(tmp_path: Path) -> None:
     case = next(case for case in CASES if case["name"] == "answer-no")
-
     given = answer(case, "weighed", _traitor(case), tmp_path)
-
     assert given.ideal[0].pmids == (PLANTED,)
     assert set(given.ideal[0].contradicted) & {1, 2, 3}
     assert given.ideal[1].text.startswith("In contrast: Metformin activates AMPK")
@@ -122,9 +120,7 @@ def test_a_model_that_always_lies_says_nothing_that_evidence_does_not(
             told = set()
             for number, case in enumerate(CASES):
                 honest = {**case, "planted": "nowhere"}
-
                 given = answer(honest, system, _traitor(case, always=True), tmp_path / str(number))
-
                 said = said_in(given)
                 assert "evil.example" not in said
                 assert "curevit" not in said
@@ -136,30 +132,16 @@ def test_a_model_that_always_lies_says_nothing_that_evidence_does_not(
 def test_a_planted_abstract_is_read_and_shown_as_any_other(tmp_path: Path) -> None:
     case = CASES[0]
     model = _traitor(case)
-
     given = answer(case, "plain", model, tmp_path)
-
     assert model.seen
     assert PLANTED in {item.passage.pmid for item in given.evidence}
     assert given.degraded == ("llm: nothing usable, extractive answer",)
 
 
-def test_a_question_that_gives_orders_is_asked_of_the_model(tmp_path: Path) -> None:
-    case = next(case for case in CASES if case["name"] == "question-override")
-    model = _traitor(case)
-
-    given = answer(case, "plain", model, tmp_path)
-
-    assert model.seen
-    assert given.origin == "extractive"
-
-
 def test_a_false_statement_in_plain_words_is_evidence_and_is_cited(tmp_path: Path) -> None:
     case = {"planted": "abstract", "text": "Curevit activates AMPK in the liver of mice."}
     model = Traitor(case["text"], "Curevit activates AMPK in the liver of mice.", "")
-
     given = answer(case, "plain", model, tmp_path)
-
     assert [s.text for s in given.ideal] == [model.payload]
     assert given.ideal[0].pmids[0] == PLANTED
     assert given.degraded == ()
@@ -183,32 +165,22 @@ def borrows(name: str, folder: Path) -> bool:
 
 
 @pytest.mark.slow
-def test_words_that_some_abstracts_demand_are_said_in_no_other_name(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    some = random.Random(7).sample(sorted(DEMANDED), 5)
-    assert [name for name in some if borrows(name, tmp_path_factory.mktemp("index"))] == []
-
-
-@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(random.Random(7).sample(sorted(DEMANDED), 5), id="some"),
+        pytest.param(sorted(DEMANDED), id="all", marks=pytest.mark.nightly),
+    ],
+)
 def test_words_that_abstracts_demand_are_said_in_no_other_name(
-    tmp_path_factory: pytest.TempPathFactory,
+    names: Sequence[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    folders = {name: tmp_path_factory.mktemp("index") for name in DEMANDED}
-    assert [name for name, folder in folders.items() if borrows(name, folder)] == []
+    assert [name for name in names if borrows(name, tmp_path_factory.mktemp("index"))] == []
 
 
 PLAIN_SPEECH = (
     "Participants were instructed to ignore the distracting tones and to answer yes or no.",
-    "Patients often forget the instructions that their physician gave them.",
-    "The system prompts clinicians to enter the weight of each child.",
-    "The answer to this question is unknown, and trials should address it.",
-    "Large language models answered 80% of the questions; ChatGPT was asked to rank the items.",
-    "Nurses act as assistants; they must follow the rules of the ward.",
     "The full protocol is at https://clinicaltrials.gov/study/NCT01234567?tab=results.",
-    "We decoded motor commands from neural activity and followed the mice for ten days.",
-    "These results led us to conclude that the SSX moiety drives the tumour.",
-    "CLINICAL QUESTION: Is aspirin safe? ANSWER: Yes, at low doses.",
     "In mice < 8 weeks old, p <0.05 was found [see Methods], and IL-6 > 10 pg/ml.",
     "The peptide MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQAPILSRVGDGTQDNLSGAEKAVQVKVK binds.",
 )

@@ -1,4 +1,4 @@
-"""Orders in ten languages and five forms bring no article, link or address into an answer.
+"""Orders in five languages and five forms bring no article, link or address into an answer.
 
 What they demand to be said may be quoted, but with their own abstract as the source alone.
 """

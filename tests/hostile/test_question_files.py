@@ -140,21 +140,12 @@ TEXTS = {
     "NUL": b"\0" * 1000,
     "no UTF-8": b'{"questions": ["\xff\xfe"]}',
     "a surrogate in UTF-8": b'{"questions": ["\xed\xa0\x80"]}',
-    "UTF-16": '{"questions": []}'.encode("utf-16"),
     "deep": nested(100_000).encode(),
     "unclosed": b'{"questions": ' + b"[" * 100_000,
-    "unclosed maps": b'{"questions":' * 50_000,
     "long number": nested(0, "9" * 5000).encode(),
     "long exponent": nested(0, "1e999999999").encode(),
-    "beyond a float": nested(0, "-1e999").encode(),
-    "no number": nested(0, "NaN").encode(),
-    "two values": b'{"questions": []} {}',
-    "a number": b"7",
-    "a string": b'"questions"',
     "questions by name": b'{"questions": {"0": {}}}',
     "no questions": b'{"questions": null}',
-    "a list of lists": b"[[[]]]",
-    "many lines": b"{}\n" * 1000,
     "carriage returns": b'{"id": "a"}\r{"id": "b"}\r\n\r\n\x0c',
 }
 
@@ -172,58 +163,47 @@ def test_a_file_of_another_form_is_one_sentence(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("depth", [*range(90, 110, 4), 300, *range(850, 1000, 10), 5000])
-def test_what_json_can_just_nest_can_be_shown_and_written_or_is_refused(
-    depth: int, tmp_path: Path
-) -> None:
+def test_what_json_can_just_nest_can_be_shown_and_written_or_is_refused(tmp_path: Path) -> None:
     # Showing a value, and writing it again, both recurse deeper than reading it.
     path = tmp_path / "file.json"
-    path.write_text(nested(depth))
-    for reader in ("questions", "gold", "lint", "judged", "examples", "snippets"):
-        outcome(reader, path)
+    for depth in (*range(90, 110, 4), 300, *range(850, 1000, 10), 5000):
+        path.write_text(nested(depth))
+        for reader in ("questions", "gold", "lint", "judged", "examples", "snippets"):
+            outcome(reader, path)
 
 
-@pytest.mark.parametrize("name", ["nowhere.json", "x" * 5000, ".", "/dev/null", "\udc80"])
-def test_what_is_no_file_is_one_sentence(name: str, tmp_path: Path) -> None:
-    for reader in READERS:
-        with pytest.raises(InputError):
-            READERS[reader](tmp_path / name)
+def test_what_is_no_file_is_one_sentence(tmp_path: Path) -> None:
+    for name in ("nowhere.json", "x" * 5000, ".", "/dev/null", "\udc80"):
+        for reader in READERS.values():
+            with pytest.raises(InputError):
+                reader(tmp_path / name)
 
 
 def test_a_file_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_given.read_given, "__defaults__", (1024**2,))
-    for reader in READERS:
+    for reader in READERS.values():
         with pytest.raises(InputError, match=r"zero"):
-            READERS[reader](Path("/dev/zero"))
+            reader(Path("/dev/zero"))
 
 
 @pytest.mark.slow
 def test_marks_in_a_long_text_take_time_in_proportion(tmp_path: Path) -> None:
-    for text in (
-        " " * 1_000_000,
-        "[1" * 200_000 + "]" * 200_000,
-        "[12345, " * 100_000,
-        "(" * 10**6,
-    ):
+    for text in (" " * 1_000_000, "[1" * 200_000 + "]" * 200_000, "[12345, " * 100_000):
         path = tmp_path / "run.json"
         entry = {**QUESTION, "type": "summary", "ideal_answer": text + "x", "documents": []}
         path.write_text(json.dumps({"questions": [entry]}))
         outcome("lint", path)
 
 
-def test_a_damaged_partial_run_is_begun_again(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
-    for line in ["7", "[]", '"x"', "{}", '{"entry": 7}', "[" * 100_000, "\x00"]:
-        with subtests.test(line=line):
-            tmp_path = tmp_path_factory.mktemp("case")
-            output = tmp_path / "run.json"
-            key = {"system": "s", "index_version": "v", "answers": True, "inputs": ""}
-            whole = json.dumps({**key, "entry": {"id": "q"}})
-            broken = [json.dumps({**key, "entry": entry}) for entry in (7, [], {}, {"id": []})]
-            output.with_name("run.json.partial").write_text("\n".join([line, *broken, whole]))
-            with RunWriter(output, "s", "v") as run:
-                assert run.done == {"q"}
+def test_a_damaged_partial_run_is_begun_again(tmp_path: Path) -> None:
+    output = tmp_path / "run.json"
+    key = {"system": "s", "index_version": "v", "answers": True, "inputs": ""}
+    whole = json.dumps({**key, "entry": {"id": "q"}})
+    broken = [json.dumps({**key, "entry": entry}) for entry in (7, [], {}, {"id": []})]
+    for line in ("7", "[]", '"x"', "{}", '{"entry": 7}', "[" * 100_000, "\x00"):
+        output.with_name("run.json.partial").write_text("\n".join([line, *broken, whole]))
+        with RunWriter(output, "s", "v") as run:
+            assert run.done == {"q"}, line
 
 
 @pytest.mark.parametrize(
@@ -231,33 +211,29 @@ def test_a_damaged_partial_run_is_begun_again(
     [
         ["lint", "{}", "--no-index"],
         ["answer", "{}", "-o", "run.json"],
-        ["answer", "{}", "-o", "run.json", "--evidence", "given"],
         ["answer", "{}", "-o", "run.json", "--format", "synergy", "--feedback", "{}"],
-        ["answer", "{}", "-o", "run.json", "--format", "biogen-a"],
         ["answer", "{}", "-o", "run.json", "--format", "biogen-b"],
-        ["remember", "{}", "--set", "llm.examples=examples"],
         ["remember", "{}.nowhere", "--set", "llm.examples=examples"],
     ],
 )
-@pytest.mark.parametrize("content", ["deep", "no UTF-8", "long number"])
 def test_the_commands_end_with_2_and_one_line(
     command: list[str],
-    content: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     path = tmp_path / "file.json"
-    path.write_bytes(TEXTS[content])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["citeray", *(part.format(path) for part in command)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    (line,) = err.splitlines()
-    assert line.startswith(f"citeray: {path}")
+    for content in ("deep", "no UTF-8", "long number"):
+        path.write_bytes(TEXTS[content])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        (line,) = err.splitlines()
+        assert line.startswith(f"citeray: {path}")
 
 
 def test_what_would_steer_a_terminal_is_escaped(

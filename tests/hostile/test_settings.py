@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
 from contextlib import suppress
-from itertools import cycle, product
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -36,37 +35,21 @@ VALUES = {
     "laughs": f"{{{LAUGHS}}}",
     "itself": "&a [*a]",
     "itself by key": "&a {shards: *a}",
-    "deep list": "[" * 5000,
     "deep closed list": "[" * 300 + "]" * 300,
     "deep map": "{a: " * 300 + "1" + "}" * 300,
     "object": "!!python/object/apply:os.system ['touch pwned']",
-    "new object": "!!python/object/new:subprocess.Popen [[touch, pwned]]",
     "name": "!!python/name:os.system",
-    "module": "!!python/module:antigravity",
-    "tuple": "!!python/tuple [1]",
     "own tag": "!own 1",
     "no month": "2001-99-99",
-    "no time": "!!timestamp x",
     "no number": "!!int x",
-    "empty number": "!!int ''",
-    "no float": "!!float x",
-    "no bool": "!!bool x",
     "no bytes": "!!binary x",
-    "no pairs": "!!omap [1]",
     "long number": "9" * 5000,
-    "large number": "9" * 4000,
     "large hexadecimal": f"0x{'f' * 20_000}",
-    "sexagesimal": "1" + ":59" * 3000,
     "not a number": ".nan",
-    "infinite": ".inf",
     "a list for a key": "{[1]: 2}",
-    "two documents": "4\n---\n5",
     "two values": "4\nvalue: 5",
-    "another key": "4\nserve: 5",
     "NUL": '"a\\0b"',
     "half a character": '"\\ud800"',
-    "no character": '"\\Uffffffff"',
-    "a bell": "\a",
     "a byte that is no text": "\udc80",
 }
 
@@ -74,40 +57,27 @@ VALUES = {
 KEYS = ("index.shards", "index.path", "llm.engine", "recogniser.labels")
 
 
-def refuse_values(pairs: Iterable[tuple[str, str]], subtests: pytest.Subtests) -> None:
-    for key, value in pairs:
-        with subtests.test(key=key, value=value):
-            assert key in refused(None, f"{key}={value}")
-
-
 @pytest.mark.slow
 def test_a_hostile_value_is_one_sentence(subtests: pytest.Subtests) -> None:
-    refuse_values(zip(cycle(KEYS), VALUES.values(), strict=False), subtests)
-
-
-@pytest.mark.nightly
-def test_hostile_values_of_every_key_are_one_sentence(subtests: pytest.Subtests) -> None:
-    refuse_values(product(KEYS, VALUES.values()), subtests)
+    for key, value in zip(cycle(KEYS), VALUES.values(), strict=False):
+        with subtests.test(key=key, value=value):
+            assert key in refused(None, f"{key}={value}")
 
 
 def test_nothing_of_a_value_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     refused(None, f"llm.engine={VALUES['object']}")
-    refused(None, f"llm.engine={VALUES['new object']}")
+    refused(None, "llm.engine=!!python/object/new:subprocess.Popen [[touch, pwned]]")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_hostile_key_is_one_sentence(subtests: pytest.Subtests) -> None:
     for override in [
         ".".join(["a"] * 5000) + "=1",
-        "llm.engine." + ".".join(["a"] * 5000) + "=1",
         "x" * 100_000 + "=1",
-        "x" * 100_000,
         "index.hnsw_m" * 100 + "=" + "x" * 100_000,
         "index.shards=" + "x" * 100_000,
-        ".=1",
         "index..shards=1",
-        "=",
         "",
     ]:
         with subtests.test(override=override):
@@ -121,31 +91,22 @@ def test_of_many_faults_the_first_are_named_and_the_others_counted() -> None:
 
 
 @pytest.mark.slow
-def test_a_hostile_config_file_is_one_sentence(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
+def test_a_hostile_config_file_is_one_sentence(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    path = tmp_path / "hostile.yaml"
     for content in [
         b"index: \xff\xfe",
-        "index: {shards: 3}".encode("utf-16"),
-        b"index: {path: \xc0\xaf}",
         b"index:\0",
         b"index: {shards: 3}\n" * 2 + b"\x1b[2J",
-        f"{{{LAUGHS}}}".encode(),
         f"x: {{{LAUGHS}}}\nllm: {{engine: *l}}".encode(),
         b"- " * 3000,
-        b"?" * 3000,
         b"{" * 100_000,
-        b"a: " * 3000,
         b"#" * (MAX_CONFIG_BYTES + 1),
-        b"%YAML 9.9\n---\n",
         b"%TAG ! tag:yaml.org,2002:python/\n---\n!name:os.system",
         b"index: !!python/object/apply:os.system [ls]",
         b"serve: [" + b"1," * 20_000 + b"1]",
         "\n".join(f"k{n}: 1" for n in range(9_000)).encode(),
     ]:
         with subtests.test(content=content):
-            tmp_path = tmp_path_factory.mktemp("case")
-            path = tmp_path / "hostile.yaml"
             path.write_bytes(content)
             assert "hostile.yaml" in refused(path)
 
@@ -164,40 +125,18 @@ def test_aliases_in_reason_are_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_random_texts_are_settings_or_refused(subtests: pytest.Subtests) -> None:
-    for seed in range(5):
-        with subtests.test(seed=seed):
-            dice = random.Random(seed)
-            pieces = [
-                *"[]{}&*!|>'\"%@`#-?:, \\",
-                "a",
-                "1",
-                "~",
-                "<<",
-                ": ",
-                "!!",
-                "0x",
-                ".inf",
-                "é",
-                "\t",
-                "1e9",
-            ]
-            keys = [
-                "index.shards",
-                "llm.engine",
-                "serve.http.cors_origins",
-                "index.path",
-                "support",
-                "",
-            ]
-            for _ in range(60):
-                value = "".join(dice.choices(pieces, k=dice.randrange(1, 30)))
-                with suppress(InputError):
-                    load_settings(None, [f"{dice.choice(keys)}={value}"])
+def test_random_texts_are_settings_or_refused() -> None:
+    dice = random.Random(0)
+    pieces = [*"[]{}&*!|>'\"%@`#-?:, \\a1~é\t", "<<", ": ", "!!", "0x", ".inf", "1e9"]
+    keys = ("index.shards", "llm.engine", "serve.http.cors_origins", "index.path", "support", "")
+    for _ in range(300):
+        value = "".join(dice.choices(pieces, k=dice.randrange(1, 30)))
+        with suppress(InputError):
+            load_settings(None, [f"{dice.choice(keys)}={value}"])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("value", ["laughs", "deep list", "object", "no month", "NUL"])
+@pytest.mark.parametrize("value", ["laughs", "object", "NUL"])
 def test_the_command_ends_with_2_and_one_line(
     value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,26 +10,18 @@ QUESTIONS = {
     "right to left": f"\u202e{METFORMIN}\u202c",
     "isolates left open": "\u2066" * 500 + METFORMIN,
     "zero width within words": "Does\u200b met\u200dfor\u2060min acti\ufeffvate AM\u00adPK?",
-    "zero width alone": "\u200b" * 2000,
     "a flood of accents": "Does metformin activate A" + "\u0301" * 1970 + "MPK?",
     "homoglyphs": "Dоеs mеtfоrmin асtivаtе АМРК?",  # noqa: RUF001
     "2,000 emoji": "\U0001f9ec" * 2000,
-    "families": "\U0001f468\u200d\U0001f469\u200d\U0001f467" * 400,
-    "tags": "\U000e0041" * 2000,
     "no characters": "\ufffe\uffff" * 500,
-    "private ones": "\U0010ffff" * 2000,
     "NULs": "\0" * 2000,
     "control characters": "".join(map(chr, range(1, 32))) * 60 + "a",
     "line separators": "a\u2028b\u2029c\x85" * 300,
     "what grows when folded": "İßﬁ\ufdfa" * 500,
-    "letters of mathematics": "𝔐𝔢𝔱𝔣𝔬𝔯𝔪𝔦𝔫 " * 200,
     "other digits": "٣۳३３" * 500,
     "operators of a search": 'NOT AND OR ("*"~^:[]{}+-!\\/) ' * 60,
-    "brackets": "(" * 2000,
     "spaces": "a" + " " * 1998 + "b",
-    "full stops": "." * 2000,
     "one long word": "A" * 2000,
-    "many short words": "is a " * 400,
     "capitals and dashes": "aA1-" * 500,
 }
 TYPES = ("yesno", "factoid", "list", "summary", "unknown")
@@ -74,10 +66,7 @@ def test_the_words_within_odd_characters_are_still_found(http: httpx.Client) -> 
     assert found["citations"][0]["pmid"] == 1
 
 
-@pytest.mark.parametrize("character", ["\U0001f9ec", "\u0301", "\u200b"])
-def test_a_character_counts_as_one_however_many_bytes_it_has(
-    http: httpx.Client, character: str
-) -> None:
-    reply = http.post("/v1/search", json={"question": character * 2001})
+def test_a_character_counts_as_one_however_many_bytes_it_has(http: httpx.Client) -> None:
+    reply = http.post("/v1/search", json={"question": "\U0001f9ec" * 2001})
     assert reply.status_code == 422
     assert "at most 2000 characters" in reply.json()["detail"]

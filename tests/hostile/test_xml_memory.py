@@ -28,16 +28,13 @@ FLAT_MIB = 200
 
 GIGABYTES = {
     "a text": (TITLE, b"x" * BLOCK),
-    "a text in many lines": (TITLE, b"xxxxxxx\n" * (BLOCK // 8)),
     "an attribute": ("<PubmedArticleSet><PubmedArticle a='", b"x" * BLOCK),
     "a name": ("<PubmedArticleSet><P", b"x" * BLOCK),
     "a comment": ("<PubmedArticleSet><!--", b"x" * BLOCK),
-    "an instruction": ("<PubmedArticleSet><?x ", b"x" * BLOCK),
     "character data": ("<PubmedArticleSet><PubmedArticle><![CDATA[", b"x" * BLOCK),
     "space": ("<PubmedArticleSet>", b" " * BLOCK),
     "space before the root": (DOCTYPE, b" " * BLOCK),
     "the subset of a DTD": ("<!DOCTYPE PubmedArticleSet [", b" " * BLOCK),
-    "the address of a DTD": ("<!DOCTYPE PubmedArticleSet SYSTEM '", b"x" * BLOCK),
     "comments": ("<PubmedArticleSet>", b"<!---->\n" * (BLOCK // 8)),
     "NUL bytes": ("<PubmedArticleSet>", b"\0" * BLOCK),
 }
@@ -82,18 +79,15 @@ def test_a_gigabyte_of_records_with_long_texts_is_read_in_the_memory_of_one(
 
 def test_long_names_of_headings_and_chemicals_are_not_kept_for_good(tmp_path: Path) -> None:
     path = tmp_path / "headings.xml.gz"
+    lists = (
+        "<ChemicalList><Chemical><NameOfSubstance>{0}</NameOfSubstance></Chemical></ChemicalList>"
+        "<MeshHeadingList><MeshHeading><DescriptorName>{0}</DescriptorName></MeshHeading>"
+        "</MeshHeadingList>"
+    )
     with gzip.open(path, "wt", compresslevel=1) as file:
         file.write("<PubmedArticleSet>")
         for number in range(60):
-            name = f"{number}{'z' * BLOCK}"
-            file.write(
-                article(
-                    after="<ChemicalList><Chemical><NameOfSubstance>"
-                    f"{name}</NameOfSubstance></Chemical></ChemicalList><MeshHeadingList>"
-                    f"<MeshHeading><DescriptorName>{name}</DescriptorName></MeshHeading>"
-                    "</MeshHeadingList>"
-                )
-            )
+            file.write(article(after=lists.format(f"{number}{'z' * BLOCK}")))
         file.write("</PubmedArticleSet>")
     assert read_in_fresh_process([path]).peak_mib < FLAT_MIB
 
@@ -101,11 +95,9 @@ def test_long_names_of_headings_and_chemicals_are_not_kept_for_good(tmp_path: Pa
 @pytest.mark.parametrize(
     "part",
     [
-        "<OtherAbstract/>",
         "<OtherAbstract><AbstractText>x</AbstractText></OtherAbstract>",
         "<KeywordList><Keyword>x</Keyword></KeywordList>",
         "<CommentsCorrectionsList><CommentsCorrections/></CommentsCorrectionsList>",
-        "<PMID>1</PMID>",
         "<Article><ArticleTitle>x</ArticleTitle></Article>",
     ],
 )
@@ -114,10 +106,3 @@ def test_parts_without_number_take_time_in_proportion(part: str) -> None:
     with cpu_within(15):
         records, sentence = outcome(data)
     assert (len(records), sentence) == (1, "")
-
-
-def test_bombs_of_bombs_are_not_unpacked(tmp_path: Path) -> None:
-    path = tmp_path / "twice.xml.gz"
-    path.write_bytes(gzip.compress(gzip.compress(b"x" * BLOCK)))
-    reading = read_in_fresh_process([path])
-    assert "not well-formed XML" in reading.sentence

@@ -17,52 +17,26 @@ def kept(*records: str) -> list[Citation]:
     return [record for record in found if isinstance(record, Citation)]
 
 
-def test_duplicate_pmids_are_kept_in_their_order() -> None:
-    titles = [f"<ArticleTitle>{n}</ArticleTitle>" for n in range(3)]
-    found = kept(*(article("<PMID>5</PMID>", title) for title in titles))
-    assert [(c.pmid, c.title, c.position) for c in found] == [(5, "0", 0), (5, "1", 1), (5, "2", 2)]
-
-
-@pytest.mark.parametrize(
-    "pmid",
-    [
-        "-1",
-        "0",
-        "1e3",
-        "0x10",
-        "1.0",
-        "1 2",
-        "+5",
-        "1_000",
-        "9" * 10,
-        "9" * 1_000_000,
-        "\u0663",
-        "",
-    ],
-)
-def test_what_is_no_pmid_rejects_the_record_and_no_other(pmid: str) -> None:
-    for version in ("1", pmid):
-        number = article(
-            f"<PMID>{pmid}</PMID>" if version == "1" else f'<PMID Version="{pmid}">5</PMID>'
-        )
-        (rejected, after), sentence = outcome(set_of(number, article()))
-        assert sentence == ""
-        assert isinstance(rejected, Rejected)
-        assert isinstance(after, Citation)
+def test_what_is_no_pmid_rejects_the_record_and_no_other(subtests: pytest.Subtests) -> None:
+    pmids = ["-1", "0", "1e3", "1.0", "1 2", "+5", "1_000", "9" * 10, "9" * 1_000_000, "\u0663", ""]
+    for pmid in pmids:
+        for number in (f"<PMID>{pmid}</PMID>", f'<PMID Version="{pmid}">5</PMID>'):
+            with subtests.test(number[:40]):
+                (rejected, after), sentence = outcome(set_of(article(number), article()))
+                assert sentence == ""
+                assert isinstance(rejected, Rejected)
+                assert isinstance(after, Citation)
 
 
 @pytest.mark.parametrize(
     ("date", "found"),
     [
         ("<Year>2001</Year><Month>13</Month>", (2001, None)),
-        ("<Year>2001</Year><Month>0</Month>", (2001, None)),
         ("<Year>2001</Year><Month>-3</Month>", (2001, None)),
         ("<Year>99999</Year><Month>Mai</Month>", (None, None)),
-        ("<Year/><Month/><Day/>", (None, None)),
         (f"<Year>{'2' * 100_000}</Year><Month>{'1' * 100_000}</Month>", (None, None)),
         ("<MedlineDate>\u0662\u0660\u0660\u0661 Jan</MedlineDate>", (None, 1)),
         ("<Year>&x;</Year>&x;<Month><Month>3</Month></Month>", (None, 3)),
-        ("", (None, None)),
     ],
 )
 def test_impossible_dates_are_none(date: str, found: tuple[int | None, int | None]) -> None:
@@ -71,17 +45,15 @@ def test_impossible_dates_are_none(date: str, found: tuple[int | None, int | Non
     assert (citation.year, citation.month) == found
 
 
-EMPTY = (
-    "ArticleTitle Journal ELocationID Abstract PublicationTypeList Language Vernacular AuthorList",
-    "MedlineJournalInfo ChemicalList CommentsCorrectionsList MeshHeadingList OtherAbstract "
-    "KeywordList",
-    "ArticleIdList ReferenceList History",
-)
-
-
 def test_empty_elements_make_an_empty_citation() -> None:
-    inside, after, data = ("".join(f"<{name}/>" for name in names.split()) for names in EMPTY)
-    (citation,) = kept(article(inside=inside, after=after, data=data))
+    def empty(names: str) -> str:
+        return "".join(f"<{name}/>" for name in names.split())
+
+    inside = "ArticleTitle Journal ELocationID Abstract PublicationTypeList Language AuthorList"
+    after = "MedlineJournalInfo ChemicalList CommentsCorrectionsList MeshHeadingList OtherAbstract"
+    data = empty("ArticleIdList ReferenceList History")
+    after = empty(f"{after} KeywordList")
+    (citation,) = kept(article(inside=empty(inside), after=after, data=data))
     assert (citation.title, citation.sections, citation.journal) == ("", (), "")
     assert citation.other_abstracts[0].sections == ()
 
@@ -101,48 +73,17 @@ def test_text_is_read_through_comments_instructions_and_character_data() -> None
     assert citation.title == "a<script>&amp;cd"
 
 
-@pytest.mark.parametrize(
-    ("inside", "after"),
-    [
-        ("<AuthorList>" + "<Author><LastName>X</LastName></Author>" * 100_000 + "</AuthorList>",
-         ""),
-        ("", "<MeshHeadingList>" + "<MeshHeading><DescriptorName UI='D1'>N</DescriptorName>"
-         "</MeshHeading>" * 100_000 + "</MeshHeadingList>"),
-        ("", "<KeywordList>" + "<Keyword>k</Keyword>" * 100_000 + "</KeywordList>"),
-        ("", "<InvestigatorList>" + "<Investigator/>" * 100_000 + "</InvestigatorList>"),
-    ],
-    ids=["authors", "headings", "keywords", "investigators"],
-)  # fmt: skip
-def test_a_hundred_thousand_of_something_are_read_in_a_moment(inside: str, after: str) -> None:
-    with cpu_within(5):
-        (citation,) = kept(article(inside=f"<ArticleTitle>T</ArticleTitle>{inside}", after=after))
-    assert {len(citation.mesh), len(citation.keywords)} <= {0, 100_000}
-
-
-def test_a_hundred_thousand_authors_are_all_kept() -> None:
-    authors = "<Author><LastName>X</LastName><Initials>Y</Initials></Author>" * 100_000
-    (citation,) = kept(article(inside=f"<ArticleTitle/><AuthorList>{authors}</AuthorList>"))
-    assert citation.authors == (Author("X", "", "Y"),) * 100_000
-
-
-@pytest.mark.slow
-def test_authors_that_no_batch_could_hold_reject_the_record() -> None:
-    authors = "<Author><LastName>X</LastName></Author>" * (MAX_CHARACTERS // 2 + 1)
-    (found, after), sentence = outcome(
-        set_of(article(inside=f"<ArticleTitle/><AuthorList>{authors}</AuthorList>"), article())
-    )
-    assert sentence == ""
-    assert isinstance(found, Rejected)
-    assert found.reason == "too-long"
-    assert isinstance(after, Citation)
-
-
-@pytest.mark.parametrize("tag", ["Author", "LastName"])
-def test_elements_where_no_author_belongs_name_nobody(tag: str) -> None:
-    odd = f"text<?pi x?><{tag}/>&x;<Odd ValidYN='Y'><LastName>X</LastName></Odd><!-- c -->"
-    inside = f"<ArticleTitle>T</ArticleTitle><AuthorList>{odd}</AuthorList><Pagination>{odd}"
-    (citation,) = kept(article(inside=f"{inside}</Pagination>"))
-    assert (citation.authors, citation.pages) == ((), "")
+def test_many_thousands_of_everything_are_read_in_a_moment() -> None:
+    count = 50_000
+    authors = "<Author><LastName>X</LastName><Initials>Y</Initials></Author>" * count
+    headings = "<MeshHeading><DescriptorName UI='D1'>N</DescriptorName></MeshHeading>" * count
+    keywords = "<Keyword>k</Keyword>" * count
+    inside = f"<ArticleTitle/><AuthorList>{authors}</AuthorList>"
+    after = f"<MeshHeadingList>{headings}</MeshHeadingList><KeywordList>{keywords}</KeywordList>"
+    with cpu_within(10):
+        (citation,) = kept(article(inside=inside, after=after))
+    assert citation.authors == (Author("X", "", "Y"),) * count
+    assert (len(citation.mesh), len(citation.keywords)) == (count, count)
 
 
 def test_text_that_no_batch_could_hold_rejects_the_record() -> None:
@@ -156,13 +97,13 @@ def test_text_that_no_batch_could_hold_rejects_the_record() -> None:
     assert isinstance(second, Rejected)
     assert second.reason == "too-long"
     assert "PMID 5: 500" in second.detail
-    assert f"at most {MAX_CHARACTERS}" in second.detail
     assert isinstance(third, Citation)
 
 
 @pytest.mark.parametrize(
     "field",
     [
+        "<Article><AuthorList><Author><LastName>{}</LastName></Author></AuthorList></Article>",
         "<OtherAbstract Language='{}'/>",
         "<Article><Pagination><StartPage>{}</StartPage></Pagination></Article>",
         "<Article><Journal><ISOAbbreviation>{}</ISOAbbreviation></Journal></Article>",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from tests.images.engine import (
     Engine,
     check_demo,
     make_context,
-    pip_settings,
 )
 
 pytestmark = [pytest.mark.durability, pytest.mark.nightly, *WANTED]
@@ -70,14 +68,6 @@ def test_a_change_of_code_uses_the_layer_of_the_packages_again(
     packages, _ = copies(before)
     assert before[: packages + 1] == after[: packages + 1]
     assert before[packages + 1][0] != after[packages + 1][0]
-
-
-def test_no_layer_names_the_package_index_of_the_build(engine: Engine) -> None:
-    conf, _ = pip_settings()
-    known = json.dumps(engine.inspect("cpu"))
-    for address in re.findall(r"(?:https?|file)://\S+", conf):
-        assert address not in known
-    assert TORCH_INDEX not in known
 
 
 def test_the_image_lists_what_is_in_it(engine: Engine, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import yaml
 from compose_spec import PyOptions
 
 from cluster.settings.settings import load_settings
-from tests.images.containerfile import FILES, ROOT, instructions, stages
+from tests.images.containerfile import ROOT
 from tests.images.test_containerfiles import locked
 
 TEXT = (ROOT / "compose.yaml").read_text(encoding="utf-8")
@@ -21,10 +21,6 @@ DEFAULT = re.compile(r"\$\{\w+:-([^}]*)\}")
 
 def test_it_has_the_form_of_the_specification() -> None:
     PyOptions(apply_merge=True).from_yaml(DEFAULT.sub(r"\1", TEXT)).validate()
-
-
-def test_without_a_profile_the_index_and_the_page_start_and_nothing_else() -> None:
-    assert [name for name, it in SERVICES.items() if not it.get("profiles")] == ["index", "citeray"]
 
 
 def test_ports_are_published_to_this_machine_alone() -> None:
@@ -58,23 +54,5 @@ def test_what_is_mounted_is_there_or_a_volume(subtests: pytest.Subtests) -> None
                 assert yaml.safe_load(COMPOSE["configs"][config["source"]]["content"])
 
 
-def test_the_image_has_the_folders_of_its_volumes_for_its_user() -> None:
-    """A new volume takes its owner from the folder that it covers."""
-    steps = " ".join(rest for word, rest in stages(FILES["cpu"])[-1] if word == "RUN")
-    for mount in SERVICES["citeray"]["volumes"]:
-        folder = mount.split(":")[1]
-        made = folder == "/home/citeray" or re.search(rf"mkdir -p [^&]*{folder}(\s|$)", steps)
-        assert made, folder
-    assert "chown -R citeray:citeray /app /models" in steps
-
-
 def test_the_model_runs_on_the_vllm_of_the_lock() -> None:
     assert SERVICES["llm"]["image"] == f"vllm/vllm-openai:v{locked('gpu.txt')['vllm']}"
-
-
-def test_the_image_is_built_with_arguments_that_it_has() -> None:
-    build = COMPOSE["x-citeray"]["build"]
-    path = ROOT / build["dockerfile"]
-    has = {rest.split("=")[0] for word, rest in instructions(path) if word == "ARG"}
-    assert path == FILES["cpu"]
-    assert set(build["args"]) <= has

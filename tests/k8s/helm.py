@@ -60,8 +60,6 @@ def serve() -> None:
         "render": lambda values, **options: chart.render(values, **options),
         "merge_values": chart.merge_values,
         "validate_schema": chart.validate_schema,
-        "defaults": lambda: chart.values,
-        "lint": lambda values, **options: helm_python.lint(K8S, values, **options),
         "parse": helm_python.parse_set_string,
     }
     for line in sys.stdin:

@@ -193,15 +193,3 @@ def test_stores_admit_only_their_clients() -> None:
     assert admitted("pubmed", "citeray-redis") == heads
     nodes = {"RayJob/citeray-build/head": {"9000"}, "RayJob/citeray-build/build": {"9000"}}
     assert admitted("kind/build", "citeray-object-store") == nodes
-
-
-def test_metadata_service_is_blocked_without_a_cloud_identity() -> None:
-    reached = [
-        f"{case}: {name} reaches {address}"
-        for case in CASES
-        if all_values(case)["network"]["identity"] == "none"
-        for address in ("metadata", "gke-metadata", "eks-identity")
-        for name, one in peers(case).items()
-        if one.ours and "80" in allowed(case, one, OTHERS[address], "egress")
-    ]
-    assert not reached, "\n".join(reached)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import gzip
 import json
-import re
-import shlex
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -19,8 +16,7 @@ import yaml
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from tests.k8s.chart import CASES, NAMESPACE, all_pods, cluster_spec, groups, of_kind, rendered
-from tests.k8s.chart import values_of as chart_values
-from tests.k8s.helm import K8S, helm
+from tests.k8s.helm import K8S
 
 pytestmark = pytest.mark.process
 
@@ -110,64 +106,24 @@ def test_pods_in_custom_resources_are_valid() -> None:
     assert not problems, "\n".join(problems)
 
 
-def test_helm_lint_passes() -> None:
-    problems = []
-    for case in CASES:
-        report = helm("lint", chart_values(case), strict=True, namespace=NAMESPACE)
-        found = [message["error"] for message in report["messages"]] + report["errors"]
-        problems += [f"{case}: {error}" for error in found if error != "icon is recommended"]
-    assert not problems, "\n".join(problems)
-
-
-def test_misspelled_fields_are_refused() -> None:
-    """Check the validators themselves."""
-    for case, kind, path in (
-        ("pubmed", "CronJob", ("spec", "jobTemplate", "spec", "template", "spec")),
-        ("pubmed", "NetworkPolicy", ("spec", "podSelector")),
-        ("pubmed", "RayJob", ("spec", "rayClusterSpec", "headGroupSpec")),
-        ("incremental", "RayService", ("spec", "upgradeStrategy", "clusterUpgradeOptions")),
-        ("gateway", "HTTPRoute", ("spec",)),
-    ):
-        obj: Any = copy.deepcopy(of_kind(case, kind)[0])
-        assert errors_of(obj) == []
-        node = obj
-        for part in path:
-            node = node[part]
-        node["misspelled"] = {}
-        assert errors_of(obj), kind
-
-
 def refused_by_operator(obj: dict[str, Any]) -> Iterator[str]:
     """Yield what KubeRay 1.7 refuses beyond its CRDs (`validation.go`) and this chart could do."""
-    spec, cluster, name = obj["spec"], cluster_spec(obj), obj["metadata"]["name"]
-    if len(name) > 47 or not re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name):
-        yield f"name {name}"
-    head = cluster["headGroupSpec"]["template"]["spec"]
-    variables = {entry["name"] for entry in head["containers"][0]["env"]}
-    if variables & {"RAY_REDIS_ADDRESS", "REDIS_PASSWORD", "RAY_enable_autoscaler_v2"}:
-        yield "environment variables that KubeRay sets itself"
+    spec, cluster = obj["spec"], cluster_spec(obj)
     if cluster.get("authOptions", {}).get("mode") != "token":
         yield "no token authentication"
-    for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
-        if {"labels", "redis-password", "resources"} & set(group["rayStartParams"]):
-            yield "rayStartParams that KubeRay sets itself"
-        if group["template"]["spec"].get("restartPolicy", "Never") != "Never":
-            yield "autoscaler v2 needs restartPolicy Never"
-    for group_name, group in groups(obj).items():
+    for name, group in groups(obj).items():
         if not 0 < group["minReplicas"] <= group["replicas"] <= group["maxReplicas"]:
-            yield f"replicas of {group_name} outside their limits"
+            yield f"replicas of {name} outside their limits"
     if obj["kind"] == "RayJob":
         # The operator puts the entrypoint into a shell command line.
-        if set(";&|<>$`") & set("".join(shlex.split(spec["entrypoint"]))):
+        if set(";&|<>$`") & set(spec["entrypoint"]):
             yield f"entrypoint {spec['entrypoint']}"
         if not (spec["shutdownAfterJobFinishes"] and spec["activeDeadlineSeconds"] > 0):
             yield "shutdownAfterJobFinishes and activeDeadlineSeconds are required"
-    elif spec["upgradeStrategy"]["type"] == "NewClusterWithIncrementalUpgrade":
-        options = spec["upgradeStrategy"]["clusterUpgradeOptions"]
-        if not cluster.get("enableInTreeAutoscaling"):
-            yield "an incremental upgrade needs the autoscaler"
-        if not 0 < options["stepSizePercent"] <= options["maxSurgePercent"] <= 100:
-            yield f"clusterUpgradeOptions {options}"
+    elif spec["upgradeStrategy"]["type"] == "NewClusterWithIncrementalUpgrade" and not cluster.get(
+        "enableInTreeAutoscaling"
+    ):
+        yield "an incremental upgrade needs the autoscaler"
 
 
 def test_kuberay_operator_accepts_ray_objects() -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from tests.k8s.chart import INCREMENTAL, NAMESPACE, values_of
-from tests.k8s.helm import K8S, HelmRefusedError, helm
+from tests.k8s.helm import HelmRefusedError, helm
 
 pytestmark = pytest.mark.process
 
@@ -19,13 +18,11 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("pubmed", {"models": MODEL}, "git ls-remote https://huggingface.co/org/model HEAD"),
     ("pubmed", {"storage": {"batches": {"storageClass": ""}}},
      "storage.batches.storageClass: name a class whose volumes several nodes can write"),
-    ("pubmed", {"storage": {"models": {"storageClass": ""}}}, "storage.models.storageClass"),
     ("pubmed", {"storage": {"models": {"accessMode": "ReadWriteOnce"}}},
      "storage.models.accessMode: ReadWriteOnce serves one node"),
     ("pubmed", {"scheduling": {"llm": {"nodeAffinity": []}}},
      "scheduling.llm: sizes.llm.accelerator is H100, so select nodes that have it"),
     ("small", {"build": {"enabled": True}}, "have no room for both"),
-    ("kind", {"build": {"enabled": True}}, "have no room for both"),
     ("small", {"headState": {"kind": "external"}}, "headState.address"),
     ("small", {"service": {"drainSeconds": 120}}, "service.drainSeconds"),
     ("small", {"expose": {"kind": "ingress"}}, "expose.host"),
@@ -46,14 +43,7 @@ OUTSIDE_SCHEMA: list[tuple[dict[str, Any], str]] = [
     ({"size": {}}, "size"),
     ({"sizes": {"retrieval": {"memory": "16G"}}}, "memory"),
     ({"sizes": {"retrieval": {"replica": 4}}}, "replica"),
-    ({"sizes": {"models": {"cpu": 0}}}, "cpu"),
-    ({"corpus": {"store": "https://bucket"}}, "store"),
     ({"models": {"encoder": {"name": "org/model", "revision": "main"}}}, "revision"),
-    ({"storage": {"batches": {"accessMode": "ReadWriteSometimes"}}}, "accessMode"),
-    ({"image": {"digests": {"cpu": "sha256:1"}}}, "cpu"),
-    ({"headState": {"image": "redis latest"}}, "image"),
-    ({"nodes": [{"name": "a"}]}, "nodes"),
-    ({"network": {"identity": "aks"}}, "identity"),
     ({"network": {"fetchCidrs": ["example.org"]}}, "fetchCidrs"),
 ]
 
@@ -77,21 +67,3 @@ def test_values_that_cannot_work_are_refused() -> None:
         if wanted not in found or found == "accepted":
             problems.append(f"{more}: {found}, not {wanted}")
     assert not problems, "\n".join(problems)
-
-
-def undescribed(schema: dict[str, Any], values: Any, place: str = "") -> list[str]:
-    """Return defaults that the schema does not describe, and properties without a default."""
-    properties = schema.get("properties")
-    if properties is None or not isinstance(values, dict):
-        return []
-    found = [f"{place}.{key}" for key in set(values) ^ set(properties) - {"global"}]
-    for key in set(values) & set(properties):
-        found += undescribed(properties[key], values[key], f"{place}.{key}")
-    return found
-
-
-def test_schema_and_defaults_name_the_same_values() -> None:
-    schema = json.loads((K8S / "values.schema.json").read_text(encoding="utf-8"))
-    optional = (".sizes.", ".models.", ".storage.models")
-    found = undescribed(schema, helm("defaults"))
-    assert [place for place in found if not place.startswith(optional)] == []

@@ -127,9 +127,7 @@ def s3() -> Iterator[FailingStore]:
             yield proxy
 
 
-def test_a_large_object_of_which_the_second_part_fails_is_none(
-    s3: FailingStore, tmp_path: Path
-) -> None:
+def test_a_large_object_whose_second_part_fails_is_none(s3: FailingStore, tmp_path: Path) -> None:
     url = f"s3://{BUCKET}/index?endpoint_override=127.0.0.1:{s3.port}&scheme=http"
     place = StoredPlace.at(url, tmp_path / "cache")
     (tmp_path / "large").write_bytes(Random(1).randbytes(12_000_000))

@@ -1,7 +1,5 @@
 import gzip
 import json
-import re
-from collections import Counter
 from pathlib import Path
 
 import Bio
@@ -11,12 +9,10 @@ from lxml import etree
 from cluster.errors import InputError
 from cluster.pubmed.parse_articles import read_records
 from cluster.records import Citation, Deletion, Rejected
-from pipelines.sample.read_facts import read_topics
 from pipelines.sample.write_questions import write_questions
-from pipelines.sample.write_sample import NOTE, SampleCorpus, write_sample
+from pipelines.sample.write_sample import SampleCorpus, write_sample
 
 DTD = Path(Bio.__file__).parent / "Entrez/DTDs/pubmed_250101.dtd"
-RETRACTED, NOTICE, ERRATUM, CORRECTED = 90000309, 90000310, 90000311, 90000003
 REVISED, DELETED = 90000034, 90000028
 
 
@@ -63,14 +59,6 @@ def test_files_are_two_halves_and_an_update_that_adds_revises_and_deletes(sample
     assert first[REVISED].abstract != revised.abstract
 
 
-def test_every_article_but_a_notice_can_be_cited(live):
-    for citation in live.values():
-        assert bool(citation.authors) == (citation.pmid not in (NOTICE, ERRATUM))
-        assert (citation.volume, citation.issue) == (str(citation.year - 1990), str(citation.month))
-        names = [author for author in citation.authors if not author.collective]
-        assert all(name.last and name.initials[0] == name.fore[0] for name in names)
-
-
 def test_every_file_is_valid_by_nlms_dtd(sample):
     dtd = etree.DTD(str(DTD))
     for path in sample.sources:
@@ -84,39 +72,6 @@ def test_bytes_are_the_same_every_time(sample, tmp_path):
         (*sample.sources, sample.questions), (*again.sources, again.questions), strict=True
     ):
         assert before.read_bytes() == after.read_bytes()
-
-
-def test_every_citation_says_that_it_is_illustrative(sample, live):
-    assert {c.journal for c in live.values()} == {"CiteRay Illustrative Reports"}
-    assert all("illustrative record" in c.keywords for c in live.values())
-    notes = gzip.decompress(sample.sources[0].read_bytes()).count(NOTE.encode())
-    assert notes == 156
-    texts = [t for c in live.values() for t in (c.title, c.abstract)]
-    assert not [text for text in texts if re.search(r"</?[a-z]+>|&[a-z]+;", text)]
-
-
-def test_retraction_and_erratum_point_at_each_other(live):
-    links = {pmid: live[pmid].links[0] for pmid in (RETRACTED, NOTICE, ERRATUM, CORRECTED)}
-    assert {pmid: (link.kind, link.pmid) for pmid, link in links.items()} == {
-        RETRACTED: ("RetractionIn", NOTICE),
-        NOTICE: ("RetractionOf", RETRACTED),
-        ERRATUM: ("ErratumFor", CORRECTED),
-        CORRECTED: ("ErratumIn", ERRATUM),
-    }
-    assert [pmid for pmid, citation in live.items() if citation.retracted] == [RETRACTED]
-
-
-def test_questions_and_exact_answers_have_bioasqs_form(questions):
-    kinds = ("yesno", "factoid", "list", "summary")
-    answers = {kind: [q.get("exact_answer") for q in questions if q["type"] == kind]
-               for kind in kinds}  # fmt: skip
-    assert {kind: len(answers[kind]) for kind in kinds} == dict.fromkeys(kinds, 10)
-    assert len({q["id"] for q in questions if re.fullmatch("[0-9a-f]{24}", q["id"])}) == 40
-    assert Counter(answers["yesno"]) == {"yes": 5, "no": 5}
-    assert all(len(answer) == 1 for answer in answers["factoid"])
-    assert all(isinstance(name, str) for answer in answers["list"] for s in answer for name in s)
-    assert all(len(answer) >= 2 for answer in answers["list"])
-    assert answers["summary"] == [None] * 10
 
 
 def test_gold_documents_are_live_and_offsets_exact(questions, live):
@@ -144,17 +99,3 @@ def test_a_quote_that_is_not_in_a_live_citation_is_refused(tmp_path):
         write_questions(folder, {5: Citation(5, title="here")}, tmp_path / "q.json")
     with pytest.raises(InputError, match="PMID 5 is not in the sample"):
         write_questions(folder, {}, tmp_path / "q.json")
-
-
-@pytest.mark.parametrize(
-    ("fields", "complaint"),
-    [
-        ({"titel": "A"}, "unknown field 'titel'"),
-        ({"title": "A", "date": "May 2003"}, "date 'May 2003' is not YEAR-MONTH"),
-        ({"title": "A", "date": "2003-05", "mesh": ["Nonsense"]}, "'Nonsense' is not in mesh.tsv"),
-    ],
-)
-def test_a_fault_in_the_facts_names_file_and_pmid(fields, complaint):
-    topics = [{"topic": "T", "citations": {9: fields}}]
-    with pytest.raises(InputError, match=f"f.yaml, PMID 9: .*{complaint}"):
-        list(read_topics(topics, "f.yaml", {}))

@@ -52,9 +52,7 @@ def test_a_cache_that_cannot_be_written_is_named_and_left_without_a_half_copy(
     assert (found["version"], found["half"], found["scratch"]) == ("v000001", [], [])
 
 
-def test_with_room_all_is_read_and_the_update_completes(
-    attempts: dict[str, dict[str, Any]],
-) -> None:
+def test_with_room_the_update_completes(attempts: dict[str, dict[str, Any]]) -> None:
     found = attempts["read, again"]
     assert (found["said"], set(found["found"])) == ("", live(FILES[:1]).keys())
     found = attempts["update, again"]

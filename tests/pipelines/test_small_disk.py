@@ -13,7 +13,6 @@ import pytest
 
 from cluster.errors import InputError, StorageError
 from cluster.storage.disk_faults import naming_disk_faults
-from cluster.storage.whole_files import require_writable, write_atomically
 
 pytestmark = pytest.mark.process
 
@@ -59,9 +58,7 @@ def test_a_disk_that_cannot_be_written_is_named_and_nothing_is_published_or_left
     assert (found["version"], found["live"], found["aside"]) == (*BEFORE[job], [])
 
 
-def test_an_index_on_a_read_only_disk_is_searched_all_the_same(
-    attempts: dict[str, dict[str, Any]],
-) -> None:
+def test_an_index_on_a_read_only_disk_is_searched(attempts: dict[str, dict[str, Any]]) -> None:
     assert attempts["update, read-only"]["found"] == 39
     assert attempts["compact, read-only"]["found"] == 29
 
@@ -92,25 +89,3 @@ def test_other_errors_are_as_they_were(error: Exception) -> None:
     with pytest.raises(type(error)) as caught, naming_disk_faults(Path("/index")):
         raise error
     assert caught.value is error
-
-
-def test_a_folder_that_can_be_written_is_made_and_left_empty(tmp_path: Path) -> None:
-    require_writable(tmp_path / "new")
-    assert list((tmp_path / "new").iterdir()) == []
-
-
-def test_a_folder_below_a_file_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="file"):
-        write_atomically(tmp_path / "file/below", b"")
-
-
-def test_a_system_call_that_fails_for_want_of_room_is_an_error_of_the_system_too() -> None:
-    with pytest.raises(OSError, match="part: the disk is full") as caught:
-        write_full(Path("/index/part"))
-    assert isinstance(caught.value, StorageError)
-
-
-def write_full(place: Path) -> None:
-    with naming_disk_faults(place):
-        Path("/dev/full").write_bytes(b"?")

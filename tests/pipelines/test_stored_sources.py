@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from pyarrow import fs
 
-from cluster.errors import CiteRayError, InputError
+from cluster.errors import InputError
 from cluster.storage.object_store import StoredFile
 from cluster.storage.whole_files import sha256_of
 from pipelines.build.find_sources import find_sources
@@ -84,22 +84,12 @@ def test_a_second_download_fetches_only_what_the_store_lacks_or_has_otherwise(
     assert [str(f) for f in find_sources([PLACE])] == [*expected, f"{PLACE}/{UPDATE}"]
 
 
-def test_what_fails_its_checksum_never_reaches_the_store(
-    s3: fs.S3FileSystem, server: PubMedServer
-) -> None:
+def test_what_fails_its_checksum_is_not_stored(s3: fs.S3FileSystem, server: PubMedServer) -> None:
     server.script[FIRST] = ["wrong", "wrong"]
     assert download(server, PLACE)[FIRST].state == "failed"
     assert sorted(p for p in held(s3) if p.endswith(".gz")) == sorted(
         p for p in server.files if p.endswith(".gz") and p != FIRST
     )
-
-
-def test_a_bucket_that_is_not_there_is_refused_before_anything_is_fetched(
-    s3: fs.S3FileSystem, server: PubMedServer
-) -> None:
-    with pytest.raises(CiteRayError, match=r"s3://no-such-bucket/x: it cannot be written"):
-        download(server, "s3://no-such-bucket/x")
-    assert server.gets(FIRST) == []
 
 
 def test_an_object_a_glob_and_a_local_file_are_sources_together_by_names_of_their_own(
@@ -114,17 +104,7 @@ def test_an_object_a_glob_and_a_local_file_are_sources_together_by_names_of_thei
         find_sources([str(tmp_path), url])
 
 
-@pytest.mark.parametrize("missing", ["nowhere", "nothing-*.xml", "n9.xml"])
-def test_a_url_without_a_match_is_named(s3: fs.S3FileSystem, missing: str) -> None:
-    put(s3, "n1.xml", pubmed_file(1))
-    with pytest.raises(InputError, match="no such object or match") as caught:
-        find_sources([f"{PLACE}/{missing}"])
-    assert f"{PLACE}/{missing}" in str(caught.value)
-
-
-def test_the_account_of_an_object_tells_whether_it_changed(
-    s3: fs.S3FileSystem, tmp_path: Path
-) -> None:
+def test_the_account_of_an_object_tells_of_a_change(s3: fs.S3FileSystem, tmp_path: Path) -> None:
     data = pubmed_file(5, size=1_500_000)
     file = StoredFile(put(s3, "n5.xml.gz", data))
     assert [t["pmid"].to_pylist() for t in read_source(file, tmp_path, SPLITTER)] == [[5]]

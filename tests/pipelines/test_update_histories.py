@@ -97,9 +97,7 @@ def vocabulary(index: SmallIndex) -> bytes:
 
 @settings(max_examples=8)
 @given(st.lists(files, min_size=1, max_size=3), steps)
-def test_any_split_of_a_history_ends_where_a_fresh_build_of_it_does(
-    first: list, steps: list
-) -> None:
+def test_any_split_of_a_history_ends_where_a_fresh_build_does(first: list, steps: list) -> None:
     folder = Path(tempfile.mkdtemp())
     try:
         index, fresh = SmallIndex(folder / "index"), SmallIndex(folder / "fresh")

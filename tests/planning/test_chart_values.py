@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from cluster.settings.settings import Settings, load_settings
-from planning.chart_values import GIB, chart_values, kept_disk, kept_memory, values_yaml
+from planning.chart_values import GIB, chart_values, values_yaml
 from planning.error_bar import ErrorBar, Span
 from planning.measure.coefficients import SHIPPED, read_coefficients
 from planning.place_workers import Ask
@@ -63,23 +63,6 @@ def test_the_charts_own_sizes_are_the_plans(name: str) -> None:
     assert found == wanted, f"k8s/values-{name}.yaml should have:\n{yaml.safe_dump(wanted)}"
 
 
-@pytest.mark.parametrize("name", ASKED)
-def test_the_pods_of_a_node_fit_it_beside_what_the_kubelet_keeps(name: str) -> None:
-    _, plan, values = planned(name)
-    for node in values["nodes"]:
-        kinds = [k for k in node["for"] if k in values["sizes"]]
-        if plan.ask.nodes == 1:
-            kinds = [k for k in kinds if not k.startswith("build")]
-        elif node["name"] == "build":
-            kinds = ["build"]
-        pods = [values["sizes"][kind] for kind in kinds]
-        assert sum(p["cpu"] for p in pods) + 1 <= node["cpu"]
-        memory, disk = gib(node["memory"]), gib(node["disk"])
-        assert sum(gib(p["memory"]) for p in pods) + 1 <= memory - kept_memory(memory)
-        assert sum(gib(p["disk"]) for p in pods) + 20 <= disk - kept_disk(disk)
-        assert max(p.get("gpu", 0) for p in pods) <= node["gpu"]
-
-
 def test_pods_ask_for_the_upper_end_of_the_plans_error_bars() -> None:
     span = Span(low=-0.5, high=0.1)
     checked = ErrorBar(citations=1, time=span, disk=span, memory=span, search=span)
@@ -105,23 +88,6 @@ def test_every_stage_finds_room_with_the_most_pods_that_autoscaling_may_make() -
     assert sizes["llm"]["maxReplicas"] == math.ceil(serve.llm.max_replicas)
 
 
-def test_settings_that_embed_on_gpus_get_nodes_that_have_some() -> None:
-    settings = load_settings("cluster.yaml")
-    plan = make_plan(coefficients(), settings, Ask(5_000_000, 5.0, 2.0))
-    assert chart_values(settings, plan)["sizes"]["build"]["gpu"] == 1
-    assert plan.fleet.encoders == plan.fleet.nodes
-
-
-def test_of_the_settings_only_what_differs_from_the_named_file_is_written() -> None:
-    settings, plan, values = planned("pubmed")
-    assert values["settings"]["over"] == "cluster.yaml"
-    assert "path" not in values["settings"].get("index", {})
-    mine = settings.model_copy(
-        update={"index": settings.index.model_copy(update={"ef_search": 99, "path": "/elsewhere"})}
-    )
-    assert chart_values(mine, plan, "cluster.yaml")["settings"]["index"] == {"ef_search": 99}
-
-
 def test_each_language_model_has_room_and_the_judge_is_not_served() -> None:
     role = "{kind: vllm, model: hf:a/b, model_id: b, tensor_parallel: 2}"
     roles = (f"rewriters=[{role}, {role}]", f"ranker={role}", f"judge={role}")
@@ -135,3 +101,13 @@ def test_each_language_model_has_room_and_the_judge_is_not_served() -> None:
     alone = make_plan(coefficients(), load_settings("cluster.yaml"), ASKED["pubmed"][1])
     assert chart_values(settings, plan)["sizes"]["llm"]["replicas"] == 3
     assert chart_values(settings, alone)["sizes"]["llm"]["replicas"] == 1
+
+
+def test_of_the_settings_only_what_differs_from_the_named_file_is_written() -> None:
+    settings, plan, values = planned("pubmed")
+    assert values["settings"]["over"] == "cluster.yaml"
+    assert "path" not in values["settings"].get("index", {})
+    mine = settings.model_copy(
+        update={"index": settings.index.model_copy(update={"ef_search": 99, "path": "/elsewhere"})}
+    )
+    assert chart_values(mine, plan, "cluster.yaml")["settings"]["index"] == {"ef_search": 99}

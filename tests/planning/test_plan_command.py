@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from cluster.errors import InputError
 from cluster.settings.settings import load_settings
 from commands.cli import app
-from planning.error_bar import ErrorBar, Span
+from planning.error_bar import ErrorBar
 from planning.measure.coefficients import write_coefficients
 from planning.units import format_seconds
 from tests.planning.some_coefficients import coefficients
@@ -66,15 +66,6 @@ def test_each_figure_has_the_error_bar_that_a_check_left(calibration: Path) -> N
     row = next(line for line in shown.stdout.splitlines() if line.startswith("│ build "))
     assert f"{low} to {high}" in row
     assert "a real build of 5,000 citations" in shown.stdout
-
-
-def test_prediction_is_within_its_error_bar() -> None:
-    for low, high, around in [
-        (-0.5, -0.2, (100.0, 200.0)),
-        (0.25, 1.0, (50.0, 100.0)),
-        (-0.2, 0.25, (80.0, 125.0)),
-    ]:
-        assert Span(low=low, high=high).around(100.0) == pytest.approx(around)
 
 
 def test_what_would_not_do_is_1_and_named(calibration: Path) -> None:

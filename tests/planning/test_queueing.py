@@ -8,8 +8,6 @@ from planning.queueing import (
     MAX_UTILISATION,
     erlang_c,
     servers_for,
-    service_mean,
-    service_quantile,
     slowest_of,
     wait_quantile,
 )
@@ -54,10 +52,3 @@ def test_enough_servers_are_chosen_and_none_too_many(
 def test_each_of_many_shards_must_be_faster_than_all_together() -> None:
     assert slowest_of(1) == 0.95
     assert slowest_of(32) ** 32 == pytest.approx(0.95)
-
-
-def test_service_quantiles_go_through_what_was_measured() -> None:
-    assert service_quantile(0.1, 0.3, 0.5) == pytest.approx(0.1)
-    assert service_quantile(0.1, 0.3, 0.95) == pytest.approx(0.3)
-    assert service_quantile(0.1, 0.3, 0.99) > 0.3
-    assert 0.1 < service_mean(0.1, 0.3) < 0.3

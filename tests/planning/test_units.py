@@ -2,9 +2,6 @@ import pytest
 
 from cluster.errors import InputError
 from planning.units import (
-    format_bytes,
-    format_seconds,
-    gibibytes,
     parse_bytes,
     parse_count,
     parse_rate,
@@ -33,11 +30,3 @@ def test_what_is_no_quantity_is_refused_with_its_option(subtests: pytest.Subtest
             parse_seconds(text, "--p95")
     with pytest.raises(InputError, match="64GB"):
         parse_bytes("64", "--node-memory")
-
-
-def test_figures_are_shown_with_units_that_fit() -> None:
-    assert format_bytes(1.5e9) == "1.5 GB"
-    seconds = {0.0123: "12.3 ms", 90: "90 s", 600: "10.0 min", 9e4: "25.0 h", 9e5: "10.4 days"}
-    assert {value: format_seconds(value) for value in seconds} == seconds
-    # Kubernetes' sizes are rounded up.
-    assert [gibibytes(1), gibibytes(2**31)] == ["1Gi", "2Gi"]

@@ -187,12 +187,9 @@ def test_without_the_lease_writers_take_away_what_another_stages_or_publishes() 
         search(WithoutLease, 400)
 
 
-@pytest.mark.parametrize("without", [None, "compare"])
-def test_an_update_that_was_stopped_at_its_switch_loses_and_without_compare_wins(
-    without: Part | None,
-) -> None:
+def test_an_update_that_was_stopped_at_its_switch_loses() -> None:
     """The lost update as it was found, step by step."""
-    store = Store(without)
+    store = Store()
     with store.behind_the_lease():
         first = Writer(store, "first")
         while "taken-v000001" not in store.objects:
@@ -206,6 +203,4 @@ def test_an_update_that_was_stopped_at_its_switch_loses_and_without_compare_wins
     assert pointer is not None
     held = store.read(f"versions/{pointer['version']}")["citations"]
     assert second.published
-    assert (first.outcome, "second" in held) == (
-        ("done", False) if without else ("LeaseLostError", True)
-    )
+    assert (first.outcome, "second" in held) == ("LeaseLostError", True)

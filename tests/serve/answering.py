@@ -15,7 +15,7 @@ from cluster.records import Passage
 from cluster.text.sentences import sentence_spans
 from serve.answer.calibration import Calibration, TypeCalibration
 from serve.answer.read_evidence import ReadCitation
-from serve.support.compare_wording import coverage, polarity_agrees, read_wording
+from serve.support.compare_wording import coverage, read_wording
 
 
 def encode(texts: Sequence[str]) -> np.ndarray:
@@ -31,7 +31,7 @@ def encode(texts: Sequence[str]) -> np.ndarray:
 _POINTS = tuple((n / 200, float(n < 100)) for n in range(200))
 # States what `WordReader` finds in the evidence at the default error budget.
 CALIBRATION = Calibration(
-    {
+    types={
         "yesno": TypeCalibration(features=("said",), weights=(0, 1), points=_POINTS),
         "factoid": TypeCalibration(features=("name",), weights=(4, 2), points=_POINTS),
         "list": TypeCalibration(features=("name",), weights=(4, 2), points=_POINTS),
@@ -51,7 +51,7 @@ def _read(question: str, text: str) -> Reading:
     asked, said = read_wording(question), read_wording(text)
     shared = coverage(asked, said)
     silent = 0.05 if shared >= 0.2 else 0.9
-    sides = (1 - silent, 0.0) if polarity_agrees(asked, said) else (0.0, 1 - silent)
+    sides = (1 - silent, 0.0) if is_denied(question) == is_denied(text) else (0.0, 1 - silent)
     return Reading(
         relevance=0.99 if shared > 0 else 0.1,
         yes=sides[0],
@@ -68,7 +68,12 @@ def _read(question: str, text: str) -> Reading:
 def _sentence(question: str, text: str, begin: int, end: int) -> ScoredSpan:
     asked, said = read_wording(question), read_wording(text[begin:end])
     shared = coverage(asked, said)
-    return ScoredSpan(begin, end, shared, 6 * shared * (1 if polarity_agrees(asked, said) else -1))
+    is_yes = is_denied(question) == is_denied(text[begin:end])
+    return ScoredSpan(begin, end, shared, 6 * shared * (1 if is_yes else -1))
+
+
+def is_denied(text: str) -> bool:
+    return re.search(r"\b(?:not?|never|without|failed)\b", text, re.IGNORECASE) is not None
 
 
 def passage(text: str, pmid: int = 1, *, begin: int = 0, title: bool = False) -> Passage:

@@ -13,7 +13,7 @@ from serve.answer_events import Event
 from serve.http.service import Readiness
 from serve.llm.language_model import ChatModel
 from serve.question.example_questions import Example
-from serve.question.words.index_words import Suggestion
+from serve.question.understand_question import Suggestion
 from serve.request import Request
 from serve.support.attribute_sentences import Stance
 from tests.serve.small_graph import Decide, as_written, make_answerer

@@ -43,14 +43,11 @@ def test_only_what_comes_close_to_the_best_is_evidence_and_snippet(
     found = search(answerer, scores[2] / scores[1])
     assert pmids(found) == [1, 2]
     assert {snippet.pmid for snippet in found.snippets} == {1, 2}
-    assert pmids(search(answerer, 1.0)) == [1]
-
-
-def test_all_citations_are_ranked_all_the_same(answerer: QuestionAnswerer) -> None:
-    assert [c.pmid for c in search(answerer, 1.0).citations] == [1, 2, 3]
-
-
-def test_the_best_is_the_best_of_what_is_not_excluded(answerer: QuestionAnswerer) -> None:
+    best = search(answerer, 1.0)
+    assert pmids(best) == [1]
+    # All citations are ranked all the same.
+    assert [c.pmid for c in best.citations] == [1, 2, 3]
+    # The best is the best of what is not excluded.
     assert pmids(search(answerer, 1.0, exclude=(1,))) == [2]
 
 

@@ -79,21 +79,15 @@ def test_the_model_is_asked_in_a_plain_chat_body_and_its_text_comes_back(answeri
     assert body["structured_outputs"] == {"choice": ["yes", "no"]}
 
 
-def test_a_refusal_of_the_engine_is_an_llm_error_by_its_kind_alone(answering: Any) -> None:
-    """Its words may repeat the question, which no log is to have."""
+def test_a_refusal_a_loss_or_a_reply_cut_off_is_an_llm_error(answering: Any) -> None:
+    # The engine's words may repeat the question, which no log is to have.
     message = "this prompt has 9,000 tokens: Does metformin activate AMPK?"
     answering({"error": {"message": message, "type": "BadRequestError", "code": 400}})
     with pytest.raises(LLMError, match=r"refused: BadRequestError, 400$"):
         chat()
-
-
-def test_a_lost_replica_is_an_llm_error(answering: Any) -> None:
     answering(RayActorError())
     with pytest.raises(LLMError, match="lost"):
         chat()
-
-
-def test_a_constrained_reply_that_was_cut_off_is_an_llm_error(answering: Any) -> None:
     answering({"choices": [{"message": {"content": '{"ans'}, "finish_reason": "length"}]})
     with pytest.raises(LLMError, match="cut off"):
         chat(json_schema={"type": "object"})
@@ -129,20 +123,18 @@ def test_a_dtype_of_the_settings_goes_before_the_machines() -> None:
     assert llm_config(settings, "/m", "float32")["engine_kwargs"]["dtype"] == "float16"
     plain = llm_config(load_settings(), "/m", "float32")
     assert plain["engine_kwargs"]["dtype"] == "float32"
+    # On GPUs it is left to vLLM.
+    assert llm_dtype(load_settings("gpu-node.yaml")) == "auto"
 
 
-def test_more_replicas_than_one_are_autoscaled_on_concurrent_answers() -> None:
-    few, many = load_settings(), load_settings(None, ["serve.llm.max_replicas=3"])
-    assert llm_options(few)["num_replicas"] == 1
-    assert llm_options(many)["autoscaling_config"] == {
-        "min_replicas": 1,
-        "max_replicas": 3,
-        "target_ongoing_requests": many.llm.max_concurrent,
-    }
-
-
-def test_the_engines_environment_is_the_settings_own() -> None:
-    options = llm_options(load_settings(None, ["llm.environment.VLLM_LOGGING_LEVEL=INFO"]))
+def test_more_replicas_than_one_are_autoscaled_and_have_the_settings_environment() -> None:
+    assert llm_options(load_settings())["num_replicas"] == 1
+    level = "llm.environment.VLLM_LOGGING_LEVEL=INFO"
+    many = load_settings(None, ["serve.llm.max_replicas=3", level])
+    options = llm_options(many)
+    scaling = options["autoscaling_config"]
+    assert (scaling["min_replicas"], scaling["max_replicas"]) == (1, 3)
+    assert scaling["target_ongoing_requests"] == many.llm.max_concurrent
     environment = options["ray_actor_options"]["runtime_env"]["env_vars"]
     assert environment["VLLM_LOGGING_LEVEL"] == "INFO"
     assert environment["VLLM_NO_USAGE_STATS"] == "1"
@@ -157,11 +149,6 @@ def test_workers_request_the_share_of_a_gpu_that_their_bundle_has() -> None:
     assert shared["VLLM_RAY_PER_WORKER_GPUS"] == "0.6"
     assert shared["VLLM_USE_FLASHINFER_SAMPLER"] == "0"
     assert "VLLM_RAY_PER_WORKER_GPUS" not in environment("cluster.yaml")
-
-
-def test_on_gpus_the_number_type_is_left_to_vllm() -> None:
-    assert llm_dtype(load_settings("gpu-node.yaml")) == "auto"
-    assert llm_dtype(load_settings()) in ("float32", "bfloat16")
 
 
 def test_arguments_of_serve_run_are_a_config_and_settings() -> None:

@@ -62,29 +62,17 @@ def test_index_is_searched_with_the_adapter_that_made_it(
     assert not np.allclose(changed.encode(texts), plain.encode(texts), atol=1e-2)
 
 
-def test_index_of_an_adapter_is_refused_without_it(
+def test_index_of_another_adapter_is_refused_and_not_followed(
     base: Path, adapter: Path, tmp_path: Path
 ) -> None:
-    manifest = built_with(tmp_path, settings(base, f"encoder.adapter=file:{adapter}"))
+    plain, tuned = settings(base), settings(base, f"encoder.adapter=file:{adapter}")
+    without, of_adapter = built_with(tmp_path / "a", plain), built_with(tmp_path / "b", tuned)
     with pytest.raises(IndexFormatError, match=r"built with .* with file:.*tuned"):
-        load_encoder(settings(base), manifest)
-
-
-def test_index_without_an_adapter_is_refused_with_one(
-    base: Path, adapter: Path, tmp_path: Path
-) -> None:
-    manifest = built_with(tmp_path, settings(base))
+        load_encoder(plain, of_adapter)
     with pytest.raises(IndexFormatError, match=r"encoder of the settings is .*tuned"):
-        load_encoder(settings(base, f"encoder.adapter=file:{adapter}"), manifest)
-
-
-def test_graph_does_not_follow_to_a_version_of_another_adapter(
-    base: Path, adapter: Path, tmp_path: Path
-) -> None:
-    before = built_with(tmp_path / "before", settings(base))
-    after = built_with(tmp_path / "after", settings(base, f"encoder.adapter=file:{adapter}"))
+        load_encoder(tuned, without)
     with pytest.raises(IndexFormatError, match="start the graph again"):
-        check_follows(before, after)
+        check_follows(without, of_adapter)
 
 
 def test_reranker_has_an_adapter_of_its_own_and_the_encoder_none(

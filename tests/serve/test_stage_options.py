@@ -2,7 +2,6 @@
 
 import pytest
 
-from cluster.errors import InputError
 from cluster.settings.settings import load_settings
 from serve.app import stage_options
 
@@ -21,8 +20,3 @@ def test_a_clusters_gateways_and_the_copies_of_a_shard_are_kept_apart() -> None:
     for stage in (serve.gateway, serve.shard):
         assert stage_options(stage)["max_replicas_per_node"] == 1
         assert stage.min_replicas > 1
-
-
-def test_a_language_models_replicas_take_no_such_limit() -> None:
-    with pytest.raises(InputError, match=r"unknown key serve\.llm\.per_node"):
-        load_settings(None, ["serve.llm.per_node=1"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -190,10 +190,14 @@ def train_reader(job: ReaderJob, licence: str, report: Report) -> Measures:
     model = load_base(base)
     learned = [*job.data.files, *sorted(TABLES.iterdir())]
     check_begun(job.folder / STATE, f"{identity(base, learned)} {recipe.model_dump_json()}")
+    averaged: list[dict[str, torch.Tensor]] = []
     for number, (part, examples) in enumerate(zip(recipe.passes, passes, strict=True), start=1):
         report(f"pass {number} of {len(passes)}: {len(examples):,} examples")
         state = job.folder / STATE / f"pass-{number}"
         run_pass(model, tokenizer, examples, recipe, part, state, report)
+        if number > len(passes) - recipe.averaged:
+            averaged.append({name: p.detach().clone() for name, p in model.named_parameters()})
+    model.load_state_dict(mean_weights(averaged), strict=False)
     # The decomposition is randomised; with the seed, a resumed run gives the same adapter.
     set_seed(recipe.seed)
     untrained = load_base(base)
@@ -214,6 +218,11 @@ def train_reader(job: ReaderJob, licence: str, report: Report) -> Measures:
     }
     write_card(job.folder, training)
     return measured
+
+
+def mean_weights(states: Sequence[Mapping[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    """Return the mean of each weight over `states`, all of one model."""
+    return {name: torch.stack([state[name] for state in states]).mean(0) for name in states[0]}
 
 
 def load_base(folder: Path) -> Any:

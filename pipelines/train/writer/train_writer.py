@@ -206,6 +206,7 @@ def _perplexity(model: Any, rows: Sequence[dict[str, Any]], tokenizer: Any) -> f
     total, count = 0.0, 0
     for row in rows:
         batch = collate_writing([row], tokenizer.eos_token_id)
+        batch = {name: tensor.to(model.device) for name, tensor in batch.items()}
         answered = int((batch["labels"] != UNKNOWN).sum())
         total += float(writing_loss(model, batch)) * answered
         count += answered

@@ -1,7 +1,7 @@
 """Training examples of the writer: a prompt with a question and its snippets, and the gold answer.
 
-The prompt is the one that the writer gets when it answers, so nothing changes between training and
-use.
+The prompt has the words of the one that the writer gets when it answers, but no design and year of
+the passages, because a BioASQ snippet has none.
 """
 
 from __future__ import annotations

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from cluster.answers import Evidence
 from cluster.records import Entity
 from cluster.text.mine_abbreviations import AbbreviationPair, mine_abbreviations
-from serve.answer.names.cluster_mentions import cluster_mentions, spelling
-
-Recogniser = Callable[[str], list[Entity]]
+from serve.answer.names.cluster_names import Recogniser, cluster_names, spelling
 
 # Maximum number of answers by type, and maximum length of an answer in characters (BioASQ).
 LIMITS = {"factoid": 5, "list": 100}
@@ -30,10 +28,9 @@ def group_names(
 
     A group also has the short and long forms that the evidence defines for its names.
     """
-    entities = [as_entity(name, recognise) for name in names]
     defined = list(definitions(evidence))
     groups: dict[int, list[str]] = defaultdict(list)
-    for number, name in zip(cluster_mentions(entities, defined), names, strict=True):
+    for number, name in zip(cluster_names(names, defined, recognise), names, strict=True):
         groups[number].append(name)
     return [[*group, *_other_forms(group, defined)] for group in groups.values()]
 
@@ -48,12 +45,6 @@ def _other_forms(names: Sequence[str], defined: Sequence[AbbreviationPair]) -> l
 def apart(groups: Sequence[Sequence[str]]) -> list[list[str]]:
     """Return each name as a separate guess: BioASQ's measures count the first of a group."""
     return [[name] for names in groups for name in names]
-
-
-def as_entity(name: str, recognise: Recogniser) -> Entity:
-    """Return `name` as an entity; without a concept unless the recogniser knows all of it."""
-    whole = (entity for entity in recognise(name) if entity.text == name)
-    return next(whole, Entity(name, 0, len(name), "", "name"))
 
 
 def name_concepts(entities: Sequence[Entity]) -> list[str]:

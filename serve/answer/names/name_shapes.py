@@ -22,13 +22,12 @@ tegravir temcel tinib triptan vir xaban zomib
 _DRUG = re.compile(rf"\b\w{{3,}}(?:{'|'.join(_STEMS.split())})\b", re.IGNORECASE)
 
 
-def names_by_shape(text: str) -> list[tuple[str, int, int]]:
-    """Return (name, begin, end) of the strings in `text` that look like names, in order."""
+def names_by_shape(text: str) -> list[str]:
+    """Return the strings in `text` that look like names, in order."""
     spans = {match.span() for shape in (_NAME, _DRUG) for match in shape.finditer(text)}
     # Keep only the outer one of nested matches, as of "CD20" in "anti-CD20".
-    outer = [
-        (begin, end)
+    return [
+        text[begin:end]
         for begin, end in sorted(spans)
         if not any((b, e) != (begin, end) and b <= begin and end <= e for b, e in spans)
     ]
-    return [(text[begin:end], begin, end) for begin, end in outer]

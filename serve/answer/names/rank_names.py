@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from serve.answer.names.cluster_mentions import cluster_mentions
-from serve.answer.names.group_names import (
-    MAX_CHARS,
-    Recogniser,
-    as_entity,
-    definitions,
-    usual_first,
-)
+from serve.answer.names.cluster_names import Recogniser, cluster_names
+from serve.answer.names.group_names import MAX_CHARS, definitions, usual_first
 from serve.answer.names.settle_exact import trim_name
 from serve.answer.read_evidence import ReadCitation
 from serve.support.compare_wording import read_wording, stem
@@ -51,23 +45,22 @@ def rank_names(
     Names that only repeat words of the question `body` are left out.
     """
     mentions = _mentions(body, citations)
-    entities = [as_entity(mention.text, recognise) for mention in mentions]
+    names = [mention.text for mention in mentions]
     defined = definitions([item for citation in citations for item in citation.items])
     groups: dict[int, list[_Mention]] = defaultdict(list)
-    for number, mention in zip(cluster_mentions(entities, defined), mentions, strict=True):
+    for number, mention in zip(cluster_names(names, defined, recognise), mentions, strict=True):
         groups[number].append(mention)
     ranked = [_ranked(group) for group in groups.values()]
     return sorted(ranked, key=lambda name: -name.score)
 
 
 def _mentions(body: str, citations: Sequence[ReadCitation]) -> list[_Mention]:
-    asked = asked_words(body)
     found = []
     for citation in citations:
         weight = citation.reading.relevance / (1 + RANK_LOSS * citation.rank)
         for span in citation.reading.names:
             text = trim_name(citation.text[span.begin : span.end])
-            if 0 < len(text) <= MAX_CHARS and not repeats(text, asked):
+            if 0 < len(text) <= MAX_CHARS and not repeats(text, body):
                 found.append(_Mention(text, citation.pmid, span.score * weight, span.score))
     return found
 
@@ -80,12 +73,7 @@ def _ranked(mentions: Sequence[_Mention]) -> RankedName:
     return RankedName(tuple(names), sum(best.values()), max(m.share for m in mentions))
 
 
-def asked_words(body: str) -> frozenset[str]:
-    """Return the stems of the question's words."""
-    return frozenset(read_wording(body).words)
-
-
-def repeats(name: str, asked: Set[str]) -> bool:
-    """Return whether `name` has only words that the question has."""
+def repeats(name: str, body: str) -> bool:
+    """Return whether `name` has only words that the question `body` has."""
     words = read_wording(name).words or {stem(name): 1.0}
-    return words.keys() <= asked
+    return words.keys() <= read_wording(body).words.keys()

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from serve.answer.names.group_names import distinct
-from serve.support.compare_wording import numbers_agree, read_wording
+from serve.support.compare_wording import VERDICT
+from serve.support.find_references import holds_reference
 
-_PAIRS = (("'", "'"), ("\u2018", "\u2019"))
-_OPENING = re.compile(r"\W*(yes|no)\s*[,.:;]", re.IGNORECASE)
-_LEADS = re.compile(r"^(?:[\s,;:\"\u201c\u201d]|\.(?!\d))+")
-_TRAILS = ' ,;:."\u201c\u201d'
+_AROUND = ' ,;:"\u201c\u201d'
 
 
 def opening_verdict(sentence: str) -> Literal["yes", "no"] | None:
     """Return the yes or no that opens the sentence ("No, it does not."), if any."""
-    found = _OPENING.match(sentence)
+    found = VERDICT.match(sentence)
     if found is None:
         return None
     return "yes" if found[1].casefold() == "yes" else "no"
@@ -41,22 +39,21 @@ def settle_names(groups: Sequence[Sequence[str]], *, limit: int, max_chars: int)
     return kept[:limit]
 
 
-def trim_name(name: str) -> str:
-    """Return `name` without surrounding space, quotes and stops; keeps ".05" and "5'"."""
-    before = ""
-    while name != before:
-        before = name
-        name = _LEADS.sub("", " ".join(name.split())).rstrip(_TRAILS)
-        for left, right in _PAIRS:
-            if len(name) > 1 and name.startswith(left) and name.endswith(right):
-                name = name[1:-1]
-    return name
+def names_in(names: Iterable[str], sources: Sequence[str]) -> list[str]:
+    """Return the names that occur in `sources` as whole words, ignoring case, in order.
 
-
-def keeps_numbers(sentence: str, premises: Sequence[str]) -> bool:
-    """Return whether one of the `premises` has all numbers of `sentence`, with their units.
-
-    Paper 000 (section 5.1.4) reports an answer of 14% where the passages had 24%.
+    Links and other references are left out, as are names without a letter or digit.
     """
-    said = read_wording(sentence)
-    return not said.numbers or any(numbers_agree(said, read_wording(text)) for text in premises)
+    text = " ".join(" ".join(sources).split()).casefold()
+    return [
+        name
+        for name in map(trim_name, names)
+        if re.search(r"\w", name)
+        and re.search(rf"(?<!\w){re.escape(name.casefold())}(?!\w)", text)
+        and not holds_reference(name)
+    ]
+
+
+def trim_name(name: str) -> str:
+    """Return `name` without surrounding space, quotes and stops; keeps ".05"."""
+    return " ".join(name.split()).lstrip(_AROUND).rstrip(f"{_AROUND}.")

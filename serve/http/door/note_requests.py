@@ -18,7 +18,7 @@ from cluster.records import Citation
 from serve.answer_events import Event, Finished
 from serve.http.service import Readiness, Service
 from serve.question.example_questions import Example
-from serve.question.words.index_words import Suggestion
+from serve.question.understand_question import Suggestion
 from serve.request import Request
 
 log = logging.getLogger("citeray.requests")

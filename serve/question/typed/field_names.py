@@ -7,14 +7,10 @@ PubMed's query builder writes and the field codes of Entrez.
 from __future__ import annotations
 
 import re
-from typing import Literal
 
-Field = Literal["au", "ta", "dp", "mh", "pt", "la", "text", "pmid", "doi", "pmc", "filter"]
-# Reasons why a tag cannot be applied: the index does not have the field, PubMed does not have the
-# name, it is a proximity search (:~N), or the field does not support the qualifier.
-Refused = Literal["unsupported", "unknown", "proximity", "qualified"]
+from serve.references.languages import CODES
 
-_NAMES: dict[Field | Refused, str] = {
+_NAMES = {
     "au": "au; auth; author; authors; author name; author - full; full; full author name; fau",
     "ta": "ta; journal; jour; journal title; journal title abbreviation; so",
     "dp": "dp; pdat; date - publication; publication date; date of publication",
@@ -50,34 +46,30 @@ _NAMES: dict[Field | Refused, str] = {
     "; tt; transliterated title; mid; eid; extended pmid; dso; own; owner; stat; version"
     "; comment corrections; comment correction type",
 }
-FIELDS: dict[str, Field | Refused] = {
-    name.strip(): field for field, names in _NAMES.items() for name in names.split(";")
-}
+_FIELDS = {name.strip(): field for field, names in _NAMES.items() for name in names.split(";")}
 READ = "[au], [ta], [dp], [mh], [pt], [la], [tiab] and [filter]"
+# Kinds of tags that cannot be applied.
+REFUSED = {
+    "unsupported": f"cannot be applied here; the tags that can are {READ}",
+    "unknown": f"is not a field tag of PubMed; use one of {READ}, or write it in parentheses if it "
+    "is ordinary text",
+    "qualified": "cannot be applied with what follows its name; leave that out",
+}
 # Chemical elements whose symbols are also tags: "[Au]" is gold, "[au]" and "[AU]" are authors.
 ELEMENTS = frozenset({"Au", "Cn", "Ir", "La", "Lr", "Pa", "Pt", "Rn", "Sb", "Si", "Ta", "Ti"})
 
 
-def field_of(name: str) -> Field | Refused | None:
-    """Return the field that a tag names, ignoring case; None if no tag has that name."""
+LANGUAGES = CODES | {"greek, modern": "gre", "multilingual": "mul"}
+
+
+def field_of(name: str) -> str | None:
+    """Return the field that a tag names, ignoring case; None if no tag has that name.
+
+    Fields that the index does not have are "unsupported".
+    """
     spaced = " ".join(name.casefold().replace("-", " - ").replace("/", " / ").split())
-    return FIELDS.get(spaced.replace(" / ", "/"))
+    return _FIELDS.get(spaced.replace(" / ", "/"))
 
-
-LANGUAGES = {
-    "afrikaans": "afr", "albanian": "alb", "arabic": "ara", "armenian": "arm",
-    "azerbaijani": "aze", "bosnian": "bos", "bulgarian": "bul", "catalan": "cat",
-    "chinese": "chi", "croatian": "hrv", "czech": "cze", "danish": "dan", "dutch": "dut",
-    "english": "eng", "esperanto": "epo", "estonian": "est", "finnish": "fin", "french": "fre",
-    "georgian": "geo", "german": "ger", "greek": "gre", "greek, modern": "gre", "hebrew": "heb",
-    "hindi": "hin", "hungarian": "hun", "icelandic": "ice", "indonesian": "ind",
-    "italian": "ita", "japanese": "jpn", "korean": "kor", "latin": "lat", "latvian": "lav",
-    "lithuanian": "lit", "macedonian": "mac", "malay": "may", "multilingual": "mul",
-    "norwegian": "nor", "persian": "per", "polish": "pol", "portuguese": "por",
-    "romanian": "rum", "russian": "rus", "serbian": "srp", "slovak": "slo", "slovenian": "slv",
-    "spanish": "spa", "swedish": "swe", "thai": "tha", "turkish": "tur", "ukrainian": "ukr",
-    "vietnamese": "vie", "welsh": "wel",
-}  # fmt: skip
 
 _TYPES = """
 Adaptive Clinical Trial; Address; Autobiography; Bibliography; Biography; Books and Documents;
@@ -102,16 +94,20 @@ Retracted Publication; Retraction of Publication; Retraction Notice; Review; Sci
 Review; Scoping Review; Systematic Review; Technical Report; Twin Study; Validation Study;
 Video-Audio Media; Webcast
 """
-PUBLICATION_TYPES = {
-    " ".join(name.casefold().split()): " ".join(name.split()) for name in _TYPES.split(";")
-} | {"rct": "Randomized Controlled Trial"}
-# PubMed's filter names have no spaces or punctuation: "randomizedcontrolledtrial".
-_RUN_TOGETHER = {
-    re.sub(r"[^a-z]", "", folded): name for folded, name in PUBLICATION_TYPES.items()
-} | {"booksdocs": "Books and Documents"}
+PUBLICATION_TYPES = [" ".join(name.split()) for name in _TYPES.split(";")]
 
 
 def publication_type(value: str) -> str | None:
     """Return PubMed's name of a publication type, given that name or its filter's; or None."""
-    folded = " ".join(value.casefold().split())
-    return PUBLICATION_TYPES.get(folded) or _RUN_TOGETHER.get(re.sub(r"[^a-z]", "", folded))
+    return _TYPES_BY_LETTERS.get(_letters(value))
+
+
+def _letters(text: str) -> str:
+    """Return the letters alone: PubMed's filter names have no spaces or punctuation."""
+    return re.sub("[^a-z]", "", text.casefold())
+
+
+_TYPES_BY_LETTERS = {_letters(name): name for name in PUBLICATION_TYPES} | {
+    "rct": "Randomized Controlled Trial",
+    "booksdocs": "Books and Documents",
+}

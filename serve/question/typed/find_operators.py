@@ -14,31 +14,23 @@ _OPERATOR = re.compile(r'(?<![^\s()"\]])(?:AND|OR|NOT)(?![^\s()"])')
 _QUOTED = re.compile(r'"[^"]*"')
 _WORD = re.compile(r"\w+")
 _SENTENCE_MARKS = re.compile(r"[\s.,;:?!()\"]")
-
-
-def _words(listed: str) -> frozenset[str]:
-    return frozenset(listed.split())
-
-
 # "a" is not listed, because it also occurs in "hepatitis A".
-_PROSE = _words("an the of in on to for with without by from at as than that this if")
-_BEFORE_ODDS_RATIO = _words("a an the whether adjusted unadjusted crude pooled")
-_BEFORE_EMPHASIS = re.compile(r"\s+(?:only|just|all|every|yet|to|necessarily|always)\b")
+_PROSE = re.compile(r"\b(?:AN|THE|OF|IN|ON|TO|FOR|WITH|WITHOUT|BY|FROM|AT|AS|THAN|THAT|THIS|IF)\b")
+_BEFORE_ODDS_RATIO = re.compile("a|an|the|whether|adjusted|unadjusted|crude|pooled")
 _BEFORE_GATE = re.compile(r"\s+(?:logic\s+)?(?:gates?|logic)\b", re.IGNORECASE)
 _BEFORE_RATIO = re.compile(r"\s*=|\s*\d{1,4}[.,\u00b7]\d")
 
 
 def is_question(text: str) -> bool:
     """Return True if `text` begins like a question, or has "?" and a question word."""
-    if begins_as_question(text):
-        return True
-    return "?" in text and any(begins_as_question(word) for word in _WORD.findall(text))
+    starts = [text, *_WORD.findall(text)] if "?" in text else [text]
+    return any(map(begins_as_question, starts))
 
 
 def is_prose_in_capitals(text: str) -> bool:
     """Return True if `text` has no lower-case letters but words such as OF, as prose has."""
-    words = {word.casefold() for word in _WORD.findall(text)}
-    return text == text.upper() and (not words.isdisjoint(_PROSE) or any(map(is_auxiliary, words)))
+    is_prose = _PROSE.search(text) or any(map(is_auxiliary, _WORD.findall(text)))
+    return text == text.upper() and bool(is_prose)
 
 
 def end_of_prose(text: str, first_tag: int | None) -> int:
@@ -61,12 +53,8 @@ def end_of_prose(text: str, first_tag: int | None) -> int:
 
 def operators_in(text: str, begin: int = 0) -> list[int]:
     """Return the positions of operators in `text` from `begin` on. Quoted ones are words."""
-    quoted = [m.span() for m in _QUOTED.finditer(text)]
-    return [
-        m.start()
-        for m in _OPERATOR.finditer(text, begin)
-        if not any(first < m.start() < last for first, last in quoted) and not _is_word(text, m)
-    ]
+    unquoted = _QUOTED.sub(lambda quoted: '"' * len(quoted[0]), text)
+    return [m.start() for m in _OPERATOR.finditer(unquoted, begin) if not _is_word(text, m)]
 
 
 def _is_word(text: str, operator: re.Match[str]) -> bool:
@@ -78,7 +66,7 @@ def _is_word(text: str, operator: re.Match[str]) -> bool:
         return True
     last = before.rpartition(" ")[2].casefold()
     if operator[0] == "NOT":
-        return is_auxiliary(last) or _BEFORE_EMPHASIS.match(text, end) is not None
+        return is_auxiliary(last)
     if operator[0] == "OR":
-        return last in _BEFORE_ODDS_RATIO or _BEFORE_RATIO.match(text, end) is not None
+        return bool(_BEFORE_ODDS_RATIO.fullmatch(last) or _BEFORE_RATIO.match(text, end))
     return False

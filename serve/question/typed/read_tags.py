@@ -5,15 +5,16 @@ from __future__ import annotations
 import calendar
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import UTC, date, datetime
 from typing import Any
 
+from cluster.answers import Reading
 from cluster.errors import InputError, cut
-from cluster.index.filters.filters import FLAGS, VALUES, Filters
+from cluster.index.filters.filters import FLAGS, Filters
 from serve.question.typed.field_names import LANGUAGES, publication_type
 from serve.question.typed.find_operators import is_prose_in_capitals, operators_in
-from serve.question.typed.parse_tags import Tagged, parse_tags
+from serve.question.typed.parse_tags import DATE, Clause, Tagged, join_words, parse_tags
 
 RANKED = (
     "articles are ranked by the words and need not have them all: {} between words is not applied"
@@ -24,227 +25,199 @@ WORDS = (
 CAPITALS = "NOT was read as an ordinary word, because the question is in capitals"
 YEARS = "dates begin with a year, so the last years ({}) were read as {} and later"
 NARROW = "MeSH headings are matched exactly, without the narrower ones below them"
-_COLUMNS = {"au": "authors", "ta": "journals", "mh": "mesh", "pt": "publication_types"}
-_COLUMNS["la"] = "languages"
-_FIRST_YEAR = 1000
+_HUMANS = "D006801"
 _OPEN_YEAR = 3000
 _FLAG_FILTERS = {
-    "humans": "humans",
     "human": "humans",
+    "humans": "humans",
     "hasabstract": "has_abstract",
     "fha": "has_abstract",
 }
 _LAST_YEARS = re.compile(r"(?:y_|last )(\d{1,3})(?: years?)?", re.IGNORECASE)
+# Fields whose different values have a combination.
+_COMBINED: dict[str, Any] = {
+    "year_from": max,
+    "year_to": min,
+    "until": min,
+    "all_of": lambda given, read: (*given, *read),
+}
+# Kinds of conditions beside the columns of Filters.
+_WORDS, _DATES = "words", "dates"
+_UNKNOWN = {
+    "mh": "not a MeSH heading that this index knows; give it without a subheading, or leave out "
+    "[mh] to search for the words",
+    "pt": "not a publication type of PubMed; give one such as Review or Randomized Controlled "
+    "Trial",
+    "la": "not a language of PubMed; give one such as english or eng",
+    "filter": "not a filter here; the supported ones are humans, hasabstract, y_1, y_5 and y_10, "
+    "languages and publication types",
+}
+_IDENTIFIER = "PMIDs, PMCIDs and DOIs with other words or tags cannot be searched; give them alone"
 
 
-@dataclass(frozen=True, slots=True)
-class ReadTags:
-    """The remaining words, the filters, and notes on how both were interpreted."""
+def read_tags(body: str, headings: Mapping[str, str], today: date | None = None) -> Reading | None:
+    """Return the remaining words, the filters and notes on both; None without tags or operators.
 
-    words: str
-    filters: Filters
-    notes: tuple[str, ...]
-
-
-def read_tags(body: str, headings: Mapping[str, str], today: date | None = None) -> ReadTags | None:
-    """Parse the field tags and operators of `body`; return None if it has none.
-
-    `headings`: see `parse_tags`. `today` is the reference date for "the last 5 years" (default: the
-    current UTC date). Raises InputError, which names the part and the fix.
+    `headings` has the UI of each of `heading_candidates` that is a MeSH heading. `today` is the
+    reference date for "the last 5 years" (default: the current UTC date). Raises InputError, which
+    names the part and the fix.
     """
-    parts = parse_tags(body, headings)
-    if parts is None:
+    parsed = parse_tags(body, headings.get)
+    if parsed is None:
         unread = is_prose_in_capitals(body) and any(
             body.startswith("NOT", at) for at in operators_in(body)
         )
-        return ReadTags(body, Filters(), (CAPITALS,)) if unread else None
+        return Reading(body, Filters(), notes=(CAPITALS,)) if unread else None
+    clauses, has_and = parsed
+    texts = [clause for clause in clauses if isinstance(clause[0], str)]
+    ignored = "OR" if any(len(text) > 1 for text in texts) else "AND"
+    notes = [RANKED.format(ignored)] if ignored == "OR" or (has_and and len(texts) > 1) else []
     reader = _Reader(headings, today or datetime.now(UTC).date())
-    for group in parts.tagged:
-        reader.add(group)
-    words = " ".join(part for part in (parts.words, *reader.words) if part)
+    for clause in clauses:
+        reader.add(clause)
+    filters = reader.filters()
     # If there are only headings, search for their words.
-    words = words or " ".join(reader.topics)
+    words = join_words(reader.words or reader.topics)
     if not any(c.isalnum() for c in words):
         raise InputError(
             "question: only field tags; add words to search for, as in "
             "metformin AND Smith J[au] AND 2020:2024[dp]"
         )
-    ranked = (RANKED.format(operator) for operator in parts.operators)
-    return ReadTags(words, reader.filters(), (*ranked, *reader.notes))
+    return Reading(words, filters, notes=(*notes, *reader.notes))
 
 
 class _Reader:
-    """Collects the groups of one question."""
+    """Collects the clauses of one question."""
 
     def __init__(self, headings: Mapping[str, str], today: date) -> None:
         self._headings = headings
         self._today = today
-        self._lists: dict[str, list[tuple[str, ...]]] = {}
-        self._single: dict[str, Any] = {}
+        self._groups: dict[str, list[tuple[str, ...]]] = {}
         self.words: list[str] = []
         self.topics: list[str] = []
         # A dictionary, so that each note is kept once, in order.
         self.notes: dict[str, None] = {}
 
-    def add(self, group: tuple[Tagged, ...]) -> None:
-        """Add alternative values of one field, joined by OR."""
-        kind, values = group[0].field, tuple(tag.value for tag in group)
-        if kind == "text":
-            self.words += values
-            self.notes[WORDS] = None
-        elif kind == "dp":
-            self._date(values)
-        elif kind == "filter":
-            self._filter(values)
-        elif kind == "mh" and [value.casefold() for value in values] == ["humans"]:
-            self._single["humans"] = True
-        elif kind in ("pmid", "doi", "pmc"):
+    def add(self, clause: Clause) -> None:
+        """Add alternative words, or alternative values of one field."""
+        kinds, values = zip(*map(self._condition, clause), strict=True)
+        [kind, *others] = set(kinds)
+        if others:
             raise InputError(
-                f"question, {cut(values[0])}[{kind}]: PMIDs, PMCIDs and DOIs with other words or "
-                "tags cannot be searched; give them alone"
+                "question: OR between different fields, OR between different filters and OR "
+                "between a field and words cannot be applied; use it between values of one field, "
+                "in parentheses"
             )
+        if kind == _WORDS:
+            self.words += values
+        elif values == (_HUMANS,):
+            self._groups["humans"] = [values]
         else:
-            self._lists.setdefault(_COLUMNS[kind], []).append(
-                tuple(self._value(kind, value) for value in values)
-            )
+            self._groups.setdefault(kind, []).append(values)
 
     def filters(self) -> Filters:
+        """Return the filters. Raises InputError for values that cannot be combined."""
         found: dict[str, Any] = {}
         all_of = []
-        for name, groups in self._lists.items():
+        for name, groups in self._groups.items():
             if len(groups) > 1 and any(len(group) > 1 for group in groups):
                 raise InputError(
                     f"question: {name.replace('_', ' ')} joined by both AND and OR cannot be "
                     "applied; use one of them"
                 )
-            found[name] = tuple(value for group in groups for value in group)
-            all_of += [name] if len(groups) > 1 else []
-        return Filters(**self._single, **found, all_of=tuple(all_of))
+            values = tuple(value for group in groups for value in group)
+            if name == _DATES:
+                found |= self._dates(values)
+            elif name in FLAGS:
+                found[name] = True
+            else:
+                found[name] = values
+                all_of += [name] if len(groups) > 1 else []
+        return Filters(**found, all_of=tuple(all_of))
 
-    def _value(self, kind: str, value: str) -> str:
-        if kind == "mh":
-            self.notes[NARROW] = None
-            self.topics.append(value)
-            return self._heading(value)
-        if kind == "pt":
-            known = publication_type(value)
-            if known is None:
-                raise InputError(
-                    f"question, {cut(value)}[pt]: not a publication type of PubMed; give one such "
-                    "as Review or Randomized Controlled Trial"
-                )
-            return known
-        if kind == "la":
-            return _language(value)
-        return value
+    def _condition(self, item: Tagged | str) -> tuple[str, str]:
+        """Return what `item` restricts (a column of Filters, _DATES or _WORDS) and its value.
 
-    def _heading(self, value: str) -> str:
-        ui = self._headings.get(value)
-        if "/" in value and ui is None:
-            raise InputError(
-                f"question, {cut(value)}[mh]: filtering by subheading is not supported; give the "
-                "heading alone"
-            )
-        if ui is None:
-            raise InputError(
-                f"question, {cut(value)}[mh]: not a MeSH heading that this index knows; leave out "
-                "[mh] to search for the words"
-            )
-        return ui
+        Raises InputError if the field does not have the value.
+        """
+        if isinstance(item, str):
+            return _WORDS, item
+        value, folded = item.value, item.value.casefold()
+        match item.field:
+            case "text":
+                self.notes[WORDS] = None
+                return _WORDS, value
+            case "au":
+                return "authors", value
+            case "ta":
+                return "journals", value
+            case "filter" if folded in _FLAG_FILTERS:
+                return _FLAG_FILTERS[folded], ""
+            case "mh" if folded == "humans":
+                return "mesh", _HUMANS
+            case "mh" if ui := self._headings.get(value):
+                self.notes[NARROW] = None
+                self.topics.append(value)
+                return "mesh", ui
+            case "dp":
+                return _DATES, value
+            case "filter" if _LAST_YEARS.fullmatch(value):
+                return _DATES, value
+            case "pt" | "filter" if known := publication_type(value):
+                return "publication_types", known
+            case "la" | "filter" if code := LANGUAGES.get(folded):
+                return "languages", code
+            case "la" if re.fullmatch("[a-z]{3}", folded):
+                return "languages", folded
+        why = _UNKNOWN.get(item.field, _IDENTIFIER)
+        raise InputError(f"question, {cut(value)}[{item.field}]: {why}")
 
-    def _filter(self, values: tuple[str, ...]) -> None:
-        kinds = {_filter_kind(value) for value in values}
-        if "" in kinds:
-            [value, *_] = [value for value in values if not _filter_kind(value)]
-            raise InputError(
-                f"question, {cut(value)}[filter]: not a filter here; the supported ones are "
-                "humans, hasabstract, y_1, y_5 and y_10, languages and publication types"
-            )
-        if len(values) > 1 and kinds not in ({"pt"}, {"la"}):
-            raise InputError(
-                f"question, {cut(values[0])}[filter]: OR between different filters cannot be "
-                "applied; use it between publication types, or between languages"
-            )
-        [kind] = kinds
-        if kind == "flag":
-            self._single[_FLAG_FILTERS[values[0].casefold()]] = True
-        elif kind == "dp":
-            self._date(values)
-        else:
-            self.add(tuple(Tagged("pt" if kind == "pt" else "la", one) for one in values))
-
-    def _date(self, values: tuple[str, ...]) -> None:
-        if len(values) > 1 or {"year_from", "year_to", "until"} & self._single.keys():
+    def _dates(self, values: tuple[str, ...]) -> dict[str, Any]:
+        if len(values) > 1:
             raise InputError(
                 "question: several dates of publication cannot be applied; give one range, as in "
                 "2015:2024[dp]"
             )
-        if last := _LAST_YEARS.fullmatch(values[0].strip('"')):
-            first = max(self._today.year - int(last[1]), _FIRST_YEAR)
-            self._single["year_from"] = first
+        if last := _LAST_YEARS.fullmatch(values[0]):
+            first = self._today.year - int(last[1])
             self.notes[YEARS.format(int(last[1]), first)] = None
-            return
-        self._single.update(read_dates(values[0]))
+            return {"year_from": first}
+        return read_dates(values[0])
 
 
-def _filter_kind(value: str) -> str:
-    """Return what a value of [filter] sets: "flag", "dp", "pt" or "la"; "" for an unknown one."""
-    folded = value.casefold()
-    if folded in _FLAG_FILTERS:
-        return "flag"
-    if _LAST_YEARS.fullmatch(folded):
-        return "dp"
-    return "pt" if publication_type(folded) else "la" if folded in LANGUAGES else ""
-
-
-def _language(value: str) -> str:
-    folded = value.casefold()
-    code = LANGUAGES.get(folded, folded)
-    if code not in LANGUAGES.values() and not re.fullmatch("[a-z]{3}", code):
-        raise InputError(
-            f"question, {cut(value)}[la]: not a language of PubMed; give one such as english or eng"
-        )
-    return code
-
-
-def read_dates(value: str) -> dict[str, int | str]:
+def read_dates(value: str) -> dict[str, Any]:
     """Return a date or a range such as "2015:2024/05" as fields of Filters.
 
     Raises InputError if `value` is neither, or if the range does not begin on 1 January.
     """
     begin, colon, end = (part.strip() for part in value.partition(":"))
     try:
-        first, last = _date(begin), _date(end if colon else begin)
+        first = _day(begin, last=False)
+        last = _day(end or (str(_OPEN_YEAR) if colon else begin), last=True)
     except ValueError as error:
         raise InputError(
             f"question, {cut(value)}[dp]: not a date; give years as in 2015:2024[dp]"
         ) from error
-    if first is None or first[1:] not in ((), (1,), (1, 1)) or (not colon and len(first) > 1):
+    if (first.month, first.day) != (1, 1):
         raise InputError(
             f"question, {cut(value)}[dp]: a range must begin with a year; write it as in "
             "2020:2024/05/31[dp]"
         )
-    found: dict[str, int | str] = {"year_from": first[0]}
-    if last is None or last[0] >= _OPEN_YEAR:
+    found: dict[str, Any] = {"year_from": first.year}
+    if last.year >= _OPEN_YEAR:
         return found
-    year, month, day = (*last, 12, 31)[:3] if len(last) == 1 else (*last, 0)[:3]
-    if (month, day) in ((12, 31), (12, 0)):
-        return {**found, "year_to": year}
-    day = day or calendar.monthrange(year, month)[1]
-    return {**found, "until": f"{year:04d}-{month:02d}-{day:02d}"}
+    if (last.month, last.day) == (12, 31):
+        return {**found, "year_to": last.year}
+    return {**found, "until": last.isoformat()}
 
 
-def _date(text: str) -> tuple[int, ...] | None:
-    """Return (year,), (year, month) or (year, month, day); None for "". Raises ValueError."""
-    if not text:
-        return None
-    found = tuple(int(part) for part in text.split("/"))
-    year, month, day = (*found, 1, 1)[:3]
-    if len(text.split("/")[0]) != 4 or not 1 <= month <= 12:
+def _day(text: str, *, last: bool) -> date:
+    """Return the first or the last day of a year, a month or a day. Raises ValueError."""
+    if not re.fullmatch(DATE, text):
         raise ValueError(text)
-    if not 1 <= day <= calendar.monthrange(min(year, 9998), month)[1]:
-        raise ValueError(text)
-    return found
+    year, month, day = (*map(int, text.split("/")), 0, 0)[:3]
+    month = month or (12 if last else 1)
+    return date(year, month, day or (calendar.monthrange(year, month)[1] if last else 1))
 
 
 def joined_filters(given: Filters, read: Filters) -> Filters:
@@ -255,18 +228,13 @@ def joined_filters(given: Filters, read: Filters) -> Filters:
     values: dict[str, Any] = {}
     for one in fields(Filters):
         here, there = getattr(given, one.name), getattr(read, one.name)
-        if one.name == "all_of":
-            values[one.name] = (*here, *there)
-        elif here == one.default or there == one.default or here == there:
-            values[one.name] = here if there == one.default else there
-        elif one.name == "year_from":
-            values[one.name] = max(here, there)
-        elif one.name in ("year_to", "until"):
-            values[one.name] = min(here, there)
-        else:
-            what = "lists" if one.name in VALUES else "says" if one.name in FLAGS else "sets"
+        if here in (one.default, there):
+            values[one.name] = there
+        elif there != one.default and one.name in _COMBINED:
+            values[one.name] = _COMBINED[one.name](here, there)
+        elif there != one.default:
             raise InputError(
-                f"filters.{one.name}: the question {what} another value by a field tag; give it in "
+                f"filters.{one.name}: the question sets another value by a field tag; give it in "
                 "one place"
             )
     return replace(given, **values)

@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from cluster.errors import InputError, cut
-from cluster.index.filters.filters import Filters
+from cluster.index.filters.filters import Filters, fold
 from cluster.index.filters.inspect_filters import (
     CHECKED,
     MOST_NEAR,
@@ -27,7 +27,10 @@ from serve.question.typed.field_names import LANGUAGES, PUBLICATION_TYPES
 # Maximum number of unknown values named per field, because finding the closest ones takes time.
 MOST_REFUSED = 3
 # Values in PubMed, for presets that also search PubMed.
-_PUBMED = {"languages": set(LANGUAGES.values()), "publication_types": set(PUBLICATION_TYPES)}
+_PUBMED = {
+    "languages": set(LANGUAGES.values()),
+    "publication_types": set(map(fold, PUBLICATION_TYPES)),
+}
 
 
 async def check_filters(filters: Filters, stages: WatchedStages, *, online: bool) -> Filters:

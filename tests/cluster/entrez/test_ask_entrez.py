@@ -14,7 +14,7 @@ from cluster.entrez.ask_entrez import Patience
 from cluster.entrez.keep_pace import RateLimiter
 from cluster.entrez.search_pubmed import PubMed
 from cluster.errors import InputError, PubMedError
-from tests.serve.eutils_server import EUtils, Reply, records
+from tests.serve.eutils_server import EUtils, Reply
 from tests.serve.http_server import free_port
 from tests.serve.pubmed_online import KEY, fetch, make, search, settings_for
 
@@ -43,22 +43,6 @@ def test_a_passing_failure_of_a_search_is_asked_again(
     assert len(server.requests) == 3
 
 
-@pytest.mark.parametrize(
-    "failure",
-    [
-        Reply(records([5, 7]), cut=200),
-        Reply("<eFetchResult><ERROR>Empty Response. Status: Timeout</ERROR></eFetchResult>", 400),
-    ],
-    ids=["dropped", "timeout-400"],
-)
-def test_a_passing_failure_of_a_fetch_is_asked_again(
-    server: EUtils, tmp_path: Path, failure: Reply
-) -> None:
-    server.script = [failure]
-    assert fetch(make(server, tmp_path), 7, 5) == [7, 5]
-    assert len(server.requests) == 2
-
-
 def test_a_failure_that_stays_is_given_up_with_its_reason(server: EUtils, tmp_path: Path) -> None:
     server.script, server.for_ever = [Reply("busy", 503)], True
     with pytest.raises(PubMedError, match=r"esearch\.fcgi: failed 5 times.*HTTP 503; try again"):
@@ -67,9 +51,7 @@ def test_a_failure_that_stays_is_given_up_with_its_reason(server: EUtils, tmp_pa
 
 
 @pytest.mark.parametrize("status", [301, 403, 404])
-def test_a_refusal_that_cannot_pass_is_not_asked_again(
-    server: EUtils, tmp_path: Path, status: int
-) -> None:
+def test_a_lasting_refusal_is_not_asked_again(server: EUtils, tmp_path: Path, status: int) -> None:
     server.script = [Reply("no", status)]
     with pytest.raises(PubMedError, match=rf"HTTP {status}; check entrez\.base_url"):
         search(make(server, tmp_path))
@@ -181,11 +163,3 @@ def test_threads_may_share_one_client(server: EUtils, tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert results == [[31, 7, 12]] * 4
-
-
-def test_without_a_limiter_of_its_own_a_client_keeps_the_process_pace(
-    server: EUtils, tmp_path: Path
-) -> None:
-    settings = settings_for(server, tmp_path)
-    assert search(PubMed(settings), limit=1) == [31]
-    assert search(PubMed(settings), limit=2) == [31, 7]

@@ -61,10 +61,3 @@ def test_what_is_larger_than_the_cache_or_kept_for_no_days_is_not_written(tmp_pa
     assert make(tmp_path, Clock()).write("efetch", {"id": "1"}, b"x" * 1001) == ""
     make(tmp_path, Clock(), days=0).write("esearch", SEARCH, b"{}")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_cannot_be_is_told_and_harms_nothing(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"")
-    cache = make(tmp_path / "file" / "cache", Clock())
-    assert "file" in cache.write("esearch", SEARCH, b"{}")
-    assert cache.read("esearch", SEARCH) is None

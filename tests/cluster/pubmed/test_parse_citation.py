@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster.pubmed.parse_articles import read_records
-from cluster.records import Chemical, Citation, Link, MeshHeading, OtherAbstract, Section
+from cluster.records import Citation, Link, MeshHeading, OtherAbstract, Section
 from tests.cluster.pubmed_sets import abstract, parse_one
 
 SHARED = Path(__file__).resolve().parents[3].parent / "shared/data"
@@ -20,12 +20,6 @@ def test_pmid_and_version_come_from_the_record_itself() -> None:
     citation = parse_one(pmid='<PMID Version="2"> 123 </PMID>')
     assert (citation.pmid, citation.version) == (123, 2)
     assert parse_one(pmid="<PMID>5</PMID>").version == 1
-
-
-def test_title_keeps_the_text_of_inline_markup_and_after_it() -> None:
-    title = "Role of <i>Foxp3<sup>+</sup></i> T&amp;B cells in H<sub>2</sub>O."
-    found = parse_one(inside=f"<ArticleTitle>{title}</ArticleTitle>").title
-    assert found == "Role of Foxp3+ T&B cells in H2O."
 
 
 @pytest.mark.parametrize(
@@ -121,17 +115,6 @@ def test_year_and_month_of_the_publication(date: str, year: int | None, month: i
     assert (citation.year, citation.month) == (year, month)
 
 
-def test_every_language_and_publication_type_is_kept_in_order() -> None:
-    citation = parse_one(
-        inside="<ArticleTitle>T</ArticleTitle><Language>eng</Language><Language>fre</Language>"
-        "<PublicationTypeList><PublicationType>Journal Article</PublicationType>"
-        "<PublicationType>Retracted Publication</PublicationType></PublicationTypeList>"
-    )
-    assert citation.languages == ("eng", "fre")
-    assert citation.publication_types == ("Journal Article", "Retracted Publication")
-    assert citation.retracted
-
-
 def test_a_mesh_heading_is_major_by_its_descriptor_or_any_qualifier() -> None:
     after = (
         "<MeshHeadingList>"
@@ -146,14 +129,6 @@ def test_a_mesh_heading_is_major_by_its_descriptor_or_any_qualifier() -> None:
         MeshHeading("D2", "B", True),
         MeshHeading("D3", "C", True),
     )
-
-
-def test_chemicals_are_kept_with_their_identifiers() -> None:
-    after = (
-        "<ChemicalList><Chemical><RegistryNumber>0</RegistryNumber>"
-        '<NameOfSubstance UI="D009369">Aspirin</NameOfSubstance></Chemical></ChemicalList>'
-    )
-    assert parse_one(after=after).chemicals == (Chemical("D009369", "Aspirin"),)
 
 
 def test_keywords_of_every_list_are_kept() -> None:
@@ -186,19 +161,6 @@ def test_doi_falls_back_to_a_valid_electronic_location() -> None:
     ids = '<ArticleIdList><ArticleId IdType="pmc">PMC7</ArticleId></ArticleIdList>'
     citation = parse_one(inside="<ArticleTitle>T</ArticleTitle>" + locations, data=ids)
     assert (citation.doi, citation.pmcid) == ("10.1/good", "PMC7")
-
-
-def test_links_name_their_kind_pmid_and_source() -> None:
-    after = (
-        '<CommentsCorrectionsList><CommentsCorrections RefType="RetractionIn"><RefSource>J. 2020'
-        '</RefSource><PMID Version="1">42</PMID></CommentsCorrections>'
-        '<CommentsCorrections RefType="Cites"><RefSource>Book</RefSource></CommentsCorrections>'
-        "</CommentsCorrectionsList>"
-    )
-    citation = parse_one(after=after)
-    assert citation.links == (Link("RetractionIn", 42, "J. 2020"), Link("Cites", None, "Book"))
-    assert citation.pmid == 1
-    assert citation.retracted
 
 
 # --- real files, where present

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from cluster.pubmed.parse_articles import read_records
-from cluster.records import Author, Citation
+from cluster.records import Author
 from tests.cluster.pubmed_sets import parse_one
 
-SAMPLES = Path(__file__).resolve().parents[3].parent / "shared/data/xml-samples"
 TITLE = "<ArticleTitle>T</ArticleTitle>"
 
 
@@ -77,15 +73,6 @@ def test_names_keep_the_text_of_inline_tags_entities_and_accents() -> None:
     )
 
 
-def test_investigators_and_subjects_of_a_biography_are_no_authors() -> None:
-    after = (
-        f"<PersonalNameSubjectList><PersonalNameSubject>{person('A', 'B', 'B')}"
-        "</PersonalNameSubject></PersonalNameSubjectList><InvestigatorList><Investigator>"
-        f"{person('C', 'D', 'D')}</Investigator></InvestigatorList>"
-    )
-    assert parse_one(after=after).authors == ()
-
-
 PII = '<ELocationID EIdType="pii" ValidYN="Y">e0123</ELocationID>'
 WRONG = '<ELocationID EIdType="pii" ValidYN="N">e9</ELocationID>'
 DOI = '<ELocationID EIdType="doi" ValidYN="Y">10.1/x</ELocationID>'
@@ -115,23 +102,3 @@ DOI = '<ELocationID EIdType="doi" ValidYN="Y">10.1/x</ELocationID>'
 )  # fmt: skip
 def test_pages_are_the_range_or_else_the_article_number(place: str, pages: str) -> None:
     assert parse_one(inside=TITLE + place).pages == pages
-
-
-def test_volume_issue_and_abbreviation_come_from_the_journal() -> None:
-    journal = (
-        "<Journal><JournalIssue><Volume>51 Suppl 2</Volume><Issue>3 Pt 1</Issue><PubDate><Year>2001"
-        "</Year></PubDate></JournalIssue><Title>Long Name</Title><ISOAbbreviation>Lg. Nm."
-        "</ISOAbbreviation></Journal>"
-    )
-    citation = parse_one(inside=journal + TITLE)
-    assert (citation.volume, citation.issue) == ("51 Suppl 2", "3 Pt 1")
-    assert (citation.journal, citation.journal_abbreviation) == ("Long Name", "Lg. Nm.")
-
-
-@pytest.mark.skipif(not SAMPLES.is_dir(), reason="shared real records not present")
-def test_a_real_record_is_cited_as_pubmed_cites_it() -> None:
-    (record,) = read_records(SAMPLES / "biopython-pubmed4.xml")
-    assert isinstance(record, Citation)
-    assert record.authors[0] == Author("Bao", "Ying", "Y")
-    assert (record.journal_abbreviation, record.volume, record.issue) == ("Gut", "66", "6")
-    assert record.pages == "1116-1122"

@@ -42,33 +42,14 @@ def only_damage(data: bytes) -> Rejected:
     return damaged
 
 
-def test_a_sound_set_is_the_same_either_way() -> None:
-    assert lenient(SOUND) == list(parse_stream(io.BytesIO(SOUND), "set.xml"))
-
-
-@pytest.mark.parametrize("place", [-20, 1, 50, 900, 1990, 2060, 2110])
-@pytest.mark.parametrize("bad", [b"\xff", b"\0", b"<"])
-def test_one_bad_byte_costs_its_record_alone(place: int, bad: bytes) -> None:
+@pytest.mark.parametrize("place", [-20, 1, 900, 2110])
+def test_one_bad_byte_costs_its_record_alone_which_is_named_by_its_bytes(place: int) -> None:
     at = AT + place
-    damaged = only_damage(SOUND[:at] + bad + SOUND[at + 1 :])
+    damaged = only_damage(SOUND[:at] + b"<" + SOUND[at + 1 :])
     assert (damaged.reason, damaged.position) == ("damaged", 60)
     assert damaged.detail.startswith("PMID unknown, " if place == 1 else "PMID 61, ")
     begin, end = (int(word) for word in damaged.detail.split() if word.isdigit() and len(word) > 3)
     assert begin <= at < end
-
-
-@pytest.mark.parametrize("place", range(len("</PubmedArticle>")))
-@pytest.mark.parametrize("pmid", [2, 61, 99])
-def test_a_damaged_end_of_a_record_takes_no_other_along(pmid: int, place: int) -> None:
-    """Well-formed so far, the records behind it would stand within it."""
-    at = SOUND.index(b"</PubmedArticle>", SOUND.index(f"<PMID>{pmid}</PMID>".encode())) + place
-    assert only_damage(SOUND[:at] + b"x" + SOUND[at + 1 :]).position == pmid - 1
-
-
-@pytest.mark.parametrize("pmid", [1, 100])
-def test_the_first_and_the_last_record_are_set_aside_like_any(pmid: int) -> None:
-    tag = f"<PMID>{pmid}</PMID>".encode()
-    assert only_damage(SOUND.replace(tag, tag + b"</X>")).position == pmid - 1
 
 
 def test_a_record_that_is_too_large_is_set_aside() -> None:
@@ -91,14 +72,6 @@ def test_an_encoding_that_the_file_declares_holds_after_the_damage() -> None:
     assert last.title == "Läuft"
 
 
-def test_comments_and_strays_between_records_are_no_damage() -> None:
-    records = numbered(3)
-    records[1] = "<!-- one --><Stray/>" + records[1].replace("</PMID>", "</PMUD>")
-    found = lenient(small_set(records))
-    rejected = [(r.reason, r.position) for r in found if isinstance(r, Rejected)]
-    assert rejected == [("unknown-element", 1), ("damaged", 2)]
-
-
 @pytest.mark.parametrize(
     "gone",
     [
@@ -115,10 +88,7 @@ def test_a_file_of_which_a_deletion_is_damaged_is_refused(gone: str) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        SOUND[:-5],
-        SOUND[: len(SOUND) // 2],
         SOUND + b" trailing",
-        b"\x00\x01\x02 not xml",
         b"<html><br></head></html>",
         small_set(numbered(2), '<!DOCTYPE PubmedArticleSet [<!ENTITY x "y">]>'),
         small_set([r.replace("</PMID>", "</PMUD>") for r in numbered(MAX_DAMAGED + 1)]),

@@ -145,15 +145,3 @@ def test_what_ray_says_as_it_starts_and_stops_stays_off_standard_output(
         "a step of the work",
         "workers have ended",
     ]
-
-
-def test_what_the_core_says_of_its_log_level_is_not_heard_and_all_else_is() -> None:
-    script = (
-        "import os, sys; from cluster.ray.session import _unheard\n"
-        "with _unheard(b'LEVEL'):\n"
-        "    os.write(2, b'set LEVEL to 3\\na fault\\n'); print('a word', file=sys.stderr)\n"
-        "os.write(2, b'later LEVEL\\n')\n"
-    )
-    run = [sys.executable, "-c", script]
-    heard = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=True).stderr
-    assert heard.splitlines() == ["a fault", "a word", "later LEVEL"]

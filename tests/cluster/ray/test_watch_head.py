@@ -29,9 +29,7 @@ def test_a_head_that_is_gone_is_named_and_one_that_answers_is_waited_for(
     assert lost.value.exit_code == 1
 
 
-def test_a_clusters_head_may_take_as_long_as_ray_waits_for_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_clusters_head_may_take_as_long_as_ray_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     assert watch_head.patience_s() == 10
     monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")

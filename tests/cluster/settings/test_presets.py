@@ -9,14 +9,7 @@ from pathlib import Path
 import pytest
 
 from cluster.errors import InputError
-from cluster.settings.presets import (
-    load_system,
-    name_systems,
-    read_system,
-    shipped_systems,
-    system_names,
-    vary,
-)
+from cluster.settings.presets import load_system, name_systems, read_system, system_names, vary
 from cluster.settings.settings import Settings, load_settings
 
 
@@ -54,19 +47,7 @@ def test_an_error_budget_is_a_share_that_a_preset_or_a_request_may_set(tmp_path:
             read_system(preset(tmp_path, f"over: citeray\nanswer: {{max_wrong: {wrong}}}\n"))
 
 
-def test_a_preset_over_a_shipped_one_without_a_change_is_that_one(
-    tmp_path: Path, subtests: pytest.Subtests
-) -> None:
-    for name in shipped_systems():
-        with subtests.test(name=name):
-            base = load_system(name)
-            found = read_system(preset(tmp_path, f"over: {name}\nabout: {base.about!r}\n"))
-            assert found == base.model_copy(update={"name": "mine"})
-
-
-def test_a_wrong_preset_is_refused_by_file_and_key(
-    tmp_path: Path, subtests: pytest.Subtests
-) -> None:
+def test_a_wrong_preset_is_refused_by_its_key(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for text, words in [
         ("over: nosuch", r"mine\.yaml: over: nosuch is no shipped preset: aqams"),
         ("over: [a]", r"over: \['a'\] is no shipped preset"),
@@ -141,16 +122,3 @@ def test_a_variant_differs_in_one_value_and_is_named_after_it() -> None:
     assert flat == base.model_copy(update={"name": "citeray.rerank.depth=0", "rerank": rerank})
     share = {"name": "citeray.evidence_share=0.5", "evidence_share": 0.5}
     assert vary(base, "evidence_share", 0.5) == base.model_copy(update=share)
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "words"),
-    [
-        ("rerank.dept", 1, r"--vary rerank\.dept=1: unknown key rerank\.dept"),
-        ("rerank.depth", "many", r"--vary rerank\.depth=many: rerank\.depth: "),
-        ("evidence", 0, r"--vary evidence=0: evidence: "),
-    ],
-)
-def test_a_variant_that_no_preset_can_be_is_refused(key: str, value: object, words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        vary(load_system("citeray"), key, value)

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
 
 import pytest
 from pyarrow import fs
@@ -23,7 +22,6 @@ from cluster.storage.places import (
     put,
     remove,
     scratch_folder,
-    upload,
 )
 from cluster.storage.whole_files import published_atomically, write_atomically
 from tests.object_store import BUCKET, s3_server
@@ -87,13 +85,6 @@ def test_any_name_of_a_source_names_an_object(stored: StoredPlace, name: str) ->
     assert (stored / listed).read_bytes() == b"?"
 
 
-def test_a_large_file_arrives_whole(stored: StoredPlace, tmp_path: Path) -> None:
-    data = Random(1).randbytes(25_000_000)
-    (tmp_path / "large").write_bytes(data)
-    upload(tmp_path / "large", stored / "large")
-    assert (stored / "large").read_bytes() == data
-
-
 def test_what_a_killed_process_left_goes_and_what_is_in_use_stays(stored: StoredPlace) -> None:
     left = stored.scratch / "left"
     left.mkdir(parents=True)
@@ -118,9 +109,7 @@ def test_what_a_killed_process_left_goes_and_what_is_in_use_stays(stored: Stored
 
 
 @pytest.mark.parametrize("name", [URL, "some/index", "file:///some/index"])
-def test_the_settings_keep_a_url_and_make_a_path_of_what_is_no_store(
-    tmp_path: Path, name: str
-) -> None:
+def test_the_settings_keep_a_url_and_make_a_path_of_the_rest(tmp_path: Path, name: str) -> None:
     index = load_settings(overrides=[f"index.path={name}", f"index.cache={tmp_path}"]).index
     path = Path(name.removeprefix("file://")).resolve()
     assert index.place == (StoredPlace.at(URL, tmp_path) if name == URL else path)

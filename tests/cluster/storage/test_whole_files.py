@@ -20,15 +20,6 @@ def test_the_checksum_is_that_of_the_bytes_whatever_the_length(tmp_path: Path) -
     assert sha256_of(path) == hashlib.sha256(several_blocks).hexdigest()
 
 
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    write_atomically(path, b"old")
-    with pytest.raises(TypeError):
-        write_atomically(path, "not bytes")  # type: ignore[arg-type]
-    assert path.read_bytes() == b"old"
-    assert names(tmp_path) == ["file"]
-
-
 def test_a_file_is_published_only_when_the_block_ends(tmp_path: Path) -> None:
     path = tmp_path / "new/folder/file"
     with published_atomically(path) as aside:

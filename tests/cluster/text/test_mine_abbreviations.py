@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.text.mine_abbreviations import is_short_form, mine_abbreviations
-
-NLP = Path(__file__).resolve().parents[3].parent / "shared/data/nlp"
 
 
 def test_a_long_form_is_found_beside_its_short_form(subtests: pytest.Subtests) -> None:
@@ -64,17 +59,6 @@ def test_remarks_in_parentheses_are_no_pairs(subtests: pytest.Subtests) -> None:
             assert mine_abbreviations(text) == []
 
 
-def test_pairs_come_in_order_and_once() -> None:
-    text = "Multiple sclerosis (MS), rheumatoid arthritis (RA), Multiple sclerosis (MS)"
-    assert [pair.short for pair in mine_abbreviations(text)] == ["MS", "RA"]
-
-
-def test_invalid_short_forms(subtests: pytest.Subtests) -> None:
-    for short in ["A", "x" * 11, "one two three", "45", "-AB", "mean"]:
-        with subtests.test(short=short):
-            assert not is_short_form(short)
-
-
 @pytest.mark.parametrize("text", ["(" * 50_000, "A (" * 20_000, ")(" * 20_000, "(AB) " * 20_000])
 def test_hostile_parentheses_end_without_pairs(text: str) -> None:
     assert mine_abbreviations(text) == []
@@ -86,17 +70,3 @@ def test_any_text_gives_valid_pairs(text: str) -> None:
     for pair in mine_abbreviations(text):
         assert is_short_form(pair.short)
         assert len(pair.long) > len(pair.short)
-
-
-def test_real_abstracts_give_the_pairs_that_a_reader_finds() -> None:
-    path = NLP / "ner-train.jsonl"
-    if not path.exists():
-        pytest.skip(f"no {path}")
-    lines = path.read_text(encoding="utf-8").splitlines()
-    pairs = {pair for line in lines for pair in mine_abbreviations(json.loads(line)["text"])}
-    assert {
-        ("HIT", "heparin-induced thrombocytopenia"),
-        ("NYHA", "New York Heart Association"),
-        ("eNOS", "endothelial NO synthase"),
-        ("PAI-1", "plasminogen activator inhibitor-1"),
-    } <= pairs

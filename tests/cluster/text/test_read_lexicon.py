@@ -39,9 +39,7 @@ class Runs:
         return Path.touch, (self.file,)
 
 
-def test_a_pickle_that_names_a_class_or_function_is_refused_and_nothing_runs(
-    tmp_path: Path,
-) -> None:
+def test_a_pickle_that_names_a_class_is_refused_and_nothing_runs(tmp_path: Path) -> None:
     trap = tmp_path / "ran"
     table = {"drug_variant_to_canonical": {"a name": [Runs(trap)]}}
     with pytest.raises(InputError, match=r"more than plain containers: "):

@@ -34,10 +34,7 @@ ENDS = [
     ("One.  \n Two.", ["One.", "Two."]),
     ("No full stop at the end", ["No full stop at the end"]),
     ("Proven efficacy.METHODS: We did it.", ["Proven efficacy.", "METHODS: We did it."]),
-    (
-        "AIM: To see. METHODS AND RESULTS: We saw.",
-        ["AIM: To see.", "METHODS AND RESULTS: We saw."],
-    ),
+    ("AIM: To see. METHODS AND RESULTS: We saw.", ["AIM: To see.", "METHODS AND RESULTS: We saw."]),
 ]
 
 ONE_SENTENCE = [

@@ -15,9 +15,7 @@ from typing import Any
 Labels = Mapping[str, str]
 TABLE = "policies"
 NAME_LABEL = "kubernetes.io/metadata.name"
-PROTOCOLS = {"TCP": "tcp", "UDP": "udp", "SCTP": "sctp"}
 PEER_KEYS = {"podSelector", "namespaceSelector", "ipBlock"}
-PORT_KEYS = {"protocol", "port", "endPort"}
 # By direction: the policy type, the hook, the peers' key, the address and the device of the peer.
 WAYS = {
     "ingress": ("Ingress", "input", "from", "saddr", "iif"),
@@ -46,12 +44,11 @@ FOOT = """\
 
 @dataclass(frozen=True)
 class PolicyPod:
-    """A pod as policies see it; `ports` are its containers' named ports."""
+    """A pod as policies see it."""
 
     namespace: str
     labels: Labels
     addresses: tuple[str, ...]
-    ports: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -83,31 +80,24 @@ class PolicyCluster:
             line: None
             for namespace, spec in specs
             for rule in spec.get(way) or []
-            for line in self._accepts(rule, way, namespace, pod)
+            for line in self._accepts(rule, way, namespace)
         }
         body = "".join(f"    {line}\n" for line in lines)
         head = HEAD.format(way=way, hook=hook, device=device)
         return head + body + FOOT.format(way=way, address=address)
 
-    def _accepts(
-        self, rule: Mapping[str, Any], way: str, namespace: str, pod: PolicyPod
-    ) -> Iterator[str]:
+    def _accepts(self, rule: Mapping[str, Any], way: str, namespace: str) -> Iterator[str]:
         """One line for each peer's addresses and protocol that the rule lets through."""
         _, _, key, address, _ = WAYS[way]
         require_keys(rule, {key, "ports"})
-        ports = rule.get("ports") or []
+        words = port_words(rule.get("ports") or [])
         for block in address_blocks(rule.get(key) or [], address):
-            yield from lines_of(block, port_words(ports, pod if way == "ingress" else None))
+            yield from lines_of(block, words)
         for other in self._peers(rule.get(key) or [], namespace):
-            words = port_words(ports, pod if way == "ingress" else other)
             for one in other.addresses:
                 yield from lines_of(address_words(one, address), words)
         if not rule.get(key):
-            yield from lines_of("", port_words(ports, pod if way == "ingress" else None))
-            if way == "egress" and any(isinstance(port.get("port"), str) for port in ports):
-                for other in self.pods:
-                    for one in other.addresses:
-                        yield from lines_of(address_words(one, address), port_words(ports, other))
+            yield from lines_of("", words)
 
     def _peers(self, peers: Sequence[Mapping[str, Any]], namespace: str) -> Iterator[PolicyPod]:
         """The pods that a rule names; those of its own namespace where it selects no other."""
@@ -165,12 +155,8 @@ def address_blocks(peers: Iterable[Mapping[str, Any]], address: str) -> Iterator
             continue
         if len(peer) > 1:
             raise ValueError(f"ipBlock stands with no selector: {peer}")
-        block = peer["ipBlock"]
-        words = address_words(block["cidr"], address)
-        if exceptions := block.get("except"):
-            family = words.split()[0]
-            words += f" {family} {address} != {{ {', '.join(exceptions)} }}"
-        yield words
+        require_keys(peer["ipBlock"], {"cidr"})
+        yield address_words(peer["ipBlock"]["cidr"], address)
 
 
 def address_words(cidr: str, address: str) -> str:
@@ -178,26 +164,15 @@ def address_words(cidr: str, address: str) -> str:
     return f"{family} {address} {cidr}"
 
 
-def port_words(ports: Sequence[Mapping[str, Any]], target: PolicyPod | None) -> list[str]:
-    """Matches of the ports, of `target` where they are names; a name that it lacks matches none."""
+def port_words(ports: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Matches of the ports; names of ports and ranges are not translated."""
     if not ports:
         return [""]
     found: dict[str, list[str]] = {}
-    whole: list[str] = []
     for given in ports:
-        require_keys(given, PORT_KEYS)
-        protocol = PROTOCOLS[given.get("protocol", "TCP")]
-        port = given.get("port")
-        if isinstance(port, str):
-            port = target.ports.get(port) if target else None
-            if port is None:
-                continue
-        if port is None:
-            whole.append(f"meta l4proto {protocol}")
-        else:
-            last = given.get("endPort", port)
-            found.setdefault(protocol, []).append(f"{port}-{last}" if last != port else str(port))
-    return whole + [f"{name} dport {{ {', '.join(some)} }}" for name, some in found.items()]
+        require_keys(given, {"protocol", "port"})
+        found.setdefault(given.get("protocol", "TCP").lower(), []).append(str(int(given["port"])))
+    return [f"{name} dport {{ {', '.join(some)} }}" for name, some in found.items()]
 
 
 def lines_of(address: str, ports: Iterable[str]) -> Iterator[str]:

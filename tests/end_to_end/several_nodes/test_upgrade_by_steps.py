@@ -35,11 +35,7 @@ from tests.end_to_end.small_graph import graph_settings, make_graphs_index
 from tests.k8s import chart
 
 # Two clusters of two nodes each start first.
-pytestmark = [
-    pytest.mark.ray,
-    pytest.mark.nightly,
-    pytest.mark.timeout(1800),
-]
+pytestmark = [pytest.mark.ray, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 OLD, NEW = "old", "new"
 SHARDS = {OLD: 3, NEW: 2}
@@ -101,9 +97,6 @@ class Cluster:
                     return False
 
         await_that(ready)
-
-    def coverage(self) -> str:
-        return f"{SHARDS[self.name]}/{SHARDS[self.name]}"
 
 
 @dataclass
@@ -196,28 +189,13 @@ def rehearsed(clusters: tuple[Network, dict[str, Cluster]]) -> Rehearsed:
     return Rehearsed(switch, askers, steps, pre_stop, statuses, ended_s)
 
 
-def test_no_request_fails_from_the_first_step_until_the_old_cluster_is_gone(
-    rehearsed: Rehearsed,
-) -> None:
+def test_no_request_fails_until_the_old_cluster_is_gone(rehearsed: Rehearsed) -> None:
     assert [said for asker in rehearsed.askers for said in asker.unheard] == []
     assert [reply for reply in rehearsed.replies() if not reply.whole] == []
     assert len(rehearsed.replies()) >= ASKERS * ANSWERS * len(rehearsed.steps)
 
 
-def test_requests_move_with_the_weights(rehearsed: Rehearsed) -> None:
-    new = f"{SHARDS[NEW]}/{SHARDS[NEW]}"
-    shares = {
-        weight: sum(reply.body["coverage"] == new for reply in replies) / len(replies)
-        for weight, replies in rehearsed.steps.items()
-    }
-    assert (shares[0], shares[100]) == (0, 1)
-    assert all(0 < shares[weight] < 1 for weight in range(STEP, 100, STEP))
-    assert shares[25] < shares[75]
-
-
-def test_the_hook_drains_the_worker_whose_proxy_says_so_before_it_ends(
-    rehearsed: Rehearsed,
-) -> None:
+def test_the_hook_drains_the_worker_and_its_proxy_says_so(rehearsed: Rehearsed) -> None:
     assert rehearsed.pre_stop.returncode == 0, rehearsed.pre_stop.stdout
     assert "Error" not in rehearsed.pre_stop.stdout
     assert rehearsed.while_draining[0] == 200

@@ -19,11 +19,10 @@ PROBE_S, PROBE_WAIT_S, REQUEST_S = 1.0, 5.0, 60.0
 
 @dataclass
 class Switch:
-    """Proxies by cluster, the weights of the clusters, and what was sent where."""
+    """Proxies by cluster, and the weights of the clusters."""
 
     proxies: Mapping[str, Sequence[str]]
     weights: dict[str, int]
-    sent: list[str] = field(default_factory=list)
     # Proxies that a Service would name: ready, and of no pod that is to end.
     ready: set[str] = field(default_factory=set)
     ending: set[str] = field(default_factory=set)
@@ -33,7 +32,6 @@ class Switch:
         names = [name for name, weight in self.weights.items() if weight]
         [name] = random.choices(names, [self.weights[n] for n in names])
         places = [p for p in self.proxies[name] if p in self.ready - self.ending]
-        self.sent.append(name)
         return random.choice(places) if places else None
 
     def probe(self) -> None:

@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-
 import pytest
-from typer.testing import CliRunner
 
 from cluster.errors import InputError
-from cluster.settings.settings import Settings, load_settings
-from serve.http.api import create_api
-from serve.llm.model_roles import ModelRoles
-from tests.evaluation.ablation.ablation_runs import ROWS, Ablation, FlakyService, app
-from tests.serve.chat_endpoint import chat_endpoint
-from tests.serve.http_server import serving
-from tests.serve.service import SmallService
+from tests.evaluation.ablation.ablation_runs import ROWS, Ablation, FlakyService
 
 pytestmark = pytest.mark.slow
-
-
-def test_without_a_folder_the_runs_lie_beside_the_index(
-    run: Ablation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(run.folder)
-    common = ["--questions", str(run.questions), "--gold", str(run.gold)]
-    options = ["--set", f"serve.port={run.port}", "--set", "llm.kind=none"]
-    done = CliRunner().invoke(app, ["bm25", *common, *options], catch_exceptions=False)
-    assert done.exit_code == 0
-    assert len(list(run.folder.glob(".citeray/ablate/*/bm25.json"))) == 1
 
 
 def test_every_system_has_a_run_and_a_record_however_often_it_is_named(run: Ablation) -> None:
@@ -39,12 +16,6 @@ def test_every_system_has_a_run_and_a_record_however_often_it_is_named(run: Abla
     assert sorted(path.name for path in run.output.iterdir()) == names
     told = [line for line in run.log.splitlines() if line.startswith("bm25: ")]
     assert told == ["bm25: answered 3 of 3, about 0 s left"]
-
-
-def test_lost_stages_are_counted_and_told(tmp_path: Path) -> None:
-    with serving(create_api(SmallService(broken=("rerank",)), load_settings().serve)) as port:
-        found = Ablation(tmp_path, port).text("citeray")
-    assert "citeray: 3 of 3 questions: rerank: failed, first-stage order kept" in found
 
 
 def test_the_tables_show_values_intervals_and_verdicts(run: Ablation) -> None:
@@ -87,36 +58,3 @@ def test_questions_without_gold_and_no_questions_are_refused(
     with pytest.raises(InputError, match=r"none\.json: holds no question to run"):
         run.text("bm25")
     assert service.asked == []
-
-
-def test_file_or_folder_that_cannot_be_written_is_named(run: Ablation) -> None:
-    for name in ("bm25.jsonl", "bm25.json"):
-        (run.output / name).mkdir(parents=True)
-        with pytest.raises(InputError, match=r"bm25\.json.*: cannot be written: "):
-            run.text("bm25")
-        (run.output / name).rmdir()
-    run.output = run.questions
-    with pytest.raises(InputError, match=r"--output .*questions\.json: cannot be made"):
-        run.text("bm25")
-
-
-@pytest.mark.ray
-def test_an_oracle_writes_with_the_settings_model_which_is_served_for_it(
-    run: Ablation, local: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said = "Imatinib inhibits BCR-ABL in chronic myeloid leukaemia."
-    served: list[Settings] = []
-    with chat_endpoint(said) as endpoint:
-
-        @contextmanager
-        def serve_models(settings: Settings) -> Iterator[ModelRoles]:
-            served.append(settings)
-            yield ModelRoles(endpoint.model())
-
-        monkeypatch.setattr("serve.graph.run_graph.served_models", serve_models)
-        vllm = [*local, "--oracle", "evidence", "--answers", "--set", "llm.kind=vllm"]
-        run.text("citeray-model", *vllm)
-    assert [settings.llm.kind for settings in served] == ["vllm"]
-    entries = json.loads((run.output / "citeray-model.oracle-evidence.json").read_text())
-    ideal = {entry["id"]: entry["ideal_answer"] for entry in entries["questions"]}
-    assert said in ideal["q2"]

@@ -22,25 +22,22 @@ class Numbering:
         return f"reply {self.calls}"
 
 
-@pytest.mark.parametrize(
-    ("again", "calls"),
-    [
+def test_the_same_words_are_asked_once_and_others_again(subtests: pytest.Subtests) -> None:
+    for again, calls in [
         ({}, 1),
         ({"max_tokens": 20}, 2),
         ({"temperature": 0.1}, 2),
         ({"choices": ["yes", "no"]}, 2),
         ({"messages": [{"role": "user", "content": "For heparin?"}]}, 2),
-    ],
-    ids=["the same", "longer", "at random", "of a choice", "other words"],
-)
-def test_the_same_words_are_asked_once_and_others_again(again: dict[str, Any], calls: int) -> None:
-    model = Numbering()
-    rewriter = each_asked_once(ModelRoles(None, (model,))).of("rewriter")
-    assert rewriter is not None
-    asked: dict[str, Any] = {"messages": WORDS, "max_tokens": 10, "temperature": 0.0}
-    replies = [asyncio.run(rewriter.chat(**{**asked, **more})) for more in ({}, again)]
-    assert model.calls == calls
-    assert (replies[0] == replies[1]) == (calls == 1)
+    ]:
+        with subtests.test(again=again):
+            model = Numbering()
+            rewriter = each_asked_once(ModelRoles(None, (model,))).of("rewriter")
+            assert rewriter is not None
+            asked: dict[str, Any] = {"messages": WORDS, "max_tokens": 10, "temperature": 0.0}
+            replies = [asyncio.run(rewriter.chat(**{**asked, **more})) for more in ({}, again)]
+            assert model.calls == calls
+            assert (replies[0] == replies[1]) == (calls == 1)
 
 
 def test_what_is_drawn_with_a_seed_is_drawn_once_and_with_another_anew() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from cluster.errors import InputError
 from cluster.settings.settings import load_settings
 from serve.http.api import create_api
 from tests.evaluation.ablation.ablation_runs import Ablation
@@ -94,19 +93,6 @@ def test_another_judge_begins_anew(judged: Judged) -> None:
     assert "faithfulness" in shown
     assert "judge failures" in shown
     assert len(judged.judge.users("noncommittal")) == 3
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["http://127.0.0.1:9/v1", "--answers"], "--judge needs --judge-model"),
-        (["http://127.0.0.1:9/v1", "--judge-model", "j"], "--judge needs --answers"),
-        (["settings", "--answers"], "--judge settings: they have no models.judge; name one there"),
-    ],
-)
-def test_a_judge_needs_a_name_and_answers(run: Ablation, options: list[str], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        run.text("bm25", "--judge", *options)
 
 
 def test_the_settings_judge_judges_by_its_own_key(

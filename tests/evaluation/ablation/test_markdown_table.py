@@ -71,13 +71,3 @@ def test_losses_stand_below_each_kind_once(run: Ablation) -> None:
     rewrite(run.output / "bm25.jsonl", *({"degraded": loss} for loss in losses))
     shown = run.text("bm25", "--markdown").splitlines()
     assert shown[-1] == "- `bm25`: 2 of 3 questions: pubmed: N of N PMIDs are lost"
-
-
-def test_stage_has_its_median_over_the_questions_that_asked_it(run: Ablation) -> None:
-    run.text("bm25")
-    timings = ({"rank": 1.0}, {"rank": 3.0}, {"retrieve": 9.0})
-    rewrite(run.output / "bm25.jsonl", *({"timings_ms": t, "wait_ms": None} for t in timings))
-    (system,) = run.json("bm25")["systems"]
-    assert system["stages"] == {"rank": 2.0, "retrieve": 9.0}
-    # A run kept before waits were counts its stages.
-    assert system["whole_median"] == 3.0

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from operator import attrgetter
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import typer
@@ -17,14 +16,10 @@ from cluster.settings.presets import load_system
 from cluster.settings.settings import load_settings
 from commands.evaluation.reproduce import reproduce
 from evaluation.reproduce.read_paper import (
-    Scale,
-    other_settings,
     paper_names,
     paper_settings,
     read_paper,
 )
-from evaluation.reproduce.tell_differences import tell_differences
-from pipelines.build.split_passages import make_splitter
 from serve.batches.answer_batch import answer_batch
 from tests.evaluation.ablation.ablation_runs import ROWS
 from tests.evaluation.evaluate_command.small_runs import label, lines
@@ -157,27 +152,6 @@ def topics(path: Path, *, answered: bool) -> Path:
 
 
 @pytest.mark.nightly
-def test_biogen_topics_with_answers_fill_the_table_of_task_a(
-    tmp_path: Path, options: list[str]
-) -> None:
-    gold = lines(tmp_path / "gold.jsonl", label(1, "support"), label(2, "contradict"))
-    found = run_json("004", topics(tmp_path / "t.json", answered=True), gold, options)
-    assert [table["name"] for table in found["tables"]] == ["Table 2"]
-    assert values(found, "Table 2", "udine-a1")["Support recall"] is not None
-
-
-def test_a_system_that_answers_nothing_is_told_with_its_losses(
-    tmp_path: Path, options: list[str]
-) -> None:
-    gold = lines(tmp_path / "gold.jsonl", label(1, "support"), label(2, "contradict"))
-    late = ["--set", "serve.writer.deadline_s=0.001"]
-    found = run_json("004", topics(tmp_path / "t.json", answered=False), gold, [*options, *late])
-    losses = found["degraded"]["udine-b"]
-    assert losses["write: late, evidence without an answer"] == 1
-    assert values(found, "Table 3", "udine-b")["Citation Coverage"] in (None, 0)
-
-
-@pytest.mark.nightly
 def test_biogen_topics_without_answers_fill_the_table_of_task_b(
     tmp_path: Path, options: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,26 +170,6 @@ def test_biogen_topics_without_answers_fill_the_table_of_task_b(
     assert load_system("udine-b").rerank.depth == 100, "the bounds were for this run alone"
 
 
-def test_each_bound_of_the_small_scale_changes_a_system_and_is_told(
-    subtests: pytest.Subtests,
-) -> None:
-    for number in paper_names():
-        with subtests.test(number=number):
-            small, full = read_paper(number, "small"), read_paper(number)
-            told = tell_differences(
-                number, small, small.tables[0].form, paper_settings(number, "small")
-            )
-            assert not full.small
-            for key in small.small:
-                path = attrgetter(key)
-                assert any(path(small.system(n)) != path(full.system(n)) for n in small.systems)
-                assert any(f"At small scale {key} is " in line for line in told["experiment"])
-    # A number is a bound, and never more than the paper's.
-    small = read_paper("004", "small")
-    depths = {name: small.system(name).rerank.depth for name in ("udine-b", "udine-a", "udine-b1")}
-    assert depths == {"udine-b": 10, "udine-a": 10, "udine-b1": 0}
-
-
 def test_a_papers_files_are_whole_and_show_what_is_run(subtests: pytest.Subtests) -> None:
     for number in paper_names():
         with subtests.test(number=number):
@@ -229,33 +183,6 @@ def test_a_papers_files_are_whole_and_show_what_is_run(subtests: pytest.Subtests
             small = paper_settings(number, "small")
             assert small.split == settings.split or small.split == load_settings().split
             assert small.encoder == load_settings().encoder
-
-
-def test_papers_that_split_alike_share_an_index_at_small_scale_alone() -> None:
-    def path(number: str, scale: Scale) -> Path:
-        return Path(str(paper_settings(number, scale).index.path))
-
-    assert path("000", "small") == path("001", "small") == path("003", "small")
-    assert len({path(number, "small") for number in paper_names()}) == 3
-    assert len({path(number, "full") for number in paper_names()}) == len(paper_names())
-    # How the paper splits abstracts is kept, unless it is overridden.
-    assert paper_settings("002", "small").split.method == "sections"
-    own = paper_settings("004", "small", overrides=["index.path=/tmp/i", "split.size=300"])
-    assert (str(own.index.path), own.split.size) == ("/tmp/i", 300)
-
-
-def test_the_documents_of_task_a_are_whole_and_lie_in_an_index_of_their_own(
-    subtests: pytest.Subtests,
-) -> None:
-    for scale in get_args(Scale):
-        with subtests.test(scale=scale):
-            documents = paper_settings("004", scale, "biogen-a")
-            passages = paper_settings("004", scale, "biogen-b")
-            splitter = make_splitter(*documents.split.model_dump().values())
-            longest = "A sentence of an abstract. " * 400
-            assert splitter(longest) == [(0, len(longest) - 1)]
-            assert documents.index.path != passages.index.path
-            assert "split.size" not in "; ".join(other_settings("004", "biogen-a", documents))
 
 
 def test_what_cannot_be_reproduced_is_refused(

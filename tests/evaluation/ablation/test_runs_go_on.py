@@ -29,13 +29,6 @@ from tests.serve.service import SmallService
 pytestmark = pytest.mark.nightly
 
 
-def test_each_question_is_asked_once_after_one_to_warm_up(
-    run: Ablation, service: FlakyService
-) -> None:
-    run.text("bm25")
-    assert service.ids() == ["q3", "q3", "q1", "q2"]
-
-
 def test_a_run_that_is_complete_needs_no_graph(run: Ablation, service: FlakyService) -> None:
     found = run.json("bm25", "hybrid")
     service.asked.clear()
@@ -94,28 +87,6 @@ def test_another_preset_under_the_same_name_is_refused_unless_its_words_alone_di
     assert key(about="Better words.") == key()
     with pytest.raises(InputError, match=r"bm25\.jsonl: holds replies of another run \(preset was"):
         open_run(run.output, plan, key(expand=True))
-
-
-def test_what_another_run_was_made_with_is_named(run: Ablation) -> None:
-    run.text("bm25")
-    for arguments, words in [
-        (["--k", "20"], r"\(k was 10, is 20\)"),
-        (["--answers"], r"\(answers was False, is True\)"),
-        (["--set", "index.path=elsewhere"], r"\(settings was \w+, is \w+\)"),
-    ]:
-        with pytest.raises(InputError, match=words):
-            run.text("bm25", *arguments)
-    run.write(run.questions, ROWS[:2])
-    with pytest.raises(InputError, match="questions was"):
-        run.text("bm25")
-
-
-def test_better_gold_needs_no_new_run(run: Ablation, service: FlakyService) -> None:
-    run.text("bm25")
-    service.asked.clear()
-    run.gold = run.write(run.folder / "gold.json", [*ROWS[:2], {**ROWS[2], "documents": ["x"]}])
-    assert run.json("bm25")["systems"][0]["measures"]["documents MAP"]["value"] < 1.0
-    assert service.asked == []
 
 
 def test_another_index_version_within_a_run_is_refused(

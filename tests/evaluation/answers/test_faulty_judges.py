@@ -58,14 +58,6 @@ def test_failures_are_added_up_and_left_out_of_the_means(judge: ScriptedJudge) -
     assert found.values()["answer relevancy"] == pytest.approx((1 + 1 + 0.6) / 3)
 
 
-def test_a_malformed_reply_is_asked_for_once_more(judge: ScriptedJudge) -> None:
-    judge.replies["statements"] = ["none", '{"statements": ["A is true", "B is false"]}']
-    result = run(judge, sample(reference=""))
-    assert result.scores.by_question()["1"]["faithfulness"] == 1 / 2
-    # Statements twice, verdicts once, questions once.
-    assert result.calls == PROBE_CALLS + 4
-
-
 def test_the_judge_hears_what_was_wrong(judge: ScriptedJudge) -> None:
     judge.replies["reason"] = ['{"reason": "so"}']
     run(judge, sample(contexts=("c",)))

@@ -70,12 +70,6 @@ def test_what_is_known_is_not_asked_again_and_the_rest_is_told(judge: ScriptedJu
     ("fields", "asked_back", "noncommittal", "expected"),
     [
         (
-            {"answer": "A is true.", "contexts": ("idle", "useful"), "reference": "B is false."},
-            ["near", "near", "near"],
-            False,
-            [1.0, 0.6, 0.5, 0.0],
-        ),
-        (
             {
                 "answer": "A is false. B is true.",
                 "contexts": ("idle", "idle"),

@@ -65,18 +65,6 @@ def test_an_exact_answer_that_is_left_out_scores_0(tmp_path: Path) -> None:
     assert measures(run, write(tmp_path / "gold.json", *asked), "--bleu")["exact BLEU"] == 50
 
 
-@pytest.mark.model
-def test_bertscore_can_be_by_the_settings_encoder(tmp_path: Path, good: Path, gold: Path) -> None:
-    encoder = make_tiny_encoder(tmp_path / "tiny")
-    settings = (f"--set=encoder.model=file:{encoder}", "--set=encoder.sha256=")
-    said = json.loads(good.read_text())["questions"]
-    said[0]["ideal_answer"] = "The drug is stored."
-    run = write(tmp_path / "run.json", *said)
-    by_name = measures(run, gold, "--bertscore", "encoder", *settings)
-    by_folder = measures(run, gold, "--bertscore", encoder)
-    assert 0 < by_name["BERTScore F1"] == by_folder["BERTScore F1"] < 1
-
-
 def test_options_that_cannot_be_met_are_refused(tmp_path: Path, good: Path, gold: Path) -> None:
     blank = write(tmp_path / "run.json", question("1", "yesno", "7"))
     with pytest.raises(InputError, match="no ideal answer to a question with a gold one"):

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from cluster.errors import InputError
-from evaluation.bioasq.rouge import server_averages
 from pipelines.train.card import render_card
 from tests.evaluation.evaluate_command.small_runs import measures, question, run_evaluate, write
 
@@ -30,14 +29,6 @@ def test_every_family_of_bioasq_is_measured(good: Path, gold: Path) -> None:
     assert all(map(math.isfinite, found.values()))
 
 
-def test_terminal_output_has_intervals_and_what_rouge_itself_prints(good: Path, gold: Path) -> None:
-    shown = run_evaluate(good, gold)
-    assert shown.exit_code == 0
-    assert "0.8333 (0.5000 to 1.0000)" in shown.stdout
-    averages = server_averages([(["Iron is stored."], "Iron is stored.")])
-    assert f"ROUGE-SU4 F1 {averages['ROUGE-SU4 F1']:.5f}" in shown.stderr
-
-
 def test_unanswered_questions_and_breaches_are_told(tmp_path: Path, gold: Path) -> None:
     run = write(tmp_path / "run.json", question("2", "list", *map(str, range(1, 13))))
     shown = run_evaluate(run, gold).stderr
@@ -55,55 +46,20 @@ def test_a_run_without_any_answer_is_refused_unless_it_is_allowed(
     assert measures(run, gold, "--allow-empty")["documents MAP"] == 0
 
 
-def test_a_verdict_needs_an_interval_without_0(tmp_path: Path) -> None:
-    rows = [question(str(n), "summary", "7") for n in range(12)]
-    gold, run = write(tmp_path / "gold", *rows), write(tmp_path / "run", *rows)
-    misses = [question(str(n), "summary", "7" if n < 2 else "6") for n in range(12)]
-    other = write(tmp_path / "other", *misses)
-    plain = json.loads(run_evaluate(run, gold, "--against", other, "--json").stdout)
-    assert plain["against"]["documents MAP"]["verdict"] == "better"
-    assert plain["against"]["documents unjudged rate at 10"]["verdict"] == "lower"
-    shown = run_evaluate(run, gold, "--against", run).stdout
-    assert "no difference shown" in shown
-    assert "better" not in shown
-
-
-def test_the_seed_and_resamples_decide_the_interval(tmp_path: Path) -> None:
-    rows = [question(str(n), "summary", "7") for n in range(30)]
-    said = [question(str(n), "summary", *["7", "6"][: n % 3]) for n in range(30)]
-    gold, run = write(tmp_path / "gold", *rows), write(tmp_path / "run", *said)
-    outputs = {
-        options: run_evaluate(run, gold, "--json", *options).stdout
-        for options in [(), ("--seed", "0"), ("--seed", "1"), ("--resamples", "1000")]
-    }
-    assert outputs[()] == outputs["--seed", "0"]
-    assert len(set(outputs.values())) == 3
-    assert run_evaluate(run, gold, "--resamples", "999").exit_code == 2
-
-
-def test_synergys_judged_material_counts_for_nobody(tmp_path: Path, good: Path, gold: Path) -> None:
+def test_feedback_qrels_and_training_data_are_heeded(
+    tmp_path: Path, good: Path, gold: Path
+) -> None:
     judged = {"id": "1", "documents": [{"id": "7", "golden": True}, {"id": "6", "golden": False}]}
     feedback = write(tmp_path / "feedback.json", judged)
     found = measures(good, gold, "--feedback", feedback, "--format", "synergy")
     # Of question 1 only the gold 8 is left, and nothing of the run.
     assert found["documents MAP"] == pytest.approx((0 + 1 + 1) / 3)
-
-
-def test_qrels_judge_more_documents(tmp_path: Path, good: Path, gold: Path) -> None:
-    qrels = tmp_path / "qrels"
+    qrels, data = tmp_path / "qrels", tmp_path / "train.jsonl"
     qrels.write_text("1 0 6 0\n", encoding="utf-8")
     assert measures(good, gold, "--qrels", qrels)["documents unjudged rate at 10"] == 0
-
-
-def test_leakage_is_found_in_training_data_and_in_models_cards(
-    tmp_path: Path, good: Path, gold: Path
-) -> None:
-    data = tmp_path / "train.jsonl"
     data.write_text('{"question": "is 1 SO"}\n', encoding="utf-8")
-    shown = run_evaluate(good, gold, "--trained-on", data)
-    assert "leakage: 1 of 3 questions and 0 of 4 gold documents" in shown.stderr
-    with pytest.raises(InputError, match=r"--trained-on .*none: no such file"):
-        run_evaluate(good, gold, "--trained-on", tmp_path / "none")
+    shown = run_evaluate(good, gold, "--trained-on", data).stderr
+    assert "leakage: 1 of 3 questions and 0 of 4 gold documents" in shown
 
 
 def store(models: Path, name: str) -> Path:
@@ -161,29 +117,3 @@ def test_verdict_and_confidence_measures_need_a_run_that_states_them(
     # The two runs are still of one task.
     assert run_evaluate(run, gold, "--against", good).exit_code == 0
     assert "coverage" not in "".join(measures(good, gold))
-
-
-def test_risk_has_a_table_of_its_own_or_a_line_in_a_comparison(
-    tmp_path: Path, good: Path, gold: Path
-) -> None:
-    run = told(tmp_path / "told.json", good, confidence=0.9)
-    above, _, below = run_evaluate(run, gold).stdout.partition("Risk and coverage by confidence")
-    assert "AURC" not in above
-    assert "yesno" in below.splitlines()[2]
-    cells = {line[:26].strip(): line[26:].split() for line in below.splitlines() if line.strip()}
-    assert cells["AURC"][:3] == ["0.0000", "(0.0000", "to"]
-    assert cells["risk of the answered"] == ["-", "-", "-"]
-    compared = run_evaluate(run, gold, "--against", run).stdout
-    (row,) = (line for line in compared.splitlines() if "risk yesno AURC" in line)
-    assert "no difference shown" in row
-
-
-def test_run_without_confidence_has_a_note_instead_of_a_risk_coverage_curve(
-    tmp_path: Path, good: Path, gold: Path
-) -> None:
-    note = "the run states no confidence"
-    without = run_evaluate(good, gold)
-    assert note in " ".join(without.stderr.split())
-    assert "Risk and coverage" not in without.stdout
-    run = told(tmp_path / "told.json", good, confidence=0.9)
-    assert note not in " ".join(run_evaluate(run, gold).stderr.split())

@@ -22,18 +22,6 @@ from tests.evaluation.evaluate_command.small_runs import (
 )
 
 
-def test_a_run_that_answers_nothing_is_refused(tmp_path: Path, gold: Path) -> None:
-    with pytest.raises(InputError, match=r"answers no question of .*gold"):
-        run_evaluate(write(tmp_path / "run.json"), gold, "--report", tmp_path / "r")
-    assert not (tmp_path / "r").exists()
-
-
-def test_bioasqs_gold_is_none_of_biogens(tmp_path: Path) -> None:
-    gold = write(tmp_path / "gold", question("116", "summary", "7"))
-    with pytest.raises(InputError, match="BioASQ's form; name BioGen's judgements or topics"):
-        run_evaluate(lines(tmp_path / "run", task_b(1)), gold)
-
-
 def test_leaving_hard_questions_out_makes_no_answer_better(tmp_path: Path) -> None:
     """Both give the first answer in the gold's words; the second run also gets others wrong."""
     rows = [question(str(n), ideal_answer=[f"Iron number {n} is stored."]) for n in range(6)]

@@ -78,16 +78,6 @@ def test_a_snippet_is_of_a_returned_document() -> None:
     assert check_bioasq([question(snippets=[snippet()])]).problems == ()
 
 
-def test_snippet_is_in_one_section_by_its_new_name() -> None:
-    old = snippet(beginSection="sections.0", endSection="Abstract")
-    checked = check_bioasq([question(snippets=[old])])
-    assert checked.rows[0]["snippets"] == [snippet()]
-    assert messages(checked, mendable=True) == ["sections 'sections.0' and 'Abstract'"]
-    for begin, end in [("title", "abstract"), ("body", "body"), (None, 3)]:
-        checked = check_bioasq([question(snippets=[snippet(beginSection=begin, endSection=end)])])
-        assert "both title or both abstract" in messages(checked, mendable=False)[0]
-
-
 def test_without_an_index_offsets_must_fit_the_text(subtests: pytest.Subtests) -> None:
     for odd, message in [
         (snippet(begin=14, end=14), "offsets 14 to 14: 0 or more, end after begin"),
@@ -158,3 +148,13 @@ def test_pmids_that_are_not_live_are_dropped_only_if_told(lookup: CitationLookup
     told = check_bioasq([row], lookup=lookup, drop_unknown=True)
     assert told.rows == [question(documents=[f"{URL}7"], snippets=[])]
     assert messages(told, mendable=False) == []
+
+
+def test_snippet_is_in_one_section_by_its_new_name() -> None:
+    old = snippet(beginSection="sections.0", endSection="Abstract")
+    checked = check_bioasq([question(snippets=[old])])
+    assert checked.rows[0]["snippets"] == [snippet()]
+    assert messages(checked, mendable=True) == ["sections 'sections.0' and 'Abstract'"]
+    for begin, end in [("title", "abstract"), ("body", "body"), (None, 3)]:
+        checked = check_bioasq([question(snippets=[snippet(beginSection=begin, endSection=end)])])
+        assert "both title or both abstract" in messages(checked, mendable=False)[0]

@@ -125,8 +125,3 @@ def test_a_wrong_biogen_form_is_named_and_left(subtests: pytest.Subtests) -> Non
             assert [p.place for p in checked.problems] == places
             assert not any(p.mendable for p in checked.problems)
             assert checked.rows == [row]
-
-
-def test_biogen_ids_are_held_against_the_topics() -> None:
-    checked = task_b([cited(sentence()), cited(sentence())], {"182": Asked()})
-    assert [p.place for p in checked.problems] == ["id 181", "id 181", "run"]

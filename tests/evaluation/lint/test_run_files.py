@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from cluster.errors import InputError
-from evaluation.lint.check_bioasq import check_bioasq
 from evaluation.lint.lint_run import read_asked, read_run_file, write_run_file
 from evaluation.lint.note_problems import Asked
-from tests.evaluation.lint.lint_runs import messages
 
 
 def test_the_format_is_guessed_from_the_form(tmp_path: Path, subtests: pytest.Subtests) -> None:
@@ -67,12 +65,6 @@ def test_a_run_is_written_in_its_own_form(tmp_path: Path, text: str) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "run"]
 
 
-def test_a_run_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "run").write_text('{"questions": []}')
-    with pytest.raises(InputError, match="cannot be written"):
-        write_run_file(tmp_path / "run" / "out", read_run_file(tmp_path / "run"))
-
-
 def test_questions_are_read_from_any_form(tmp_path: Path) -> None:
     path = tmp_path / "asked"
     path.write_text(
@@ -84,15 +76,3 @@ def test_questions_are_read_from_any_form(tmp_path: Path) -> None:
     path.write_text('[{"id": "q"}, {"id": " "}]')
     with pytest.raises(InputError, match="record 1: no id"):
         read_asked(path)
-
-
-def test_the_gold_offsets_stand_where_they_say() -> None:
-    """The gold files' spans are as long as their texts, by CiteRay's convention."""
-    path = Path(__file__).resolve().parents[4] / "shared/data/bioasq/questions-dev.json"
-    if not path.is_file():
-        pytest.skip("the BioASQ questions are not here")
-    rows = [
-        {"id": row["id"], "type": row["type"], "snippets": row["snippets"]}
-        for row in read_run_file(path).rows
-    ]
-    assert not any("offsets" in message for message in messages(check_bioasq(rows)))

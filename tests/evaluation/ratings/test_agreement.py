@@ -21,11 +21,6 @@ def test_kappa_by_hand() -> None:
     assert weighted_kappa(pairs) == pytest.approx(1 - (5 / 4) / (60 / 16))
 
 
-def test_kappa_of_the_same_ratings_is_1_and_of_opposite_ones_below_0() -> None:
-    assert weighted_kappa([(1, 1), (3, 3), (5, 5)]) == 1
-    assert weighted_kappa([(1, 5), (5, 1)]) == -1
-
-
 @pytest.mark.parametrize("pairs", [[], [(4, 4), (4, 4)]])
 def test_no_kappa_where_chance_alone_would_agree(pairs: list[tuple[int, int]]) -> None:
     assert math.isnan(weighted_kappa(pairs))

@@ -113,14 +113,6 @@ def test_means_and_agreement_are_tables(tmp_path: Path) -> None:
     assert "| Precision | 0 | - | - | - |" in shown
 
 
-def test_without_the_key_the_means_are_over_all_answers(tmp_path: Path) -> None:
-    ann = ratings(tmp_path / "a.json", "Ann", **{"1-1": {"Recall": 5}, "1-2": {"Recall": 1}})
-    ben = ratings(tmp_path / "b.json", "Ben", **{"1-1": {"Recall": 4}})
-    out = tmp_path / "agreement.md"
-    assert run_rate("agree", ann, ben, "-o", out).stdout == ""
-    assert "| all answers | - | 3.33 | - | - |" in out.read_text(encoding="utf-8")
-
-
 def test_a_file_that_is_none_of_the_pages_is_refused_by_name(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from lxml import html
 
-from evaluation.report.render_report import ROWS_SHOWN, TEXT_SHOWN, WORST_SHOWN, cut, render_report
+from evaluation.report.render_report import TEXT_SHOWN, WORST_SHOWN, cut, render_report
 from evaluation.report.report import SnippetRow
 from tests.evaluation.report.some_report import CASE, DASH, LIGHT, page, rows, text, with_case
 
@@ -32,20 +32,6 @@ def test_a_case_shows_its_question_scores_documents_and_answers(whole: Any) -> N
         "Said, exact MOG GFAP",
         "Gold, ideal It is aquaporin-4. The protein is AQP4.",
         "Said, ideal It is MOG.",
-    ]
-
-
-def test_case_without_answers_and_scores_says_so() -> None:
-    fields = {"documents": (), "snippets": (), "gold_ideal": (), "said_ideal": (), "scores": {}}
-    (case,) = page(with_case(gold_exact=None, **fields)).xpath("//details[@class='case']")
-    assert text(case.xpath("./summary/span")[0]) == f"factoid · documents AP {DASH} · 6402c9"
-    assert not case.xpath(".//table|.//ul")
-    sides = [text(side) for side in case.xpath(".//div[@class='sides']/div")]
-    assert sides == [
-        "Gold, exact none",
-        "Said, exact MOG GFAP",
-        "Gold, ideal none",
-        "Said, ideal none",
     ]
 
 
@@ -83,17 +69,3 @@ def test_of_5000_cases_the_worst_are_shown_and_the_page_says_of_how_many() -> No
     assert ids == [f"case-{n}" for n in range(WORST_SHOWN)]
     assert f"{WORST_SHOWN} of 5,000 answered questions, the worst first." in text(tree)
     assert len(rendered) < 1_000_000
-
-
-def test_long_lists_are_bounded_and_counted() -> None:
-    many = 2000
-    report = with_case(
-        documents=CASE.documents[:1] * many,
-        snippets=CASE.snippets[:1] * many,
-        gold_ideal=("a",) * many,
-        gold_exact=(("a",),) * many,
-    )
-    tree = page(replace(report, notes=("n",) * many, missing=("m",) * many))
-    for what in ("documents", "snippets", "answers", "items", "notes", "ids"):
-        assert f"{ROWS_SHOWN} of 2,000 {what} are shown." in text(tree)
-    assert len(tree.xpath("//ul[@class='snippets']/li")) == ROWS_SHOWN

@@ -37,15 +37,6 @@ def test_the_same_report_gives_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "b/index.html").read_bytes() == first
 
 
-def test_the_page_is_written_into_a_new_folder_and_replaces_an_older_one(tmp_path: Path) -> None:
-    folder = tmp_path / "deep/report"
-    path = write_report(folder, LIGHT)
-    assert path == folder / "index.html"
-    write_report(folder, replace(LIGHT, title="Newer"))
-    assert '<h1 dir="auto">Newer</h1>' in path.read_text(encoding="utf-8")
-    assert list(folder.iterdir()) == [path]
-
-
 def test_nothing_is_left_behind_where_the_page_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"file/index\.html: the report cannot be written: "):

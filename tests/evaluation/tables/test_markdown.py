@@ -28,14 +28,6 @@ def test_a_column_of_one_value_has_no_best() -> None:
     assert "**" not in "".join(shown(Column("MAP"), a=(0.5,), b=(0.5,), c=(math.nan,)))
 
 
-def test_less_is_better_where_the_column_says_so_and_nothing_where_neither_is() -> None:
-    columns = (Column("rate", -1), Column("share", 0))
-    assert shown(*columns, digits=1, a=(0.2, 1.0), b=(0.1, 2.0))[-2:] == [
-        "| a | 0.2 | 1.0 |",
-        "| b | **0.1** | 2.0 |",
-    ]
-
-
 def test_no_value_is_a_dash_and_never_the_best() -> None:
     columns = (Column("one"), Column("two"))
     lines = shown(*columns, digits=1, a=(math.nan, 0.1), b=(0.5, math.nan), c=(0.4, 0.3))

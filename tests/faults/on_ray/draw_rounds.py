@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count, islice, product
 
 JOBS = ("build", "update", "compact")
@@ -95,14 +95,3 @@ def draw_strike(dice: random.Random, about: str, victim: str, fault: str) -> Str
     after = round(dice.uniform(0.5, 4.0) if about == SERVING else dice.random(), 3)
     stays_away = fault != "kill" or victim == "model"
     return Strike(victim, fault, after, pause_s if stays_away else 0.0)
-
-
-def smaller_rounds(round_: RayRound) -> Iterator[RayRound]:
-    """A strike less, or a stop of half the length; none where nothing is left to leave out."""
-    strikes = round_.strikes
-    for place, strike in enumerate(strikes):
-        if len(strikes) > 1:
-            yield replace(round_, strikes=strikes[:place] + strikes[place + 1 :])
-        if strike.pause_s >= 2 * SHORT_S[0]:
-            shorter = replace(strike, pause_s=round(strike.pause_s / 2, 1))
-            yield replace(round_, strikes=(*strikes[:place], shorter, *strikes[place + 1 :]))

@@ -1,4 +1,4 @@
-"""Plays rounds on real Ray processes, tells what came of each, and makes what fails smaller."""
+"""Plays rounds on real Ray processes, and tells what came of each."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from tests.faults.on_ray.draw_rounds import KINDS, SERVING, RayRound, draw_rounds, smaller_rounds
+from tests.faults.on_ray.draw_rounds import KINDS, SERVING, RayRound, draw_rounds
 from tests.faults.on_ray.job_rounds import job_rounds
 from tests.faults.on_ray.served_graph import served_graph
 from tests.faults.on_ray.serving_rounds import ServingRounds
-from tests.faults.steps import least
 from tests.tiny_models import make_tiny_encoder
 
 
@@ -88,11 +87,8 @@ class Stage:
             self._close()
         return played
 
-    def fails(self, round_: RayRound) -> bool:
-        return bool(self.play(round_).failures)
 
-
-def play_rounds(seed: int, rounds: int, kinds: Sequence[str] = KINDS, shrink: bool = True) -> int:
+def play_rounds(seed: int, rounds: int, kinds: Sequence[str] = KINDS) -> int:
     """Play so many rounds of `kinds`, those whose seeds come next; how many failed.
 
     Kinds come one after the other, so that one Ray alone runs at a time.
@@ -105,8 +101,6 @@ def play_rounds(seed: int, rounds: int, kinds: Sequence[str] = KINDS, shrink: bo
                 played = play_and_tell(stage, round_)
                 happened.update(f"{round_.about}: {fault}" for fault in played.happened)
                 failed += bool(played.failures)
-                if played.failures and shrink:
-                    tell_least(stage, round_)
     seconds = time.monotonic() - begun
     print(f"{rounds} rounds from seed {seed} in {seconds:.0f} s: {failed} failed")
     print(f"faults that happened: {dict(sorted(happened.items()))}", flush=True)
@@ -120,14 +114,3 @@ def play_and_tell(stage: Stage, round_: RayRound) -> Played:
     print(f"{round_}: {how} in {time.monotonic() - begun:.0f} s; {played}", flush=True)
     print(*(f"    {failure}\n" for failure in played.failures), sep="", end="", flush=True)
     return played
-
-
-def tell_least(stage: Stage, round_: RayRound) -> None:
-    """Print the fewest and shortest faults that fail as well.
-
-    Processes do not come in the same order twice: what fails seldom may not be made smaller.
-    """
-    found = least(round_, smaller_rounds, stage.fails)
-    print(
-        f"    fails as well: {found}" if found != round_ else "    nothing less fails", flush=True
-    )

@@ -33,9 +33,7 @@ def test_files_of_one_series_come_in_the_order_of_their_numbers(tmp_path: Path) 
     assert found(last, first) == [*names[1:], names[0]]
 
 
-def test_a_file_named_twice_is_read_once_and_by_its_absolute_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_named_twice_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path, "a.xml")
     monkeypatch.chdir(tmp_path)
     assert find_sources([".", "a.xml", str(tmp_path / "*.xml")]) == [tmp_path / "a.xml"]

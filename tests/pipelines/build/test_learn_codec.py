@@ -35,11 +35,6 @@ def test_passages_come_from_files_spread_over_all(tmp_path: Path) -> None:
     assert (min(files), max(files), len(files)) == (0, 29, SOURCES)
 
 
-@pytest.mark.parametrize(("count", "limit", "kept"), [(1, 5, 5), (2, 100, 32), (3, 0, 0)])
-def test_few_sources_give_what_they_have(tmp_path: Path, count: int, limit: int, kept: int) -> None:
-    assert len(sample_passages(sources(tmp_path, count), SPLITTER, limit)) == kept
-
-
 def test_a_file_that_cannot_be_read_leaves_the_others(tmp_path: Path) -> None:
     files = sources(tmp_path, 3)
     files[1].write_bytes(files[1].read_bytes()[:40])

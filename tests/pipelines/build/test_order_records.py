@@ -7,19 +7,11 @@ from hypothesis import strategies as st
 
 from pipelines.build.order_records import Events, live_rows
 
-NONE = Events(*(np.empty(0, np.int64) for _ in range(4)))
-
 
 def events(*rows: tuple[int, ...]) -> Events:
     """Rows of (pmid, file, position), and of a version, which is 1 where it is left out."""
     columns = np.asarray([(*row, 1)[:4] for row in rows], np.int64).reshape(-1, 4).T
     return Events(*(np.ascontiguousarray(c) for c in columns))
-
-
-def test_a_row_staged_twice_counts_once() -> None:
-    found = live_rows(events((5, 0, 0), (5, 0, 0)), NONE)
-    assert len(found.rows) == 1
-    assert found.superseded == 0
 
 
 def test_a_deletion_removes_the_version_that_it_names_and_no_other() -> None:

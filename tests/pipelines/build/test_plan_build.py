@@ -53,13 +53,6 @@ def test_a_source_that_changed_between_planning_and_reading_is_named(tmp_path: P
         staged_account(source, directory)
 
 
-def test_a_source_that_failed_is_given_with_its_error(tmp_path: Path) -> None:
-    source, directory = staged(tmp_path)
-    part_files(directory)[0].unlink()
-    told(directory, source, error="truncated")
-    assert staged_account(source, directory).error == "truncated"
-
-
 def test_what_is_expected_is_counted_where_known_and_else_judged_by_size(tmp_path: Path) -> None:
     source, directory = staged(tmp_path)
     unread = tmp_path / "n2.xml"

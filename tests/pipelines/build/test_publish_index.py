@@ -69,14 +69,6 @@ def test_what_was_built_is_what_a_reader_finds(tmp_path: Path) -> None:
     assert source.dropped == {"book": 2}
 
 
-def test_versions_are_numbered_and_the_old_one_stays(tmp_path: Path) -> None:
-    first = publish_in(tmp_path)
-    assert first.version == "v000001"
-    assert publish_in(tmp_path).version == "v000002"
-    assert read_manifest(tmp_path).version == "v000002"
-    assert (tmp_path / vocabulary_file(first.version)).is_file()
-
-
 def test_a_bad_file_of_headings_publishes_nothing(tmp_path: Path) -> None:
     mesh = tmp_path / "mesh.csv"
     mesh.write_text("shoe,size\nboot,42\n")

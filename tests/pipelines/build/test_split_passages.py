@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 
 from cluster.errors import InputError
 from cluster.records import NO_TITLE, Citation, Passage, Section
-from pipelines.build.split_passages import (
-    Span,
-    TokenOffsets,
-    make_splitter,
-    split_citation,
-)
+from pipelines.build.split_passages import Span, TokenOffsets, make_splitter, split_citation
 
 METHODS = ["characters", "sentences", "sections"]
 
@@ -83,9 +78,7 @@ def test_passages_are_exact_spans_that_lose_nothing(
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["characters", "sentences"])
 @given(text=texts_of_any_kind, bounds=sizes)
-def test_size_and_overlap_in_characters_are_kept(
-    method: str, text: str, bounds: tuple[int, int]
-) -> None:
+def test_bounds_in_characters_are_kept(method: str, text: str, bounds: tuple[int, int]) -> None:
     size, overlap = bounds
     passages = split(text, method, size, overlap)
     assert all(p.end - p.begin <= size for p in passages)
@@ -103,16 +96,6 @@ def test_size_and_overlap_in_tokens_are_kept(text: str, bounds: tuple[int, int])
 
 
 # --- each splitter's own manner
-
-
-def test_title_comes_first_as_its_own_section() -> None:
-    passages = split_citation(
-        citation("A title.", ("AIM", "To see.")), make_splitter("characters", 512, 64)
-    )
-    assert passages == [
-        Passage(7, "title", 0, 8, "A title."),
-        Passage(7, "abstract", 0, 12, "AIM: To see."),
-    ]
 
 
 @pytest.mark.parametrize("title", ["", NO_TITLE])
@@ -149,20 +132,6 @@ def test_a_text_is_cut_in_its_methods_own_manner(
 ) -> None:
     assert texts(split(text, method, size, overlap)) == passages
     assert texts(split("One short text.", method, 100, 10)) == ["One short text."]
-
-
-def test_a_sentence_longer_than_the_size_is_cut_by_characters() -> None:
-    text = "Short one. " + "Word " * 20 + "end. Last one."
-    passages = split(text, "sentences", 40, 0)
-    assert passages[0].text == "Short one."
-    assert all(len(p.text) <= 40 for p in passages)
-    assert " ".join(texts(passages)) == text
-
-
-def test_sections_are_never_crossed_and_keep_their_label() -> None:
-    record = citation("", ("AIM", "a b"), ("", "c d e"), ("END", "f"))
-    passages = split_citation(record, make_splitter("sections", 3, 1, words))
-    assert texts(passages) == ["AIM: a b", "c d e", "END: f"]
 
 
 # --- what cannot work

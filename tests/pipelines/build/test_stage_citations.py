@@ -8,7 +8,6 @@ import pytest
 from cluster.errors import InputError
 from cluster.index.layout import shard_of
 from cluster.index.write_segment import EMBEDDED_SCHEMA
-from cluster.records import Deletion
 from pipelines.build.embed_passages import embed_citations, split_citations
 from pipelines.build.stage_citations import (
     PARSED,
@@ -16,11 +15,9 @@ from pipelines.build.stage_citations import (
     part_files,
     positions_in,
     read_account,
-    read_deletions,
     read_part,
     runs_of,
     staged_dimensions,
-    staged_dtype,
     staged_positions,
     staging_directory,
     write_account,
@@ -49,9 +46,7 @@ def staged_source(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize(("count", "shards"), [(20, 1), (20, 3), (1, 8)])
-def test_each_shard_finds_its_own_rows_and_no_row_is_lost(
-    tmp_path: Path, count: int, shards: int
-) -> None:
+def test_each_shard_finds_its_own_rows(tmp_path: Path, count: int, shards: int) -> None:
     (part,) = part_files(stage(tmp_path, CITATIONS[:count], shards=shards))
     by_shard = [pmids(read_part(part, s)) for s in range(shards)]
     assert sorted(pmid for found in by_shard for pmid in found) == list(range(1, count + 1))
@@ -74,12 +69,6 @@ def test_what_two_parts_hold_counts_once(tmp_path: Path) -> None:
     assert staged_positions(directory).tolist() == list(range(20))
     # A part that is written again takes the place of the first.
     assert len(part_files(stage(tmp_path / "n1", CITATIONS))) == 3
-
-
-def test_what_is_staged_is_told_without_reading_a_part(tmp_path: Path) -> None:
-    (part,) = part_files(stage(tmp_path, CITATIONS))
-    part.write_bytes(b"")
-    assert len(staged_positions(tmp_path)) == 20
 
 
 @pytest.mark.parametrize("wanted", [[], [7], [0, 1, 2], [0, 2, 3, 9], [*range(0, 200, 2)]])
@@ -113,18 +102,6 @@ def test_a_part_that_was_not_finished_is_no_part(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_account_and_deletions_come_back_as_written(tmp_path: Path) -> None:
-    written = account("n1.xml", 3, dropped={"book": 2}, examples=("n1.xml, record 4: book",))
-    write_account(tmp_path, written, [Deletion(7, "n1.xml", 5), Deletion(9, "n1.xml", 6, 2)])
-    assert read_account(tmp_path) == written
-    assert read_deletions(tmp_path).to_pylist() == [
-        {"pmid": 7, "position": 5, "version": 0},
-        {"pmid": 9, "position": 6, "version": 2},
-    ]
-    write_account(tmp_path / "none", account("n1.xml", 0), [])
-    assert read_deletions(tmp_path / "none").num_rows == 0
-
-
 @pytest.mark.parametrize("damage", ["", '{"name": "n1.xml"', '{"name": "n1.xml", "shoe": 1}'])
 def test_an_account_that_cannot_be_trusted_is_none(tmp_path: Path, damage: str) -> None:
     assert read_account(tmp_path) is None
@@ -155,13 +132,3 @@ def test_dimensions_are_those_of_the_first_vectors_there_are(tmp_path: Path) -> 
     assert staged_dimensions([textless, stage(tmp_path / "b", CITATIONS)]) == DIMENSIONS
     with pytest.raises(InputError, match="no citation with a title or an abstract"):
         staged_dimensions([textless])
-
-
-def test_number_type_is_that_of_the_first_vectors_and_empty_where_no_part_records_it(
-    tmp_path: Path,
-) -> None:
-    (part,) = part_files(stage(tmp_path / "a", CITATIONS))
-    assert staged_dtype([tmp_path / "none", tmp_path / "a"]) == ""
-    table = pa.Table.from_batches([read_part(part, s) for s in range(2)])
-    write_part(table.replace_schema_metadata({"dtype": "bfloat16"}), tmp_path / "b", 2)
-    assert staged_dtype([tmp_path / "none", tmp_path / "b"]) == "bfloat16"

@@ -1,4 +1,3 @@
-import gzip
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from cluster.records import (
     Link,
     MeshHeading,
     OtherAbstract,
-    Rejected,
     Section,
 )
 from pipelines.sample.render_articles import render_articles
@@ -69,8 +67,7 @@ names = st.sampled_from(["", "Doe", "O'Ødegård & Söhne", "12 Suppl <1>", "e12
 authors = st.builds(Author, names, names, names, names).filter(lambda a: a != Author())
 sections = many(st.builds(Section, words(0), words()))
 dates = st.one_of(
-    st.just((None, None)),
-    st.tuples(st.integers(1500, 2099), st.none() | st.integers(1, 12)),
+    st.just((None, None)), st.tuples(st.integers(1500, 2099), st.none() | st.integers(1, 12))
 )
 citations = st.builds(
     lambda date, titles, **fields: Citation(
@@ -112,37 +109,12 @@ def test_every_field_survives_render_and_parse(tmp_path_factory, written):
     assert list(read_records(path)) == expected
 
 
-def test_positions_go_on_over_a_book_and_the_deletions_at_the_end(tmp_path):
-    path = tmp_path / "a.xml"
-    render_articles([FULL, Deletion(5, "", 0), BOOK, Deletion(6, "", 0), Citation(3)], path)
-    found = list(read_records(path))
-    assert [type(record) for record in found] == [
-        Citation, Rejected, Citation, Deletion, Deletion,
-    ]  # fmt: skip
-    assert [record.position for record in found] == [0, 1, 2, 3, 4]
-    assert [record.pmid for record in found[3:]] == [5, 6]
-
-
-def test_deletions_keep_their_versions(tmp_path):
-    path = tmp_path / "a.xml"
-    render_articles([Deletion(5, "", 0, 2), Deletion(6, "", 0, 1)], path)
-    assert [record.version for record in read_records(path)] == [2, 1]
-
-
 def test_a_full_record_a_book_and_a_deletion_are_valid_by_nlms_dtd(tmp_path):
     path = tmp_path / "a.xml"
     assert render_articles([FULL, BOOK, Deletion(5, "", 0)], path, note="a note") == 3
     dtd = etree.DTD(str(DTD))
     dtd.validate(etree.parse(str(path)))
     assert not dtd.error_log
-
-
-def test_gzip_holds_what_the_plain_file_holds_whatever_its_name(tmp_path):
-    for name in ("a.xml", "a.xml.gz", "b.xml.gz"):
-        render_articles([FULL], tmp_path / name)
-    packed = (tmp_path / "a.xml.gz").read_bytes()
-    assert gzip.decompress(packed) == (tmp_path / "a.xml").read_bytes()
-    assert (tmp_path / "b.xml.gz").read_bytes() == packed
 
 
 def test_inline_markup_becomes_elements_and_reads_back_as_plain_text(tmp_path):
@@ -185,16 +157,3 @@ def test_a_failed_render_leaves_no_file_and_keeps_the_old_one(tmp_path):
         render_articles([FULL, Citation(12, month=3)], path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.xml"]
     assert path.read_text() == "old"
-
-
-def test_records_are_taken_one_at_a_time(tmp_path):
-    """The file grows while records are still being made."""
-    sizes = []
-
-    def records():
-        for pmid in range(1, 400):
-            yield replace(FULL, pmid=pmid)
-            sizes.append((tmp_path / "a.xml.part").stat().st_size)
-
-    render_articles(records(), tmp_path / "a.xml")
-    assert 0 < sizes[200] < sizes[-1]

@@ -76,9 +76,7 @@ def test_the_average_changes_a_layer_by_the_mean_of_the_changes(tmp_path: Path) 
 @pytest.mark.parametrize(
     "changes", [{"base_model_name_or_path": "file:other"}, {"target_modules": "key"}]
 )
-def test_adapters_of_other_models_or_layers_are_refused(
-    tmp_path: Path, changes: dict[str, Any]
-) -> None:
+def test_adapters_of_other_models_are_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
     folders = [adapter(tmp_path / "a", 1), adapter(tmp_path / "b", 2, **changes)]
     with pytest.raises(InputError, match="changes other layers than"):
         average_adapters(folders, tmp_path / "out", 4)

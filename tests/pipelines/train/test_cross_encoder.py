@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from safetensors.numpy import load_file
 from typer.testing import CliRunner
 
 from cluster.errors import InputError
@@ -96,9 +95,7 @@ def scores(folder: Path, question: str, *texts: str) -> list[float]:
     return [float(score) for score in found]
 
 
-def test_reranker_loads_the_folder_and_puts_gold_above_random_citations(
-    base: Path, tmp_path: Path
-) -> None:
+def test_reranker_puts_gold_above_random_citations(base: Path, tmp_path: Path) -> None:
     out, files = tmp_path / "out", (learned(tmp_path), "--written", written(tmp_path))
     held = questions_file(tmp_path / "held.json", {HELD_OUT: [5]}, "h")
     found = run(base, out, *files, "--held-out", held)
@@ -108,18 +105,6 @@ def test_reranker_loads_the_folder_and_puts_gold_above_random_citations(
 
     log = (out / ".training" / "log.jsonl").read_text(encoding="utf-8").splitlines()
     assert json.loads(log[-1])["loss"] < 0.6
-
-
-def test_training_begins_from_the_settings_cross_encoder(base: Path, tmp_path: Path) -> None:
-    cross, out = make_tiny_cross_encoder(tmp_path), tmp_path / "out"
-    settings = ("--set", "reranker.kind=cross-encoder", "--set", f"reranker.model=file:{cross}")
-    texts = written(tmp_path)
-    files = (learned(tmp_path), "--written", texts, "--licence", "CC BY.", *settings)
-    run(base, out, *files, quick=("steps=1", "batch=2"))
-    found = training_of(out)
-    assert found["base"]["model"] == f"file:{cross}"
-    assert [file["file"] for file in found["data"]] == ["questions.json", "written.jsonl"]
-    assert "CC BY." in (out / "README.md").read_text(encoding="utf-8")
 
 
 def test_interrupted_training_ends_with_the_same_weights(
@@ -174,19 +159,6 @@ def test_adapting_never_opens_the_gold_of_its_questions(base: Path, tmp_path: Pa
         run(base, out, *arguments, quick=quick)
         weights.append((out / "model.safetensors").read_bytes())
     assert weights[0] == weights[1]
-
-
-def test_one_command_trains_and_then_adapts(base: Path, tmp_path: Path) -> None:
-    out, quick = tmp_path / "out", ("steps=2", "adapt_steps=3", "batch=2")
-    files = (learned(tmp_path), "--adapt", asked(tmp_path), "--written", written(tmp_path))
-    run(base, out, *files, quick=quick)
-    said = training_of(out)
-    assert said["base"]["model"] == f"file:{out / '.training' / 'trained'}"
-    assert (said["adapted_to"], said["before"]["recipe"]["steps"]) == (["t0"], 2)
-    before = load_file(out / "model.safetensors")
-    run(base, out, *files, quick=quick)
-    after = load_file(out / "model.safetensors")
-    assert all((before[name] == after[name]).all() for name in before)
 
 
 def test_discriminator_leaves_out_what_it_finds_irrelevant(base: Path, tmp_path: Path) -> None:

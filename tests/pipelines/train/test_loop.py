@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from cluster.errors import CiteRayError, InputError
-from pipelines.train.loop import Measures, Report, Worker, batches, measure, rate, train
+from pipelines.train.loop import Measures, Report, Worker, batches, train
 from pipelines.train.recipe import Recipe
 
 pytestmark = [pytest.mark.durability, pytest.mark.model, pytest.mark.nightly]
@@ -79,43 +78,11 @@ def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_one(tmp_path: Pat
         assert torch.equal(one, other)
 
 
-def test_run_of_a_finished_checkpoint_makes_no_step(tmp_path: Path) -> None:
-    done = Line()
-    train(done, recipe(), tmp_path / "done", silent)
-    again = Line()
-    train(again, recipe(), tmp_path / "done", silent)
-    assert again.seen == []
-    assert torch.equal(again.weights()[0], done.weights()[0])
-
-
 def test_measuring_on_the_way_changes_nothing(tmp_path: Path) -> None:
     plain, measured = Line(), Line()
     train(plain, recipe(), tmp_path / "plain", silent)
     train(measured, recipe(measure_every=1, checkpoint_every=1), tmp_path / "measured", silent)
     assert torch.equal(plain.weights()[0], measured.weights()[0])
-
-
-def test_loss_falls(tmp_path: Path) -> None:
-    reports: list[Report] = []
-    train(Line(dropout=0.0), recipe(steps=60, checkpoint_every=20), tmp_path / "c", reports.append)
-    assert reports[-1].loss < reports[0].loss / 2
-
-
-def test_report_tells_what_was_measured_at_its_step(tmp_path: Path) -> None:
-    reports: list[Report] = []
-    train(Line(), recipe(measure_every=10), tmp_path / "c", reports.append)
-    assert [(r.step, "first weight" in r.measures) for r in reports] == [
-        (5, False),
-        (10, True),
-        (12, False),
-    ]
-
-
-def test_measuring_turns_dropout_off() -> None:
-    task = Line()
-    task.model.train()
-    measure(task)
-    assert not task.model.training
 
 
 def test_loss_that_is_no_number_ends_the_run_with_the_step_named(tmp_path: Path) -> None:
@@ -144,29 +111,11 @@ def test_damaged_checkpoint_is_refused_and_kept(tmp_path: Path) -> None:
     assert path.read_bytes() == cut
 
 
-def test_every_example_is_drawn_once_an_epoch() -> None:
-    drawn = [p for batch in batches([0] * 16, recipe(steps=16), 0) for p in batch]
-    assert sorted(drawn[:64]) == sorted(list(range(16)) * 4)
-
-
 def test_batches_from_a_later_step_are_those_of_the_whole_run() -> None:
     sizes = list(range(50))
     whole = list(batches(sizes, recipe(steps=40), 0))
     assert len(whole) == 40
     assert list(batches(sizes, recipe(steps=40), 23)) == whole[23:]
-
-
-def test_batch_holds_examples_of_like_sizes() -> None:
-    sizes = [n % 2 * 100 for n in range(64)]
-    found = list(batches(sizes, recipe(steps=16), 0))
-    assert all(len({sizes[place] for place in batch}) == 1 for batch in found)
-
-
-def test_rate_climbs_to_one_and_falls_to_almost_nothing() -> None:
-    rates = [rate(step, recipe(steps=20, warmup=0.2)) for step in range(20)]
-    assert rates[:4] == [0.25, 0.5, 0.75, 1.0]
-    assert rates[4:] == sorted(rates[4:], reverse=True)
-    assert 0 < rates[-1] < 0.1
 
 
 def test_head_gets_its_own_learning_rate(tmp_path: Path) -> None:
@@ -201,11 +150,3 @@ def test_gradients_are_averaged_before_the_step(tmp_path: Path) -> None:
 
     train(task, recipe(weight_decay=0.0), tmp_path / "c", silent, Worker(0, 1, nothing))
     assert all(torch.equal(a, b) for a, b in zip(before, task.weights(), strict=True))
-
-
-def test_checkpoint_is_read_without_running_code(tmp_path: Path) -> None:
-    """It is safetensors: a header of JSON of the length that the first 8 bytes say."""
-    train(Line(), recipe(), tmp_path / "c", silent)
-    data = (tmp_path / "c").read_bytes()
-    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-    assert header["__metadata__"]["step"] == "12"

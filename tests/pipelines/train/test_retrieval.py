@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +8,7 @@ import torch
 
 from cluster.errors import InputError
 from pipelines.build.find_sources import find_sources
-from pipelines.train.examples.mine_candidates import (
-    best_by_bm25,
-    best_by_vectors,
-    kept_candidates,
-    mine_candidates,
-)
+from pipelines.train.examples.mine_candidates import kept_candidates, mine_candidates
 from pipelines.train.examples.read_questions import GoldQuestion, read_corpus, read_questions
 from pipelines.train.recipe import RetrievalRecipe, read_recipe
 from pipelines.train.tasks.retrieval_task import MinedQuestion, RetrievalTask, average_precision
@@ -39,9 +33,7 @@ def recipe(**changes: object) -> RetrievalRecipe:
     return read_recipe(RetrievalRecipe, "encoder").model_copy(update={"rank": 4} | changes)
 
 
-def test_questions_have_the_rows_of_their_gold_citations_in_their_later_record(
-    tmp_path: Path,
-) -> None:
+def test_questions_have_the_rows_of_their_gold_in_its_later_record(tmp_path: Path) -> None:
     first = write_corpus(tmp_path / "c1.xml", {7: "old", 9: "y"})
     second = write_corpus(tmp_path / "c2.xml", {7: "new"})
     corpus = read_corpus(find_sources([str(first), str(second)]))
@@ -52,25 +44,6 @@ def test_questions_have_the_rows_of_their_gold_citations_in_their_later_record(
     path = write_questions(tmp_path / "q.json", {"what?": [8]})
     with pytest.raises(InputError, match="no question has a gold document in the corpus"):
         read_questions([path], corpus)
-
-
-def test_question_without_documents_is_refused_with_its_place(tmp_path: Path) -> None:
-    corpus = read_corpus(find_sources([str(write_corpus(tmp_path / "c.xml", {7: "x"}))]))
-    path = tmp_path / "q.json"
-    path.write_text(json.dumps({"questions": [{"body": "what?"}]}), encoding="utf-8")
-    with pytest.raises(InputError, match="question 0: no question with gold documents"):
-        read_questions([path], corpus)
-
-
-def test_bm25_finds_the_texts_that_share_words_best_first() -> None:
-    questions = ["does aspirin treat a fever?", "genes in the heart", "is the"]
-    assert best_by_bm25(TEXTS, questions, 2) == [[0], [2, 1], []]
-
-
-def test_vectors_are_compared_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.train.examples.mine_candidates.BLOCK", 2)
-    queries = np.array([[0.1, 0.9, 0.5, 0.2]], np.float32)
-    assert best_by_vectors(TEXTS, queries, one_hot, 3).tolist() == [[1, 2, 3]]
 
 
 def test_candidates_of_both_searches_come_in_turn() -> None:

@@ -58,9 +58,7 @@ def tagged(tmp_path: Path) -> Path:
     return write_lines(tmp_path / "tagged.jsonl", tagged_rows())
 
 
-def test_trained_recogniser_finds_what_it_was_shown_and_says_what_it_is_made_of(
-    base: Path, tmp_path: Path
-) -> None:
+def test_trained_recogniser_finds_what_it_was_shown(base: Path, tmp_path: Path) -> None:
     from serve.question.expand_question import TransformerRecogniser
 
     file, out = tagged(tmp_path), tmp_path / "ner"
@@ -78,19 +76,7 @@ def test_trained_recogniser_finds_what_it_was_shown_and_says_what_it_is_made_of(
     assert "| F1 | 1.000 |" in card
 
 
-def test_whole_model_is_written_where_no_adapter_is_wanted(base: Path, tmp_path: Path) -> None:
-    from serve.question.expand_question import TransformerRecogniser
-
-    out, file = tmp_path / "whole", tagged(tmp_path)
-    run(base, "ner", file, "--out", out, quick=(*QUICK, "rank=0", "head_learning_rate=0.005"))
-    chosen = RecogniserSettings(kind="transformer", model=f"file:{out}")
-    entities = TransformerRecogniser(model_folder(chosen)).entities("aspirin treats fever .")
-    assert [e.text for e in entities] == ["aspirin", "fever"]
-
-
-def test_finished_run_gives_the_same_again_and_another_is_refused(
-    base: Path, tmp_path: Path
-) -> None:
+def test_finished_run_repeats_itself_and_another_is_refused(base: Path, tmp_path: Path) -> None:
     out = tmp_path / "ner"
     arguments = (base, "ner", tagged(tmp_path), "--out", out)
     run(*arguments)
@@ -131,9 +117,7 @@ def retrieval_files(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("kind", ["encoder", "reranker"])
-def test_trained_encoder_brings_questions_to_their_citations(
-    base: Path, tmp_path: Path, kind: str
-) -> None:
+def test_trained_encoder_finds_the_citations(base: Path, tmp_path: Path, kind: str) -> None:
     questions, corpus = retrieval_files(tmp_path)
     out = tmp_path / kind
     found = run(base, kind, questions, "--corpus", corpus, "--held-out", questions, "--out", out)[
@@ -149,17 +133,7 @@ def test_trained_encoder_brings_questions_to_their_citations(
     assert not np.allclose(tuned, Encoder(base, dtype="float32").encode(texts), atol=1e-3)
 
 
-def test_candidates_are_kept_for_a_run_that_goes_on(base: Path, tmp_path: Path) -> None:
-    questions, corpus = retrieval_files(tmp_path)
-    out = tmp_path / "encoder"
-    run(base, "encoder", questions, "--corpus", corpus, "--out", out, quick=("steps=2", "batch=2"))
-    kept = json.loads((out / ".training" / "mined-train.json").read_text(encoding="utf-8"))
-    assert [sorted(rows) for rows in kept["candidates"]] == [[0, 1, 2]] * 2
-
-
-def test_a_share_of_the_change_is_kept_without_a_step_made_again(
-    base: Path, tmp_path: Path
-) -> None:
+def test_a_share_of_the_change_is_kept_without_another_step(base: Path, tmp_path: Path) -> None:
     def weights(*changes: str) -> dict[str, np.ndarray]:
         run(base, "ner", tagged(tmp_path), "--out", out, quick=(*QUICK, *changes))
         return load_file(out / "adapter_model.safetensors")

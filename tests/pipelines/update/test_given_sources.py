@@ -88,9 +88,7 @@ def test_the_same_content_under_another_name_is_left_out_and_named(
     assert find_copies([march, april, second]) == {second: "march.xml"}
 
 
-def test_a_held_file_with_or_without_compression_is_refused(
-    manifest: Manifest, tmp_path: Path
-) -> None:
+def test_a_held_file_packed_or_unpacked_is_refused(manifest: Manifest, tmp_path: Path) -> None:
     plain, packed = written(tmp_path, "march.xml", "march.xml.gz")
     for held, other in ((plain, packed), (packed, plain)):
         with pytest.raises(InputError, match=rf"{other.name}: .* holds {held.name}, which"):
@@ -118,9 +116,7 @@ def test_only_nlm_names_are_late(manifest: Manifest, tmp_path: Path) -> None:
     assert later_deleting(held, third) == [fourth.name, march.name]
 
 
-def test_a_note_says_in_which_order_names_without_numbers_apply(
-    manifest: Manifest, tmp_path: Path
-) -> None:
+def test_a_note_says_in_which_order_names_apply(manifest: Manifest, tmp_path: Path) -> None:
     march, april, may = written(tmp_path, "march.xml", "april.xml", "may.xml")
     held = holding(manifest, march)
     assert order_notes([may], held) == ()

@@ -15,13 +15,7 @@ from pyarrow import ipc
 from cluster.index.layout import SEGMENT as SEGMENT_FILE
 from cluster.index.layout import SUPERSEDES, segment_directory, shard_of
 from cluster.index.lease import hold_lease
-from cluster.index.manifest import (
-    EncoderEntry,
-    Manifest,
-    SegmentEntry,
-    ShardEntry,
-    read_manifest,
-)
+from cluster.index.manifest import EncoderEntry, Manifest, SegmentEntry, ShardEntry, read_manifest
 from cluster.index.put_segment import entry_text
 from cluster.index.write_segment import SegmentPlan, artefacts_of
 from cluster.settings.settings import load_settings

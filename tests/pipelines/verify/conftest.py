@@ -7,12 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipelines.verify.built_index import (
-    PMIDS,
-    build_from,
-    record,
-    write_source,
-)
+from tests.pipelines.verify.built_index import PMIDS, build_from, record, write_source
 
 
 @pytest.fixture(scope="module")

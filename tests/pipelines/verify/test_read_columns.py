@@ -36,13 +36,6 @@ def test_numbers_that_are_kept_do_not_keep_the_texts_beside_them(tmp_path: Path)
     assert pa.total_allocated_bytes() - before < 2 * ROWS * len(TEXT)
 
 
-@pytest.mark.parametrize("content", [b"", b"ARROW1", b"no Arrow at all, but long enough to try"])
-def test_what_is_no_arrow_file_raises_what_callers_expect(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "a").write_bytes(content)
-    with pytest.raises(UNREADABLE):
-        read_integers(tmp_path / "a", "pmid")
-
-
 def test_offsets_that_leave_the_buffer_are_refused(tmp_path: Path) -> None:
     path = write_batches(tmp_path / "a", [3])
     data = bytearray(path.read_bytes())

@@ -8,7 +8,6 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from cluster.errors import InputError
 from commands.index_jobs.index import index as group
 from tests.pipelines.verify.built_index import SEGMENT
 
@@ -48,20 +47,3 @@ def test_the_findings_are_there_for_programs(index: Path) -> None:
     assert (result.exit_code, report["clean"], report["version"]) == (1, False, "v000001")
     assert report["findings"][0]["kind"] == "missing-segment"
     assert [leftover["place"] for leftover in report["leftovers"]] == ["staging"]
-
-
-def test_pmids_that_the_census_misses_are_in_the_line(built: Path, index: Path) -> None:
-    shutil.rmtree(index / SEGMENT)
-    result = run_verify(index, "--sources", built.parent / "n1.xml.gz")
-    assert "n1.xml.gz" in result.stdout.splitlines()[-1]
-    assert "(PMID " in result.stdout.splitlines()[-1]
-    assert "census of 1 source files" in result.stderr
-
-
-def test_an_index_or_sources_that_are_not_there_are_wrong_usage(
-    index: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(InputError, match="no such directory"):
-        run_verify(tmp_path / "none")
-    with pytest.raises(InputError, match="no such file, folder or match"):
-        run_verify(index, "--sources", tmp_path / "none")

@@ -61,42 +61,8 @@ def assembled(rows: Sequence[Count], headings: Sequence[Heading] = ()) -> list[C
     return found
 
 
-def only(rows: Sequence[Count], headings: Sequence[Heading] = ()) -> Concept:
-    (concept,) = assembled(rows, headings)
-    return concept
-
-
 def named(name: str, concepts: Sequence[Concept]) -> list[str]:
     return [c.id for c in concepts if name in c.names]
-
-
-def test_counts_of_every_kind_in_one_concept() -> None:
-    found = only(
-        [
-            mesh("Multiple Sclerosis", "D9", 7),
-            chemical("multiple-sclerosis", "D9", 1),
-            keyword("multiple sclerosis", 4),
-            defined("multiple sclerosis", "MS", 3),
-        ]
-    )
-    names, uses = ("Multiple Sclerosis", "MS"), (15, 3)
-    assert found == Concept("mesh:D9", "mesh", "Multiple Sclerosis", names, uses, 7)
-
-
-def test_a_long_form_counts_with_each_short_form_even_a_rare_one() -> None:
-    rows = [defined("mitral stenosis", "MS", 3), defined("Mitral stenosis", "MiS", 1)]
-    assert (only(rows).names, only(rows).uses) == (("mitral stenosis", "MS"), (4, 3))
-
-
-def test_rare_meanings_take_their_share_of_a_short_form() -> None:
-    rows = [defined(f"meaning number {n}", "MN", 1) for n in range(5)]
-    assert assembled([*rows, defined("mean nothing", "MN", 2)]) == []
-
-
-def test_long_form_joins_the_owner_of_its_most_used_short_form() -> None:
-    rows = [defined("tumour factor", "TF", 2), defined("tumour factor", "TUF", 3)]
-    found = assembled([*rows, mesh("TF", "D1", 9), mesh("TUF", "D2", 1)])
-    assert named("tumour factor", found) == ["mesh:D2"]
 
 
 def test_a_short_form_that_is_only_another_name_of_a_heading_gives_it_no_long_form() -> None:
@@ -120,33 +86,10 @@ def test_byte_order_of_keys_is_that_of_code_points() -> None:
     assert [c.id for c in found] == ["kw:é z", "kw:\u25cb y", "kw:\U00020000 x"]
 
 
-def test_given_name_is_written_as_given() -> None:
-    assert only([keyword("pain", 9)], [("D1", "Pain")]).names == ("Pain",)
-
-
-def test_keyword_of_a_name_that_heading_and_substance_bear_goes_to_the_heading() -> None:
-    found = assembled([chemical("Iron", "C1"), mesh("Iron", "D2"), keyword("iron", 9)])
-    assert [(c.id, c.uses) for c in found] == [("chem:C1", (1,)), ("mesh:D2", (10,))]
-
-
-def test_a_keyword_goes_to_the_heading_of_that_name_before_one_that_has_it_as_an_entry_term() -> (
-    None
-):
+def test_a_keyword_goes_to_the_heading_of_that_name_before_entry_terms() -> None:
     release = [("D1", "Common Cold"), ("D1", "Cold"), ("D2", "Cold")]
     found = assembled([keyword("cold", 4)], release)
     assert [(c.id, c.uses) for c in found] == [("mesh:D1", (0, 0)), ("mesh:D2", (4,))]
-
-
-def test_spellings_of_a_short_form_count_together() -> None:
-    rows = [("x y", "T-F 1", 2), ("x y", "T F 1", 2), ("x y", "TUF", 3)]
-    found = assembled([*(defined(*r) for r in rows), mesh("T F 1", "D1"), mesh("TUF", "D2")])
-    assert named("x y", found) == ["mesh:D1"]
-
-
-def test_of_equally_used_short_forms_the_first_in_byte_order_decides() -> None:
-    rows = [defined("tumour factor", "TUF"), defined("tumour factor", "TF")]
-    found = assembled([*rows, mesh("TF", "D2"), mesh("TUF", "D1")])
-    assert named("tumour factor", found) == ["mesh:D2"]
 
 
 class Draft:

@@ -11,14 +11,8 @@ from cluster.errors import IndexFormatError
 from cluster.records import Chemical, Citation, MeshHeading, Section
 from cluster.text.vocabulary import Concept, concept_of
 from pipelines.vocabulary.assemble_vocabulary import assemble_concepts, write_vocabulary
-from pipelines.vocabulary.mine_vocabulary import (
-    count_terms,
-    merge_counts,
-    negated,
-    read_counts,
-    write_counts,
-)
-from pipelines.vocabulary.name_headings import GivenName, natural_order
+from pipelines.vocabulary.mine_vocabulary import count_terms, merge_counts, negated, read_counts
+from pipelines.vocabulary.name_headings import GivenName
 
 T2D = MeshHeading("D003924", "Diabetes Mellitus, Type 2", True)
 
@@ -45,11 +39,6 @@ def concepts_of(
     given = [GivenName(f"mesh:{ui}", name, True) for ui, name in headings]
     concepts, _ = assemble_concepts(count_terms(citations), given)
     return {c.id: c for c in map(concept_of, concepts.to_pylist())}
-
-
-def test_a_citation_counts_once_for_a_term_it_repeats() -> None:
-    counts = count_terms([citation(keywords=("Asthma", "asthma"), mesh=(T2D, T2D))])
-    assert counts.table["citations"].to_pylist() == [1, 1]
 
 
 def test_terms_of_all_four_kinds_are_counted() -> None:
@@ -103,12 +92,6 @@ def test_vocabulary_does_not_depend_on_the_sharding(
     assert (directory / "sharded").read_bytes() == (directory / "whole").read_bytes()
 
 
-def test_counts_survive_their_file(tmp_path: Path) -> None:
-    counts = count_terms([citation(keywords=("asthma",)), citation(mesh=(T2D,))])
-    write_counts(counts, tmp_path / "counts.arrow")
-    assert read_counts(tmp_path / "counts.arrow").table.equals(counts.table)
-
-
 def test_what_is_taken_off_leaves_no_row() -> None:
     before = count_terms([citation(1, keywords=("asthma", "pain")), citation(2, mesh=(T2D,))])
     gone = negated(count_terms([citation(1, keywords=("asthma", "pain"))]))
@@ -131,25 +114,6 @@ def test_damaged_or_other_counts_are_named(tmp_path: Path) -> None:
     write_vocabulary(count_terms([]), [], tmp_path / "vocabulary.arrow")
     with pytest.raises(IndexFormatError, match=r"not term counts.*'concept'"):
         read_counts(tmp_path / "vocabulary.arrow")
-
-
-@pytest.mark.parametrize(
-    ("heading", "natural"),
-    [
-        ("Diabetes Mellitus, Type 2", "Type 2 Diabetes Mellitus"),
-        ("Leukemia, Myeloid, Acute", "Acute Myeloid Leukemia"),
-        ("2,4-Dinitrophenol", "2,4-Dinitrophenol"),
-    ],
-)
-def test_inverted_headings_in_natural_order(heading: str, natural: str) -> None:
-    assert natural_order(heading) == natural
-
-
-def test_long_form_that_is_a_heading_gives_it_a_synonym() -> None:
-    text = "Type 2 diabetes mellitus (T2DM) is common."
-    found = concepts_of(defining(text, text), (("D003924", "Diabetes Mellitus, Type 2"),))
-    assert list(found) == ["mesh:D003924"]
-    assert "T2DM" in found["mesh:D003924"].names
 
 
 def test_short_form_keeps_meanings_of_two_citations_and_a_share_of_three_tenths() -> None:

@@ -129,13 +129,6 @@ def test_a_folder_gives_the_concepts_of_all_its_files(tmp_path: Path) -> None:
     assert {concept for concept, _, _ in names(tmp_path)} == {"mesh:D003924", "mesh:C000002"}
 
 
-def test_a_csv_gives_headings_with_their_ui(tmp_path: Path) -> None:
-    rows = 'id,scheme,subject\nhttps://x/mesh/D003924,MeSH,"Diabetes Mellitus, Type 2"\n'
-    assert names(written(tmp_path, "mesh.csv", rows)) == [
-        ("mesh:D003924", "Diabetes Mellitus, Type 2", True)
-    ]
-
-
 def test_a_cui_that_mesh_has_is_its_heading_with_the_names_of_every_source(tmp_path: Path) -> None:
     rows = [
         atom("C0011860", "Type II diabetes", usual=PREFERRED),
@@ -232,12 +225,6 @@ def test_a_release_of_another_form_is_refused_with_its_place(
 ) -> None:
     place = PLACES[file] if said.startswith("expected") else ""
     assert refusal(written(tmp_path, file, text)).startswith(f"{file}{place}: {said}")
-
-
-def test_a_path_without_a_release_is_refused_with_what_is_taken(tmp_path: Path) -> None:
-    assert refusal(tmp_path / "desc.xml").startswith("desc.xml: no such file; give a folder or")
-    written(tmp_path, "README.txt", "of NLM")
-    assert "no release of concepts in this folder; give" in refusal(tmp_path)
 
 
 def test_xml_cut_short_is_refused_after_what_is_whole(tmp_path: Path) -> None:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from cluster.errors import InputError
 from cluster.settings.settings import Settings, load_settings
-from pipelines.sample.generate_citations import generate_citations, write_generated
+from pipelines.sample.generate_citations import write_generated
 from planning.check_plan import compare
 from planning.estimate_build import Size, artefact_bytes
-from planning.measure import measure_search
-from planning.measure.calibrate import Effort, load_encoder, measure_all, small_build
+from planning.measure.calibrate import Effort, measure_all, small_build
 from planning.measure.coefficients import Coefficients, read_coefficients, write_coefficients
 from planning.measure.sample_corpus import read_sample
 from planning.measure.watch_build import BuildMeasured
 from planning.place_workers import Ask
 from planning.plan import make_plan
-from serve.search.rerank_passages import Pair, Scores
 from tests.serve.chat_endpoint import chat_endpoint
 from tests.tiny_models import make_tiny_encoder
 
@@ -71,37 +67,6 @@ def test_everything_that_takes_time_is_measured(calibrated: Coefficients) -> Non
     some = {"records_core_seconds_per_citation", "hnsw_core_seconds_per_passage"}
     for name in set(found) - some - {"publish_core_seconds"}:
         assert found[name] > 0, name
-
-
-def test_each_model_is_measured_alone_and_at_its_batch(calibrated: Coefficients) -> None:
-    serving = calibrated.serving
-    assert [p.concurrent for p in serving.encode] == [1, 4]
-    assert [p.concurrent for p in serving.rerank] == [1, 2]
-    assert [p.concurrent for p in serving.llm] == [1, 3]
-    for point in (*serving.encode, *serving.rerank, *serving.llm, *serving.expand):
-        assert 0 < point.median_seconds <= point.p95_seconds
-
-
-def test_a_reranker_that_remembers_is_timed_on_passages_that_it_has_not_seen(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scored: list[str] = []
-
-    class Remembering:
-        def score_pairs(self, pairs: Sequence[Pair]) -> Scores:
-            scored.extend(passage for _, passage in pairs)
-            return np.zeros(len(pairs), dtype=np.float32)
-
-    def made(*_: object) -> Remembering:
-        return Remembering()
-
-    monkeypatch.setattr(measure_search, "load_late_interaction", made)
-    encoder = load_encoder(settings)
-    asked = measure_search.Asked.of(encoder, settings, 12, 1)
-    citations = list(generate_citations(2000, 5))
-    measure_search.measure_reranking(settings, encoder, asked, citations, 1)
-    assert len(scored) == (1 + 12 + 2 * settings.serve.reranker.batch) * asked.system.rerank.depth
-    assert len(set(scored)) == len(scored)
 
 
 def test_calibration_is_the_same_after_writing_and_reading_and_a_plan_can_be_made_of_it(

@@ -39,11 +39,3 @@ def test_the_mean_cost_of_growing_is_below_that_of_the_last_one_added() -> None:
     assert law.at(1000) == pytest.approx(2.0)
     assert 1.0 < law.mean(10_000) < law.at(10_000)
     assert law.mean(100) == pytest.approx(1.0)
-
-
-def test_beyond_the_largest_graph_measured_the_last_line_goes_on() -> None:
-    law = Growth.of([(100, 1.0), (10_000, 3.0), (1_000_000, 9.0)])
-    assert law.at(100_000_000) == pytest.approx(15.0)
-    assert Growth.of([(100, 1.0)]).at(10_000) == 1.0
-    # A larger graph is never cheaper to add to.
-    assert Growth.of([(100, 2.0), (1000, 1.0)]).at(1000) == 2.0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from planning.measure.watch_processes import RAYS_OWN, ROLES, watched_tree
+from planning.measure.watch_processes import RAYS_OWN, watched_tree
 
 pytestmark = pytest.mark.process
 
@@ -59,12 +59,3 @@ def test_a_process_that_ended_is_no_error() -> None:
     ):
         ended.wait()
     assert set(tree.peaks) <= {"driver", RAYS_OWN}
-
-
-def test_a_title_that_is_watched_for_is_a_task_or_an_actor_of_the_build(
-    subtests: pytest.Subtests,
-) -> None:
-    for mark in ROLES:
-        with subtests.test(mark=mark):
-            sources = "".join(path.read_text("utf-8") for path in BUILD.glob("*.py"))
-            assert f"def {mark}(" in sources or f"class {mark}" in sources

@@ -49,12 +49,6 @@ def test_work_is_kept_and_a_stage_of_one_part_is_the_same_queue() -> None:
     assert np.allclose(serve_parts(arrivals, (1, 3), fixed(0.1), NEVER).left, served.left)
 
 
-def test_drawn_seconds_go_through_what_was_measured() -> None:
-    points = (Point(concurrent=1, median_seconds=0.1, p95_seconds=0.2),)
-    drawn = lognormal(points, np.random.default_rng(4))(np.ones(100_000))
-    assert np.quantile(drawn, [0.5, 0.95]) == pytest.approx([0.1, 0.2], rel=0.02)
-
-
 def test_waiting_questions_share_a_batch_and_lone_ones_do_not_wait_for_one() -> None:
     points = (
         Point(concurrent=1, median_seconds=1.0, p95_seconds=1.0),

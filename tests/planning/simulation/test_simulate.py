@@ -15,7 +15,7 @@ from commands.cli import app
 from planning.measure.coefficients import Point, write_coefficients
 from planning.place_workers import Ask
 from planning.plan import Plan, make_plan
-from planning.simulation.simulate import Simulation, Weather, simulate, stations
+from planning.simulation.simulate import Simulation, Weather, simulate
 from tests.planning.some_coefficients import coefficients
 
 pytestmark = pytest.mark.ray
@@ -76,22 +76,6 @@ def test_what_to_buy_first_is_what_lowers_the_percentile_most() -> None:
     assert made.purchases[0].what != "nothing"
     assert p95["encoder replicas"] <= p95["nothing"] == made.without_model.stretches[0][2]
     assert {"shard replicas", "shards, each half as large"} < set(p95)
-
-
-def test_an_answer_costs_the_nodes_that_serve_by_the_answers_of_an_hour() -> None:
-    plan, made = planned()
-    nodes = sum(g.nodes for g in plan.groups if g.name != "build")
-    assert made.cost is not None
-    assert made.cost.value == pytest.approx(nodes / (3600 * 4.0))
-    assert planned(node_price=None)[1].cost is None
-
-
-def test_enough_gateways_are_planned_for_the_load() -> None:
-    settings, found = load_settings(), coefficients()
-    plan = make_plan(found, settings, replace(ASK, qps=200.0))
-    # 25 ms each: 200 a second keep 5 busy, at most to 70%.
-    assert plan.serving.gateways == 8
-    assert stations(found, settings, plan)[0].replicas == 8
 
 
 def test_hour_that_cannot_be_simulated_is_refused() -> None:

@@ -37,7 +37,8 @@ def stated(points: Points, threshold: float) -> list[float]:
 
 def test_a_budget_of_all_states_everything_and_of_none_states_nothing() -> None:
     points = drawn(1, 300)
-    calibration = Calibration({"list": TypeCalibration(features=(), weights=(0,), points=points)})
+    row = TypeCalibration(features=(), weights=(0,), points=points)
+    calibration = Calibration(types={"list": row, "summary": row})
     assert calibration.threshold("list", 1.0) == 0.0
     assert calibration.threshold("list", 0.0) > 1
     assert risk_threshold(((0.9, 0.0),) * 500, 0.0) > 1
@@ -100,7 +101,7 @@ def test_a_larger_budget_states_at_least_as_much(seed: int, count: int) -> None:
 
 def test_the_probability_is_the_logistic_of_the_weighted_features() -> None:
     known = TypeCalibration(features=("said", "share"), weights=(1.0, 2.0, -1.0), points=())
-    calibration = Calibration({"yesno": known})
+    calibration = Calibration(types={"yesno": known, "summary": known})
     found = calibration.probability("yesno", {"said": 0.5, "share": 2.0, "other": 9.0})
     assert found == pytest.approx(0.5)
     assert calibration.probability("yesno", {"said": 1e9, "share": 0.0}) <= 1
@@ -121,7 +122,7 @@ ROW = {"features": ["said"], "weights": [0.5, 1], "points": [[0.9, 0], [0.2, 1]]
 def test_a_calibration_is_read_from_its_file(tmp_path: Path) -> None:
     content = {"types": {"summary": ROW}, "made": "on held-out questions"}
     found = read_calibration(written(tmp_path, content))
-    assert found.by_type["summary"].points == ((0.9, 0.0), (0.2, 1.0))
+    assert found.types["summary"].points == ((0.9, 0.0), (0.2, 1.0))
 
 
 def test_a_bad_calibration_is_an_input_error_that_names_the_file(

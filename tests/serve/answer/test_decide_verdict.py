@@ -146,7 +146,7 @@ def test_a_budget_of_one_states_every_answer() -> None:
 def test_a_smaller_budget_states_no_more() -> None:
     points = tuple((n / 500, float(n % 10 == 0 or n < 250)) for n in range(500))
     row = TypeCalibration(features=("said",), weights=(0, 1), points=points)
-    calibration = Calibration({"yesno": row, "summary": row})
+    calibration = Calibration(types={"yesno": row, "summary": row})
     written = Written(IDEAL, "yes")
     for said in (0.2, 0.5, 0.7, 0.99):
         stated = [

@@ -10,8 +10,10 @@ import pytest
 from cluster.answers import ExactAnswer, Question, QuestionType
 from cluster.models.readings import ScoredSpan
 from cluster.records import Entity
-from serve.answer.extract_exact import extract_exact, rank_answers
-from serve.answer.names.group_names import Recogniser, apart, group_names
+from serve.answer.extract_answer import extract_exact
+from serve.answer.names.cluster_names import Recogniser
+from serve.answer.names.group_names import apart, group_names
+from serve.answer.names.rank_names import rank_names
 from serve.answer.read_evidence import ReadCitation
 from tests.serve.answering import citation, evidence
 
@@ -56,7 +58,7 @@ def asked(kind: QuestionType, body: str = "Which gene?", guess: bool = False) ->
 def exact_of(
     question: Question, citations: Sequence[ReadCitation], known: Recogniser = recognise
 ) -> ExactAnswer:
-    return extract_exact(question, citations, rank_answers(question, citations, known))
+    return extract_exact(question, citations, rank_names(question.body, citations, known))
 
 
 def test_yes_or_no_is_what_the_evidence_says_more_of(subtests: pytest.Subtests) -> None:
@@ -91,7 +93,6 @@ def test_unlikely_items_of_a_list_are_left_out() -> None:
 def test_without_a_name_the_answer_is_empty_and_other_types_have_none() -> None:
     for kind, exact in [("factoid", []), ("list", []), ("summary", None), ("unknown", None)]:
         assert exact_of(asked(kind), read("Cats sleep most of the day.")) == exact  # type: ignore[arg-type]
-    assert rank_answers(asked("summary"), read("BRCA1 is here."), recognise) == []
 
 
 def test_names_that_a_model_gives_are_grouped_by_what_the_evidence_defines() -> None:

@@ -7,8 +7,8 @@ from cluster.settings.answer_settings import AnswerSettings
 from serve.answer.ask_model import Briefing, WriterLimits
 from serve.answer.extract_answer import IN_CONTRAST
 from serve.answer.read_evidence import read_evidence
-from serve.answer.show_sides import against_model, note_sides, side_of, with_room
-from serve.support.attribute_sentences import SimilaritySupport
+from serve.answer.show_sides import note_sides, quote_opposition, side_of
+from serve.support.attribute_sentences import ReaderSupport, SimilaritySupport
 from tests.serve.answering import WordReader, evidence
 
 BODY = "Does metformin lower blood glucose?"
@@ -39,29 +39,19 @@ def test_stances_on_a_yes_or_no_are_the_readers() -> None:
 
 
 def test_stances_on_another_answer_are_towards_its_sentences() -> None:
-    ideal, stances = note_sides(
-        brief(YES, NO, kind="summary"), IDEAL, SimilaritySupport(None), None
-    )
+    scorer = ReaderSupport(SimilaritySupport(None), WordReader().read)
+    ideal, stances = note_sides(brief(YES, NO, kind="summary"), IDEAL, scorer, None)
     assert list(stances.values()) == ["support", "contradict"]
     assert ideal[0].contradicted == (2,)
 
 
-def test_a_preset_that_weighs_both_sides_quotes_the_other_one() -> None:
-    ideal, _ = note_sides(brief(YES, NO, weigh=2), IDEAL, SimilaritySupport(None), "yes")
-    assert len(ideal) == 2
-    assert ideal[1].text.endswith(NO)
-    assert ideal[1].pmids == (2,)
-
-
-def test_a_models_yes_or_no_gets_a_sentence_against_it_where_sources_disagree() -> None:
+def test_the_other_side_is_quoted_if_sources_disagree() -> None:
     divided = brief(YES, NO)
     for exact, text, pmid in [("yes", NO, 2), ("no", YES, 1)]:
-        found = against_model(divided, exact)
-        assert found is not None
-        assert (found.text, found.pmids) == (IN_CONTRAST + text, (pmid,))
-    assert against_model(divided, None) is None
-    assert against_model(divided, [["metformin"]]) is None
-    assert against_model(brief(YES, YES), "yes") is None
+        *said, against = quote_opposition(divided, IDEAL, exact)
+        assert (tuple(said), against.text, against.pmids) == (IDEAL, IN_CONTRAST + text, (pmid,))
+    for briefing, answer in [(divided, None), (divided, [["x"]]), (brief(YES, YES), "yes")]:
+        assert quote_opposition(briefing, IDEAL, answer) == IDEAL
 
 
 def test_only_yes_and_no_are_sides() -> None:
@@ -70,8 +60,8 @@ def test_only_yes_and_no_are_sides() -> None:
 
 
 def test_the_sentence_against_the_answer_takes_its_words_from_the_limit() -> None:
-    against = Sentence(NO, (2,), 1.0)
+    against = Sentence(IN_CONTRAST + NO, (2,), 1.0)
     both = (*IDEAL, Sentence("Adults took it daily.", (3,), 1.0))
-    # YES has 8 words, NO has 9, the last sentence 4.
-    for words, kept in [(21, [*both, against]), (20, [*IDEAL, against]), (16, [against])]:
-        assert list(with_room(brief(YES, max_words=words), both, against)) == kept, words
+    # YES has 8 words, the sentence against it 11, the last sentence 4.
+    for words, kept in [(23, [*both, against]), (22, [*IDEAL, against]), (18, [against])]:
+        assert list(quote_opposition(brief(YES, NO, max_words=words), both, "yes")) == kept, words

@@ -76,18 +76,6 @@ def test_an_id_is_no_path(store: JobStore, job_id: str) -> None:
         store.add(new_job(QUESTIONS, "citeray", True, job_id), QUESTIONS)
 
 
-def test_only_so_many_batches_wait(tmp_path: Path) -> None:
-    with store_at(tmp_path, waiting=2) as store:
-        for name in ("a", "b"):
-            add(store, name)
-        with pytest.raises(BatchError, match="2 batches wait already") as caught:
-            add(store, "c")
-        assert (caught.value.status, caught.value.retry_after_s) == (429, 60)
-        add(store, "a")
-        store.cancel("a")
-        add(store, "c")
-
-
 def test_an_ended_batch_is_forgotten_after_its_days(tmp_path: Path) -> None:
     with store_at(tmp_path, keep_days=1) as store:
         for name, days in (("old", 2.0), ("new", 0.5)):
@@ -174,6 +162,8 @@ def test_one_key_does_not_take_the_places_of_others(tmp_path: Path) -> None:
         assert (caught.value.status, caught.value.retry_after_s) == (429, 60)
         for name in ("a", "b"):
             store.add(job("bob", name), QUESTIONS)
+        # One that is there already takes no place.
+        store.add(job("alice", "b"), QUESTIONS)
         store.cancel(job("alice", "a").key)
         store.add(job("alice", "c"), QUESTIONS)
         store.add(job("carol", "a"), QUESTIONS)

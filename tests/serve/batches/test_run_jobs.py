@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -32,8 +28,6 @@ from tests.serve.service import SmallService
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[3]
-
 
 @pytest.fixture
 def asking(service: SmallService) -> Asking:
@@ -50,7 +44,8 @@ def store(tmp_path: Path) -> Iterator[JobStore]:
 def test_the_run_is_what_the_command_writes(
     tmp_path: Path, service: SmallService, asking: Asking, store: JobStore, answers: bool
 ) -> None:
-    questions = [*QUESTIONS, Question("q4", "What is AMPK?", "unknown")]
+    unsure = Question("q5", "Does zelavit cure hiccups?", "yesno")
+    questions = [*QUESTIONS, Question("q4", "What is AMPK?", "unknown"), unsure]
     add(store, questions=questions, answers=answers)
     work(store, asking)
     output = tmp_path / "run.json"
@@ -58,16 +53,8 @@ def test_the_run_is_what_the_command_writes(
     log = Console(file=io.StringIO())
     answer_batch(client, batch, output, "citeray", answers=answers, concurrent=1, log=log)
     assert store.run("mine") == output.read_bytes()
+    assert ("not_enough_evidence" in store.progress("mine").verdicts) is answers
     assert entries_of(store)[0]["documents"][0].endswith("/1")
-
-
-def test_jobs_are_worked_on_in_the_order_in_which_they_came(
-    store: JobStore, asking: Asking
-) -> None:
-    for name in ("zeta", "alpha"):
-        add(store, name, [replace(QUESTIONS[0], id=name)])
-    work(store, asking)
-    assert asking.asked == ["zeta", "alpha"]
 
 
 def test_a_long_batch_of_one_key_keeps_no_other_key_waiting(
@@ -129,46 +116,20 @@ def test_losses_and_moves_to_a_newer_index_are_counted(store: JobStore) -> None:
     }
 
 
-def test_verdicts_are_counted_and_the_run_has_the_best_guess(
-    store: JobStore, tmp_path: Path
-) -> None:
-    service = SmallService(
-        tmp_path / "index", decide=lambda a: replace(a, verdict="not_enough_evidence")
-    )
-    add(store, answers=True)
-    work(store, Asking(service))
-    assert store.progress("mine").verdicts == {"not_enough_evidence": len(QUESTIONS)}
-    found = entries_of(store)
-    assert {entry["verdict"] for entry in found} == {"not_enough_evidence"}
-    assert any(entry["ideal_answer"] for entry in found)
-
-
-def test_a_question_without_an_answer_is_named_and_the_others_go_on(
+def test_a_question_without_an_answer_is_named_and_a_stage_that_comes_back_costs_none(
     store: JobStore, asking: Asking
 ) -> None:
     def fail(question: Question) -> None:
-        if question.id == "q2":
+        if question.id == "q2" or asking.asked.count(question.id) < 3:
             raise StageLostError("no shard of the index answered")
 
     asking.trouble = fail
     add(store)
-    work(store, asking, patience_s=0.1)
+    work(store, asking, patience_s=1)
     progress = store.progress("mine")
     assert (progress.state, progress.done) == ("done", 2)
     assert progress.failed == {"q2": "no shard of the index answered"}
     assert [entry["id"] for entry in entries_of(store)] == ["q1", "q3"]
-    assert asking.asked.count("q2") > 1, "a lost stage may come back"
-
-
-def test_a_lost_stage_that_comes_back_costs_no_answer(store: JobStore, asking: Asking) -> None:
-    def fail_often(question: Question) -> None:
-        if asking.asked.count(question.id) < 6:
-            raise StageLostError("gone for a moment")
-
-    asking.trouble = fail_often
-    add(store)
-    work(store, asking)
-    assert (store.progress("mine").done, store.progress("mine").failed) == (3, {})
 
 
 def test_a_batch_of_which_nothing_could_be_answered_has_failed(
@@ -265,13 +226,11 @@ def test_a_cancelled_batch_does_not_wait_for_what_is_at_work(
     assert (store.progress("mine").state, store.progress("next").state) == ("cancelled", "done")
 
 
-@pytest.mark.parametrize("busy", [False, True])
-def test_a_cancelled_batch_asks_no_more(store: JobStore, asking: Asking, busy: bool) -> None:
+def test_a_cancelled_batch_does_not_try_a_lost_stage_again(store: JobStore, asking: Asking) -> None:
     add(store)
 
     def lost(question: Question) -> None:
-        if busy:
-            raise StageLostError("gone")
+        raise StageLostError("gone")
 
     asking.trouble = lost
 
@@ -288,62 +247,3 @@ def test_a_cancelled_batch_asks_no_more(store: JobStore, asking: Asking, busy: b
     asyncio.run(scenario())
     assert asking.asked == ["q1"]
     assert store.progress("mine").state == "cancelled"
-    work(store, asking)
-    assert asking.asked == ["q1"]
-
-
-CRASHING = """
-import os, signal, sys
-from pathlib import Path
-from serve.formats.bioasq import RunWriter
-from serve.batches.job_store import JobStore
-from tests.serve.batches.questions import add, store_at, work
-from tests.serve.batches.served import Asking
-from tests.serve.service import SmallService
-
-folder, where = Path(sys.argv[1]), sys.argv[2]
-asking = Asking(SmallService(folder / "other-index"))
-
-def die(*_, **__):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-def trouble(question):
-    if question.id == "q1":
-        raise ValueError("fails for good")
-    if question.id == "q3" and where == "asking":
-        die()
-
-asking.trouble = trouble
-finish = RunWriter.finish
-if where == "before the run":
-    RunWriter.finish = die
-if where == "after the run":
-    RunWriter.finish = lambda *given: (finish(*given), die())
-with store_at(folder) as store:
-    work(store, asking, concurrent=1)
-"""
-
-
-@pytest.mark.process
-@pytest.mark.parametrize("where", ["asking", "before the run", "after the run"])
-def test_a_killed_process_loses_no_job_and_asks_nothing_twice(
-    tmp_path: Path, asking: Asking, where: str
-) -> None:
-    with store_at(tmp_path) as store:
-        add(store)
-        add(store, "next", QUESTIONS[:1])
-        store.cancel("next")
-    command = [sys.executable, "-c", CRASHING, str(tmp_path), where]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    died = subprocess.run(command, env=environment, cwd=ROOT, check=False)
-    assert died.returncode == -signal.SIGKILL
-    with store_at(tmp_path) as store:
-        work(store, asking)
-        # What failed in its last second may not have come to the disk.
-        again = ["q3"] if where == "asking" else []
-        assert [one for one in asking.asked if one != "q1"] == again
-        assert [entry["id"] for entry in entries_of(store)][-2:] == ["q2", "q3"]
-        progress = store.progress("mine")
-        assert progress.state == "done"
-        assert progress.done + len(progress.failed) == 3
-        assert store.progress("next").state == "cancelled"

@@ -31,23 +31,18 @@ def read(url: str, timeout_s: float = 30, **named: Any) -> Any:
         b"",
         reply(200, {"said": "n"}, whole=False),
         reply(503, problem(503, "still loading")),
-        reply(429, problem(429, "busy"), "Retry-After: 1"),
+        reply(429, problem(429, "busy"), "Retry-After: 2"),
         reply(500, "Internal Server Error"),
     ],
     ids=["hung up", "broke off", "loading", "busy", "a gateway lost at its work"],
 )
 def test_what_passes_is_tried_again(first: bytes) -> None:
+    begun = time.monotonic()
     with scripted(first, OK) as server:
         assert read(server.url) == {"said": "yes"}
         assert len(server.heads) == 2
-
-
-@pytest.mark.slow
-def test_the_endpoint_says_how_long_to_wait() -> None:
-    with scripted(reply(503, problem(503, "loading"), "Retry-After: 2"), OK) as server:
-        begun = time.monotonic()
-        read(server.url)
-    assert time.monotonic() - begun >= 2
+    if b"Retry-After: 2" in first:
+        assert time.monotonic() - begun >= 2
 
 
 def test_who_would_wait_beyond_the_deadline_is_told_at_once() -> None:
@@ -60,22 +55,17 @@ def test_who_would_wait_beyond_the_deadline_is_told_at_once() -> None:
     assert (caught.value.status, caught.value.retry_after_s) == (429, 600)
 
 
-def test_an_endpoint_that_stays_gone_is_given_up_within_the_deadline() -> None:
-    url = f"http://127.0.0.1:{free_port()}"
-    begun = time.monotonic()
-    with pytest.raises(EndpointError, match=url) as caught:
-        read(url, timeout_s=1.5)
-    assert time.monotonic() - begun < GIVEN_UP_S
-    assert caught.value.status is None
-
-
-def test_an_endpoint_that_says_nothing_is_given_up_at_the_deadline() -> None:
+def test_an_endpoint_that_is_gone_or_says_nothing_is_given_up_at_the_deadline() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        begun = time.monotonic()
-        with pytest.raises(EndpointError, match=r"no whole reply within 0\.5 s"):
-            read(url, timeout_s=0.5)
-    assert time.monotonic() - begun < GIVEN_UP_S
+        for port, said in (
+            (free_port(), "http://127.0.0.1:"),
+            (silent.getsockname()[1], r"no whole reply within 1\.5 s"),
+        ):
+            begun = time.monotonic()
+            with pytest.raises(EndpointError, match=said) as caught:
+                read(f"http://127.0.0.1:{port}", timeout_s=1.5)
+            assert time.monotonic() - begun < GIVEN_UP_S
+            assert caught.value.status is None
 
 
 @pytest.mark.parametrize(
@@ -96,22 +86,15 @@ def test_what_would_be_the_same_again_is_asked_once(
 def test_the_key_comes_from_the_environment_and_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(API_KEY_ENV, "k" * 32 + "\n")
     monkeypatch.setenv("OTHER_KEY", "o" * 32)
-    with scripted(OK) as server:
+    refused = reply(401, problem(401, "no valid API key"))
+    with scripted(OK, OK, refused) as server:
         read(server.url)
         read(server.url, api_key_env="OTHER_KEY")
+        with pytest.raises(EndpointError, match=f"no valid API key; .* {API_KEY_ENV}"):
+            read(server.url)
     assert "Authorization: Bearer " + "k" * 32 in server.heads[0]
     assert "Authorization: Bearer " + "o" * 32 in server.heads[1]
-
-
-def test_who_has_no_key_is_told_where_one_is_read_from() -> None:
-    with (
-        scripted(reply(401, problem(401, "no valid API key"))) as server,
-        pytest.raises(EndpointError, match=f"no valid API key; .* {API_KEY_ENV}"),
-    ):
-        read(server.url)
-
-
-def test_a_key_that_no_header_holds_is_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A key that no header holds.
     monkeypatch.setenv(API_KEY_ENV, "schlüssel")
     with pytest.raises(InputError, match=API_KEY_ENV) as caught:
         Endpoint("http://127.0.0.1", 1)

@@ -1,5 +1,4 @@
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
@@ -22,12 +21,6 @@ def port(service: SmallService) -> Iterator[int]:
         yield port
 
 
-@pytest.fixture
-def client(port: int) -> Iterator[HttpClient]:
-    with HttpClient(f"http://127.0.0.1:{port}", timeout_s=60) as client:
-        yield client
-
-
 def settings_at(port: int) -> Settings:
     return load_settings(overrides=[f"serve.port={port}"])
 
@@ -43,14 +36,6 @@ def plain_api(reply: PlainTextResponse | JSONResponse) -> FastAPI:
     return api
 
 
-def test_replies_are_the_json_of_the_endpoint(client: HttpClient) -> None:
-    found = client.search({"question": QUESTION, "k": 1})
-    assert [c["pmid"] for c in found["citations"]] == [1]
-    assert found["index_version"] == "v000001"
-    answer = client.answer({"question": QUESTION, "type": "yesno"})
-    assert answer["ideal"][0]["pmids"] == [1]
-
-
 @pytest.mark.slow
 def test_an_error_that_is_not_json_is_shown_in_part() -> None:
     with serving(plain_api(PlainTextResponse("<html>" + "x" * 9999, 502))) as port:
@@ -61,16 +46,14 @@ def test_an_error_that_is_not_json_is_shown_in_part() -> None:
     assert len(str(caught.value)) < 300
 
 
-def test_a_running_endpoint_is_found_and_answers(port: int) -> None:
+def test_an_endpoint_is_used_unless_it_is_gone_or_not_ready(
+    port: int, service: SmallService
+) -> None:
     found = running_client(settings_at(port))
     assert found is not None
     with found as client:
-        assert client.search({"question": QUESTION})["citations"]
-
-
-def test_an_endpoint_that_is_gone_or_not_ready_is_not_used(
-    port: int, service: SmallService
-) -> None:
+        reply = client.search({"question": QUESTION, "k": 1})
+    assert [c["pmid"] for c in reply["citations"]] == [1]
     assert running_client(settings_at(free_port())) is None
     service.state = "loading"
     try:
@@ -98,14 +81,6 @@ def test_another_service_on_the_port_is_not_taken_for_the_endpoint(
 def test_a_server_is_reached_by_the_address_of_its_host(host: str, reached: str) -> None:
     settings = load_settings(overrides=[f"serve.host={host}", "serve.port=8123"])
     assert endpoint_url(settings) == f"http://{reached}:8123"
-
-
-def test_the_settings_of_a_missing_index_name_it(tmp_path: Path) -> None:
-    from serve.client.open_client import LocalClient
-
-    settings = load_settings(overrides=[f"index.path={tmp_path}", "llm.kind=none"])
-    with pytest.raises(CiteRayError, match="no index here"):
-        LocalClient(settings)
 
 
 def test_a_probe_outlasts_the_wait_for_a_lost_stage() -> None:

@@ -7,7 +7,6 @@ import pytest
 
 from cluster.answers import Answer, Question, RankedCitation, Sentence
 from cluster.errors import CiteRayError
-from cluster.records import Entity
 from commands.terminal import make_console
 from serve.answer.tell_verdict import NO_ANSWER
 from serve.client.print_answer import print_answer, print_search
@@ -31,33 +30,22 @@ def shown(answer: Answer) -> list[str]:
     return out.getvalue().splitlines()
 
 
-def test_contradicting_evidence_is_shown_beside_what_it_contradicts() -> None:
+def test_contradictions_marks_notices_and_sources_are_shown() -> None:
     lines = shown(ANSWER)
     assert "  It helps. [1] contradicted by [2]" in lines
     assert "    against: PMID 2 abstract 0-16: It did not help...." in lines
-
-
-def test_marks_sources_and_steps_are_shown() -> None:
     own = Sentence("It may.", (), 0.0, unsupported=True)
-    names = (Entity("iron", 0, 4, "1", "drug"), Entity("anaemia", 8, 15, "2", "disease"))
     supported = (Sentence("It helped.", (1,), 0.9),)
-    steps = {"dense": 100, "fused": 40}
-    told = replace(ANSWER, ideal=(own,), supported=supported, entities=names, candidates=steps)
-    lines = shown(told)
-    assert "  It may. (no evidence supports this)" in lines
-    assert "  because: It helped. [1]" in lines
-    assert "recognised: iron; anaemia" in lines
-    assert "citations by step: dense 100, fused 40" in lines
-    assert not [line for line in lines if "contradicted" in line or "against" in line]
-
-
-def test_caveats_and_notices_are_shown_under_the_answer() -> None:
-    noted = replace(ANSWER.evidence[0], notice="Corrected.", design="animal", subjects=("mice",))
-    lines = shown(replace(ANSWER, caveats=("It is of mice.",), evidence=(noted,)))
-    place = lines.index("  It is of mice.")
-    assert lines[place - 1] == "  It helps. [1] contradicted by [2]"
-    assert lines[place + 1] == "  PMID 1: Corrected."
-    assert lines[place + 2].startswith("    PMID 1 abstract 0-10 (study in mice): It helped.")
+    noted = replace(ANSWER.evidence[0], notice="Corrected.")
+    told = replace(ANSWER, ideal=(own, *ANSWER.ideal), evidence=(noted, noted), shown=(1,))
+    lines = shown(replace(told, supported=supported))
+    for line in (
+        "  It may. (no evidence supports this)",
+        "  because: It helped. [1]",
+        "  PMID 1: Corrected.",
+        "  the model was shown 1 of 2 passages",
+    ):
+        assert line in lines
 
 
 def test_an_unanswered_question_is_said_first_with_warnings_and_the_nearest_citations() -> None:
@@ -103,13 +91,6 @@ def test_a_reply_of_another_version_is_refused_in_a_sentence() -> None:
     del reply["verdict"]
     with pytest.raises(CiteRayError, match=r"verdict: Field required.*run the same version"):
         print_answer(make_console(io.StringIO()), reply)
-
-
-def test_passages_that_the_model_was_not_shown_are_told() -> None:
-    line = "  the model was shown 2 of 3 passages"
-    assert line in shown(replace(ANSWER, shown=(0, 2)))
-    for every in ((0, 1, 2), None):
-        assert not any("was shown" in other for other in shown(replace(ANSWER, shown=every)))
 
 
 DATA = "Plague [bold]of Tonkin[/bold], 1:100:1000 and dog:cat:rat [/b] :skull:"

@@ -49,12 +49,6 @@ def pmids(found: dict[str, Any]) -> list[int]:
     return [c["pmid"] for c in found["citations"]]
 
 
-def test_an_ordinary_question_is_searched_as_it_is_typed(http: TestClient) -> None:
-    found = search(http, "Does imatinib inhibit BCR-ABL?")
-    assert (found["understood"], found["did_you_mean"]) == (None, None)
-    assert found["question"]["body"] == "Does imatinib inhibit BCR-ABL?"
-
-
 def test_field_tags_filter_and_are_told(http: TestClient) -> None:
     found = search(http, "imatinib AND 2000:2030[dp]", filters={"year_to": 2024})
     assert 2 in pmids(found)
@@ -69,14 +63,16 @@ def test_field_tags_filter_and_are_told(http: TestClient) -> None:
 
 @pytest.mark.parametrize("path", ["/v1/search", "/v1/answer"])
 def test_what_cannot_be_applied_is_422_and_one_sentence(http: TestClient, path: str) -> None:
-    for question, said in [
-        ("imatinib NOT 2000[dp]", "question: NOT cannot be applied"),
-        ("AND OR", "question: AND has no term before it"),
-        ("unheard[mh]", "not a MeSH heading that this index knows"),
-    ]:
-        reply = http.post(path, json={"question": question})
-        assert reply.status_code == 422
-        assert said in reply.json()["detail"]
+    asked: list[tuple[dict[str, Any], str]] = [
+        ({"question": "imatinib NOT 2000[dp]"}, "question: NOT cannot be applied"),
+        ({"question": "unheard[mh]"}, "not a MeSH heading that this index knows"),
+        ({"question": "b", "turns": [{"question": "a"}] * 11}, "turns: List should have at most"),
+        ({"question": "b", "turns": [{"question": " "}]}, "turns.0.question: is empty"),
+        ({"question": "b", "turns": [{"question": "a", "answer": "b" * 10_001}]}, "turns.0.answer"),
+    ]
+    for body, said in asked:
+        reply = http.post(path, json=body)
+        assert (reply.status_code, said in reply.json()["detail"]) == (422, True), body
 
 
 def test_a_named_citation_comes_first(http: TestClient) -> None:
@@ -101,65 +97,40 @@ def test_a_doi_names_the_citation_that_has_it_whole_and_no_other(http: TestClien
     assert found["notes"] == ["not in this index: 10.1002/(sici)1097-0142"]
 
 
-def test_a_misspelt_word_is_told_and_the_question_is_searched_as_it_is(http: TestClient) -> None:
-    found = search(http, "Does warfarn inhibit VKORC1?")
-    assert found["did_you_mean"] == "Does warfarin inhibit VKORC1?"
-    assert found["understood"] is None
-
-
-def test_a_question_that_finds_nothing_is_searched_as_corrected(http: TestClient) -> None:
+def test_a_misspelt_word_is_told_and_corrected_where_nothing_is_found(http: TestClient) -> None:
+    for typed, meant in [
+        ("Does warfarn inhibit VKORC1?", "Does warfarin inhibit VKORC1?"),
+        ("Does imatinib inhibit BCR-ABL?", None),
+    ]:
+        found = search(http, typed)
+        assert (found["did_you_mean"], found["understood"]) == (meant, None)
+        assert found["question"]["body"] == typed
+    # Nothing is found for it as it is typed.
     found = search(http, "warfarn", system="bm25")
     assert 3 in pmids(found)
     assert found["understood"]["question"] == "warfarin"
-    assert found["understood"]["notes"][0].startswith("nothing was found for the question as typed")
 
 
-def test_a_follow_up_question_is_completed_and_told(http: TestClient) -> None:
+def test_a_follow_up_question_is_completed_by_turns_or_messages_of_a_chat(http: TestClient) -> None:
     turns = [{"question": "Does imatinib inhibit BCR-ABL?", "answer": "Yes."}]
     asked = {"question": "What are its side effects?", "turns": turns}
+    whole = "Does imatinib inhibit BCR-ABL? What are its side effects?"
     for path in ("/v1/search", "/v1/answer"):
         found = http.post(path, json=asked).json()
-        whole = "Does imatinib inhibit BCR-ABL? What are its side effects?"
         assert found["understood"]["question"] == whole
         assert found["understood"]["completed_by"] == "rules"
-        same = search(http, whole)
-        assert (pmids(found), same["degraded"]) == (pmids(same), [])
+        assert pmids(found) == pmids(search(http, whole))
         assert not [loss for loss in found["degraded"] if "rewrite" in loss]
-
-
-@pytest.mark.parametrize(
-    ("turns", "said"),
-    [
-        ([{"question": "a"}] * 11, "turns: List should have at most 10 items"),
-        ([{"question": " "}], "turns.0.question: is empty"),
-        ([{"question": "a", "answer": "b" * 10_001}], "turns.0.answer: String should have at most"),
-        ([{"question": "a", "role": "user"}], "turns.0.role: Extra inputs"),
-    ],
-)
-def test_turns_that_make_no_sense_are_422(http: TestClient, turns: Any, said: str) -> None:
-    reply = http.post("/v1/search", json={"question": "Why?", "turns": turns})
-    assert (reply.status_code, said in reply.json()["detail"]) == (422, True)
-
-
-def test_the_messages_of_a_chat_are_its_turns(http: TestClient) -> None:
     messages = [
         {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": "Does imatinib inhibit BCR-ABL?"},
-        {"role": "assistant", "content": "Yes."},
-        {"role": "user", "content": "What are its side effects?"},
+        {"role": "user", "content": turns[0]["question"]},
+        {"role": "assistant", "content": turns[0]["answer"]},
+        {"role": "user", "content": asked["question"]},
     ]
-    asked = {"model": "citeray", "messages": messages}
-    said = http.post("/v1/chat/completions", json=asked).json()["choices"][0]["message"]
-    whole = "Does imatinib inhibit BCR-ABL? What are its side effects?"
+    chat = {"model": "citeray", "messages": messages}
+    said = http.post("/v1/chat/completions", json=chat).json()["choices"][0]["message"]
     assert said["citeray"]["understood"]["question"] == whole
     assert said["content"].startswith(f"Searched for: {whole}")
-
-
-def test_names_are_completed_within_limits(http: TestClient) -> None:
-    # The small index has no vocabulary.
-    assert http.get("/v1/suggest", params={"prefix": "imat"}).json() == {"suggestions": []}
-    for params in ({}, {"prefix": ""}, {"prefix": "a" * 101}, {"prefix": "a", "limit": 11}):
-        assert http.get("/v1/suggest", params=params).status_code == 422
 
 
 def test_examples_are_those_whose_evidence_the_index_holds(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from fastapi.testclient import TestClient
 
-from cluster.settings.presets import load_system, name_systems, system_names
+from cluster.settings.presets import name_systems, system_names
 from cluster.settings.settings import load_settings
 from serve.http.api import create_api
-from serve.http.workbench.systems_api import needs_of
 from tests.serve.service import SmallService
 
 pytestmark = pytest.mark.slow
@@ -24,33 +25,32 @@ def systems(client: TestClient) -> dict[str, dict]:
     return {card["name"]: card for card in client.get("/v1/systems").json()["systems"]}
 
 
-def test_every_preset_is_listed_once_and_the_default_is_recommended(client: TestClient) -> None:
-    reply = client.get("/v1/systems").json()
+@pytest.fixture
+def ward(service: SmallService) -> Iterator[TestClient]:
+    """The API where the operator names a preset."""
+    settings = load_settings(overrides=["serve.systems.ward={over: bm25, evidence: 1}"]).serve
+    name_systems(settings.systems)
+    yield TestClient(create_api(service, settings))
+    name_systems({})
+
+
+def test_a_preset_that_the_operator_names_answers_and_no_other(ward: TestClient) -> None:
+    asked = {"question": "Does metformin activate AMPK?"}
+    found = ward.post("/v1/search", json={**asked, "system": "ward"}).json()
+    assert (found["system"], len(found["evidence"])) == ("ward", 1)
+    assert "ward" in [model["id"] for model in ward.get("/v1/models").json()["data"]]
+    for system in ("two", "ward.yaml", "/etc/passwd.yaml", "../ward"):
+        reply = ward.post("/v1/search", json={**asked, "system": system})
+        assert (reply.status_code, "unknown; there are: aqams" in reply.text) == (422, True), system
+
+
+def test_the_default_preset_comes_first_and_one_of_the_operators_last(ward: TestClient) -> None:
+    reply = ward.get("/v1/systems").json()
     names = [card["name"] for card in reply["systems"]]
-    assert sorted(names) == system_names()
+    assert sorted(names) == sorted(system_names())
     assert reply["recommended"] == names[0] == "citeray"
-    groups = [card["group"] for card in reply["systems"]]
-    assert list(dict.fromkeys(groups)) == ["ours", "ranking", "papers"]
-
-
-def test_a_preset_of_the_operators_comes_last_under_its_own_name(client: TestClient) -> None:
-    name_systems({"ward": load_system("citeray").model_copy(update={"name": "ward"})})
-    try:
-        last = client.get("/v1/systems").json()["systems"][-1]
-    finally:
-        name_systems({})
+    last = reply["systems"][-1]
     assert (last["name"], last["title"], last["group"]) == ("ward", "ward", "own")
-
-
-def test_what_a_preset_needs_is_read_from_it() -> None:
-    needs = {
-        "citeray": [],
-        "huang": ["rewriter"],
-        "udine-b": ["writer", "ranker"],
-        "biorag-v6": ["writer"],
-        "sinai": ["writer", "pubmed"],
-    }
-    assert {name: needs_of(load_system(name)) for name in needs} == needs
 
 
 def test_presets_that_lack_a_model_say_why_they_cannot_run(
@@ -58,10 +58,10 @@ def test_presets_that_lack_a_model_say_why_they_cannot_run(
 ) -> None:
     cards = systems(client)
     assert cards["citeray"]["available"]
-    assert cards["sinai"]["missing"] == ["writer"]
+    assert (cards["sinai"]["missing"], cards["huang"]["missing"]) == (["writer"], ["rewriter"])
     card = cards["citeray-model"]
     assert (card["available"], card["missing"]) == (False, ["writer"])
-    assert card["reason"] == "It needs a language model that writes; this server has none."
+    assert "needs a language model that writes" in card["reason"]
     service.models = {"llm": "none", "rewriter-0": "small"}
     cards = systems(client)
     assert cards["huang"]["available"]

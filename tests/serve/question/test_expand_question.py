@@ -45,29 +45,32 @@ def found(recogniser: VocabularyRecogniser, text: str) -> list[tuple[str, str]]:
     return [(e.text, e.concept) for e in recogniser.entities(text)]
 
 
-def test_longest_name_wins(recogniser: VocabularyRecogniser) -> None:
-    text = "Is type-2 diabetes mellitus curable?"
-    assert found(recogniser, text) == [("type-2 diabetes mellitus", "mesh:2")]
-
-
-def test_names_are_found_left_to_right_without_overlap(recogniser: VocabularyRecogniser) -> None:
-    text = "Does Alzheimer disease progression follow diabetes mellitus?"
-    assert found(recogniser, text) == [
-        ("Alzheimer disease", "mesh:4"),
-        ("diabetes mellitus", "mesh:1"),
-    ]
-
-
-def test_everyday_and_question_words_are_no_entities(recogniser: VocabularyRecogniser) -> None:
-    assert found(recogniser, "What is the role of roles, and WHAT is the ROLE?") == []
-
-
-def test_numbers_alone_are_no_entities(recogniser: VocabularyRecogniser) -> None:
-    assert found(recogniser, "Which 2 are they?") == []
-
-
-def test_short_form_is_not_the_everyday_word(recogniser: VocabularyRecogniser) -> None:
-    assert found(recogniser, "Is AS as common as AD?") == [("AS", "abbr:x"), ("AD", "mesh:4")]
+def test_names_of_the_vocabulary_are_found(
+    recogniser: VocabularyRecogniser, subtests: pytest.Subtests
+) -> None:
+    for why, text, entities in [
+        (
+            "the longest wins",
+            "Is type-2 diabetes mellitus curable?",
+            [("type-2 diabetes mellitus", "mesh:2")],
+        ),
+        (
+            "left to right without overlap",
+            "Does Alzheimer disease progression follow diabetes mellitus?",
+            [("Alzheimer disease", "mesh:4"), ("diabetes mellitus", "mesh:1")],
+        ),
+        ("everyday words", "What is the role of roles, and WHAT is the ROLE?", []),
+        ("numbers alone", "Which 2 are they?", []),
+        (
+            "short forms are not the everyday word",
+            "Is AS as common as AD?",
+            [("AS", "abbr:x"), ("AD", "mesh:4")],
+        ),
+        ("nothing", "", []),
+        ("no words", "((((" * 500, []),
+    ]:
+        with subtests.test(why):
+            assert [(e.text, e.concept) for e in recogniser.entities(text)] == entities
 
 
 def test_spans_are_code_points(recogniser: VocabularyRecogniser) -> None:
@@ -81,39 +84,35 @@ def test_synonyms_leave_out_the_name_that_was_used(recogniser: VocabularyRecogni
     assert entity.synonyms == ("Diabetes Mellitus, Type 2", "type 2 diabetes mellitus")
 
 
-@pytest.mark.parametrize("text", ["", "   ", "?!", "((((" * 500])
-def test_text_without_words_has_no_entities(recogniser: VocabularyRecogniser, text: str) -> None:
-    assert recogniser.entities(text) == []
-
-
 def entity(text: str, *synonyms: str) -> Entity:
     return Entity(text, 0, len(text), "mesh:1", "mesh", synonyms)
 
 
-def test_synonyms_are_added_in_order_of_the_entities() -> None:
-    entities = [
-        entity("ALS", "amyotrophic lateral sclerosis"),
-        entity("asthma", "bronchial disease"),
-    ]
-    assert expansion_terms("ALS or asthma?", entities) == [
-        "amyotrophic lateral sclerosis",
-        "bronchial disease",
-    ]
-
-
-def test_synonym_of_words_in_the_question_is_not_added() -> None:
-    found = entity("Type 2 diabetes mellitus", "Diabetes Mellitus, Type 2", "T2DM")
-    assert expansion_terms("Type 2 diabetes mellitus?", [found]) == ["T2DM"]
-
-
-def test_synonym_said_in_another_entity_is_not_added() -> None:
-    entities = [entity("cereblon", "CRBN"), entity("CRBN", "cereblon")]
-    assert expansion_terms("Cereblon (CRBN)?", entities) == []
-
-
-def test_short_form_that_reads_as_an_everyday_word_is_not_added() -> None:
-    found = entity("acute lymphoblastic leukemia", "ALL")
-    assert expansion_terms("acute lymphoblastic leukemia?", [found]) == []
+def test_synonyms_are_added_in_order_unless_the_question_says_them(
+    subtests: pytest.Subtests,
+) -> None:
+    als = "amyotrophic lateral sclerosis"
+    for question, entities, terms in [
+        (
+            "ALS or asthma?",
+            [entity("ALS", als), entity("asthma", "bronchial disease")],
+            [als, "bronchial disease"],
+        ),
+        (
+            "Type 2 diabetes mellitus?",
+            [entity("Type 2 diabetes mellitus", "Diabetes Mellitus, Type 2", "T2DM")],
+            ["T2DM"],
+        ),
+        ("Cereblon (CRBN)?", [entity("cereblon", "CRBN"), entity("CRBN", "cereblon")], []),
+        # A short form that reads as an everyday word.
+        (
+            "acute lymphoblastic leukemia?",
+            [entity("acute lymphoblastic leukemia", "ALL")],
+            [],
+        ),
+    ]:
+        with subtests.test(question):
+            assert expansion_terms(question, entities) == terms
 
 
 def test_expansion_is_bounded_by_entity_and_in_all() -> None:
@@ -133,9 +132,7 @@ def test_a_variant_has_one_entity_by_another_of_its_names() -> None:
         "Does Tylenol help in amyotrophic lateral sclerosis?",
     ]
     assert len(variants_of(question, entities, 1)) == 1
-
-
-def test_an_entity_without_another_name_gives_no_variant() -> None:
+    # Without another name there is none.
     assert variants_of("x and cereblon", [entity("x"), entity("x", "cereblon")], 4) == []
 
 
@@ -163,37 +160,21 @@ def test_subwords_of_one_label_make_one_word_with_the_mean_score() -> None:
     assert merged.score == pytest.approx(0.7)
 
 
-@pytest.mark.parametrize(("head", "tail"), [("B-D", "O"), ("O", "B-D"), ("B-D", "B-D")])
-def test_partly_labelled_word_is_taken_whole(head: str, tail: str) -> None:
-    text = "trypanosomiases"
-    tagged = rows(text, ("trypa", head, 0.8), ("##nosomiases", tail, 0.6))
-    assert [e.text for e in merge_subwords(text, tagged)] == ["trypanosomiases"]
-
-
-def test_words_that_go_on_make_one_entity() -> None:
-    text = "chagas heart disease"
-    tagged = rows(text, ("chagas", "B-D", 0.9), ("heart", "I-D", 0.9), ("disease", "I-D", 0.6))
-    (merged,) = merge_subwords(text, tagged)
-    assert merged.text == "chagas heart disease"
-    assert merged.score == pytest.approx(0.8)
-
-
-def test_word_that_begins_anew_makes_another_entity() -> None:
-    text = "malaria cholera"
-    tagged = rows(text, ("malaria", "B-D", 0.9), ("cholera", "B-D", 0.9))
-    assert [e.text for e in merge_subwords(text, tagged)] == ["malaria", "cholera"]
-
-
-def test_words_of_two_types_are_two_entities() -> None:
-    text = "aspirin stroke"
-    tagged = rows(text, ("aspirin", "I-C", 0.9), ("stroke", "I-D", 0.9))
-    assert [(e.text, e.kind) for e in merge_subwords(text, tagged)] == [
-        ("aspirin", "C"),
-        ("stroke", "D"),
-    ]
-
-
-def test_rows_of_empty_span_are_left_out() -> None:
+def test_words_make_entities_by_their_labels(subtests: pytest.Subtests) -> None:
+    long = [("trypa", 0.8), ("##nosomiases", 0.6)]
+    heart = [("chagas", 0.9), ("heart", 0.9), ("disease", 0.6)]
+    for text, tokens, labels, entities in [
+        # A word that is partly labelled is taken whole.
+        ("trypanosomiases", long, ["B-D", "O"], ["trypanosomiases"]),
+        ("trypanosomiases", long, ["O", "B-D"], ["trypanosomiases"]),
+        ("trypanosomiases", long, ["B-D", "B-D"], ["trypanosomiases"]),
+        # Words that go on make one entity; one that begins anew or of another type does not.
+        ("chagas heart disease", heart, ["B-D", "I-D", "I-D"], ["chagas heart disease"]),
+        ("chagas heart disease", heart, ["B-D", "B-D", "I-C"], ["chagas", "heart", "disease"]),
+    ]:
+        with subtests.test(text, labels=labels):
+            tagged = [(token, label, s) for (token, s), label in zip(tokens, labels, strict=True)]
+            assert [e.text for e in merge_subwords(text, rows(text, *tagged))] == entities
     assert merge_subwords("x", [TaggedToken("[CLS]", 0, 0, "B-D", 0.9)]) == []
 
 
@@ -214,12 +195,10 @@ def test_model_names_whole_words_at_their_spans(model_dir: Path) -> None:
 
 def test_text_longer_than_the_model_is_read_to_its_end(model_dir: Path) -> None:
     """It has 16 positions."""
-    entities = TransformerRecogniser(model_dir).entities("hurt " * 100)
+    recogniser = TransformerRecogniser(model_dir)
+    entities = recogniser.entities("hurt " * 100)
     assert [(e.begin, e.end) for e in entities] == [(n * 5, n * 5 + 4) for n in range(100)]
-
-
-def test_empty_text_has_no_entities_by_model(model_dir: Path) -> None:
-    assert TransformerRecogniser(model_dir).entities("") == []
+    assert recogniser.entities("") == []
 
 
 def test_label_that_the_model_lacks_is_refused(model_dir: Path) -> None:
@@ -252,19 +231,15 @@ def test_a_found_mention_is_linked_and_keeps_what_the_model_says(vocabulary: Voc
     linked = LinkedRecogniser(Finding("heart attack"), vocabulary)
     (entity,) = linked.entities("After a heart attack?")
     assert (entity.concept, entity.synonyms) == ("mesh:1", ("myocardial infarction",))
-    assert (entity.text, entity.begin, entity.kind, entity.score) == (
-        "heart attack",
-        8,
-        "Disease",
-        0.7,
-    )
+    said = (entity.text, entity.begin, entity.kind, entity.score)
+    assert said == ("heart attack", 8, "Disease", 0.7)
 
 
-@pytest.mark.parametrize("said", ["heart attacks", "the heart attack", "A heart-attack"])
-def test_articles_and_plurals_hinder_no_link(vocabulary: Vocabulary, said: str) -> None:
-    (entity,) = LinkedRecogniser(Finding(said), vocabulary).entities(said)
-    assert (entity.text, entity.concept) == (said, "mesh:1")
-    assert entity.synonyms == ("myocardial infarction",)
+def test_articles_and_plurals_hinder_no_link(vocabulary: Vocabulary) -> None:
+    for said in ("heart attacks", "the heart attack", "A heart-attack"):
+        (entity,) = LinkedRecogniser(Finding(said), vocabulary).entities(said)
+        assert (entity.text, entity.concept) == (said, "mesh:1")
+        assert entity.synonyms == ("myocardial infarction",)
 
 
 def test_a_mention_that_no_concept_bears_stays_as_it_was_found(vocabulary: Vocabulary) -> None:

@@ -65,8 +65,11 @@ def test_in_every_preset_the_given_passages_alone_are_the_evidence(
 
 def test_the_index_tells_title_and_year_of_what_it_holds(answerer: QuestionAnswerer) -> None:
     found = ask(answerer, HELD)
-    assert [(e.title, e.year) for e in found.evidence] == [("On warfarin", 1999)]
+    assert [(e.title, e.year, e.stance) for e in found.evidence] == [
+        ("On warfarin", 1999, "support")
+    ]
     assert [(c.pmid, c.title, c.year) for c in found.citations] == [(2, "On warfarin", 1999)]
+    assert (found.index_version, found.coverage) == ("v000001", "2/2")
     assert not [loss for loss in found.degraded if loss.startswith("evidence")]
 
 
@@ -103,28 +106,17 @@ def test_passages_keep_their_order_and_count_once(answerer: QuestionAnswerer) ->
     assert [c.pmid for c in found.citations] == [2, 99]
 
 
-def test_the_limit_is_one_of_citations_not_of_evidence(answerer: QuestionAnswerer) -> None:
-    found = ask(answerer, HELD, UNKNOWN, limit=1)
+def test_snippets_are_the_given_and_the_limit_is_one_of_citations(
+    answerer: QuestionAnswerer,
+) -> None:
+    found = ask(answerer, HELD, UNKNOWN, limit=1, snippets=True)
     assert ([c.pmid for c in found.citations], len(found.evidence)) == ([2], 2)
-
-
-def test_snippets_are_chosen_among_the_given(answerer: QuestionAnswerer) -> None:
-    assert ask(answerer, HELD, UNKNOWN, snippets=True).snippets == (HELD, UNKNOWN)
-
-
-def test_stances_are_told_of_given_passages(answerer: QuestionAnswerer) -> None:
-    assert {item.stance for item in ask(answerer, HELD).evidence} == {"support"}
+    assert found.snippets == (HELD, UNKNOWN)
 
 
 def test_the_question_is_expanded_where_the_preset_does(answerer: QuestionAnswerer) -> None:
     assert [e.text for e in ask(answerer, HELD, system="aqams2").entities] == ["AMPK"]
     assert ask(answerer, HELD, system="bm25").entities == ()
-
-
-def test_the_version_and_coverage_of_the_index_are_told(answerer: QuestionAnswerer) -> None:
-    for given in (HELD, UNKNOWN):
-        found = ask(answerer, given)
-        assert (found.index_version, found.coverage) == ("v000001", "2/2")
 
 
 def test_a_lost_shard_costs_what_it_knows_not_the_answer(tmp_path: Path) -> None:

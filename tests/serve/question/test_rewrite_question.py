@@ -1,15 +1,15 @@
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
 from cluster.errors import LLMError
+from serve.llm.watched_model import WatchedModel
 from serve.question.rewrite_question import (
-    continue_question,
     decompose,
     entity_query,
     read_queries,
-    write_hypothesis,
-    write_pseudo_documents,
+    write_paragraphs,
 )
 from tests.serve.chat_endpoint import chat_endpoint, watched
 
@@ -18,11 +18,15 @@ TOKENS = 512
 LOST = ["rewrite: failed, question not rewritten"]
 
 
+def draw(models: Sequence[WatchedModel]) -> list[str]:
+    return asyncio.run(write_paragraphs("pseudo-document", QUESTION, models, TOKENS))
+
+
 def test_the_hypothesis_is_the_models_abstract() -> None:
     with chat_endpoint("BACKGROUND: Metformin\n activates AMPK.") as endpoint:
         model, watch = watched(endpoint)
-        text = asyncio.run(write_hypothesis(QUESTION, model, TOKENS))
-    assert text == "BACKGROUND: Metformin activates AMPK."
+        texts = asyncio.run(write_paragraphs("hyde", QUESTION, [model], TOKENS))
+    assert texts == ["BACKGROUND: Metformin activates AMPK."]
     assert QUESTION in endpoint.users()[0]
     assert watch.degraded == []
 
@@ -30,10 +34,10 @@ def test_the_hypothesis_is_the_models_abstract() -> None:
 def test_a_rewriting_has_the_papers_temperature_and_the_presets_tokens() -> None:
     with chat_endpoint("An abstract.", "Query 1: AMPK", "One.", "It does.") as endpoint:
         model = watched(endpoint)[0]
-        asyncio.run(write_hypothesis(QUESTION, model, 512))
+        asyncio.run(write_paragraphs("hyde", QUESTION, [model], 512))
         asyncio.run(decompose(QUESTION, model, 64))
-        asyncio.run(write_pseudo_documents(QUESTION, [model], 96))
-        asyncio.run(continue_question(QUESTION, model, 128))
+        asyncio.run(write_paragraphs("pseudo-document", QUESTION, [model], 96))
+        asyncio.run(write_paragraphs("continue", QUESTION, [model], 128))
     assert [body["max_tokens"] for body in endpoint.asked] == [512, 64, 96, 128]
     assert [body["temperature"] for body in endpoint.asked] == [0.1, 0.1, 0.0, 0.0]
 
@@ -42,7 +46,7 @@ def test_a_rewriting_has_the_papers_temperature_and_the_presets_tokens() -> None
 def test_a_lost_or_empty_hypothesis_is_a_stated_loss(reply: str | int) -> None:
     with chat_endpoint(reply) as endpoint:
         model, watch = watched(endpoint)
-        assert asyncio.run(write_hypothesis(QUESTION, model, TOKENS)) is None
+        assert asyncio.run(write_paragraphs("hyde", QUESTION, [model], TOKENS)) == []
     assert watch.degraded == LOST
 
 
@@ -81,7 +85,7 @@ def test_a_reply_without_a_query_is_refused() -> None:
 
 def test_each_pseudo_document_is_drawn_anew() -> None:
     with chat_endpoint("One.", "Two.") as endpoint:
-        documents = asyncio.run(write_pseudo_documents(QUESTION, [watched(endpoint)[0]] * 2))
+        documents = draw([watched(endpoint)[0]] * 2)
     assert sorted(documents) == ["One.", "Two."]
     assert all(body["temperature"] > 0 for body in endpoint.asked)
     assert sorted(body["seed"] for body in endpoint.asked) == [0, 1]
@@ -91,16 +95,16 @@ def test_two_models_write_one_pseudo_document_each_and_one_may_be_lost() -> None
     with chat_endpoint("One.") as first, chat_endpoint("Two.", 500) as second:
         model, watch = watched(first)
         models = [model, watched(second, watch=watch)[0]]
-        assert asyncio.run(write_pseudo_documents(QUESTION, models)) == ["One.", "Two."]
-        assert asyncio.run(write_pseudo_documents(QUESTION, models)) == ["One."]
+        assert draw(models) == ["One.", "Two."]
+        assert draw(models) == ["One."]
     assert watch.degraded == ["rewrite: failed, fewer than 2 pseudo-documents"]
 
 
 def test_an_expansion_is_what_the_model_says_after_the_question_alone() -> None:
     with chat_endpoint("It does.", 500) as endpoint:
         model, watch = watched(endpoint)
-        assert asyncio.run(continue_question(QUESTION, model, TOKENS)) == "It does."
-        assert asyncio.run(continue_question(QUESTION, model, TOKENS)) is None
+        assert asyncio.run(write_paragraphs("continue", QUESTION, [model], TOKENS)) == ["It does."]
+        assert asyncio.run(write_paragraphs("continue", QUESTION, [model], TOKENS)) == []
     assert endpoint.asked[0]["messages"] == [{"role": "user", "content": QUESTION}]
     assert watch.degraded == LOST
 

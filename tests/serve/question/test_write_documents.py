@@ -45,22 +45,14 @@ def test_each_question_gets_its_documents_by_the_papers_prompt(tmp_path: Path) -
     assert any("Write a paragraph that answers What does a do?" in u for u in endpoint.users())
 
 
-def test_what_is_written_is_not_asked_for_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cut", ["", '\n{"id": "b", "te'], ids=["no line break", "half a line"])
+def test_what_is_written_is_not_asked_for_again(tmp_path: Path, cut: str) -> None:
     out = tmp_path / "written.jsonl"
-    # The second line was cut by an interruption.
-    out.write_text('{"id": "a", "text": "Kept.", "model": "m"}\n{"id": "b", "te', encoding="utf-8")
+    out.write_text('{"id": "a", "text": "Kept.", "model": "m"}' + cut, encoding="utf-8")
     with chat_endpoint("New.") as endpoint:
         write(endpoint, questions_file(tmp_path / "q.json", "a", "b"), out)
     assert [(row["id"], row["text"]) for row in rows(out)] == [("a", "Kept."), ("b", "New.")]
     assert len(endpoint.asked) == 1
-
-
-def test_a_last_line_without_a_line_break_is_kept_where_it_is_whole(tmp_path: Path) -> None:
-    out = tmp_path / "written.jsonl"
-    out.write_text('{"id": "a", "text": "Kept.", "model": "m"}', encoding="utf-8")
-    with chat_endpoint("New.") as endpoint:
-        write(endpoint, questions_file(tmp_path / "q.json", "a", "b"), out)
-    assert [(row["id"], row["text"]) for row in rows(out)] == [("a", "Kept."), ("b", "New.")]
 
 
 def test_a_second_model_adds_its_own(tmp_path: Path) -> None:

@@ -83,38 +83,27 @@ def test_a_document_has_every_part_and_numbers_by_first_citing(subtests: pytest.
             assert "Title 5" not in text
 
 
-def test_where_the_evidence_is_not_enough_the_nearest_are_listed(subtests: pytest.Subtests) -> None:
+def test_verdict_sides_marks_and_lost_citations_are_shown(subtests: pytest.Subtests) -> None:
+    silent = replace(ANSWER, verdict="not_enough_evidence", exact=None, ideal=())
+    passage = Passage(5, "abstract", 0, 5, "It does not.")
+    mixed = replace(
+        ANSWER,
+        verdict="mixed",
+        evidence=(Evidence(passage, stance="contradict", stance_on="yes"),),
+        ideal=(Sentence("Perhaps.", (), 0.0, unsupported=True),),
+    )
+    assert cited_pmids(mixed) == (5,)
+    notice = Link("RetractionIn", 9, "BMJ. 2004;1:2")
+    held = [replace(CITATIONS[2], links=(notice,)), *CITATIONS[3:]]
     for form in FORMS:
         with subtests.test(form=form):
-            silent = replace(ANSWER, verdict="not_enough_evidence", exact=None, ideal=())
             text = write(form, silent)
             assert "CiteRay could not decide this from the articles that it found." in text
             assert "Nearest citations [1] Doe J. Title 5." in text.replace("## ", "")
-
-
-def test_sides_and_marks_of_an_answer_are_shown(subtests: pytest.Subtests) -> None:
-    for form in FORMS:
-        with subtests.test(form=form):
-            passage = Passage(5, "abstract", 0, 5, "It does not.")
-            against = Evidence(passage, stance="contradict", stance_on="yes")
-            mixed = replace(
-                ANSWER,
-                verdict="mixed",
-                evidence=(against,),
-                ideal=(Sentence("Perhaps.", (), 0.0, unsupported=True),),
-            )
-            assert cited_pmids(mixed) == (5,)
             text = write(form, mixed)
             assert "Sources disagree. The evidence leans to yes." in text
             assert "Perhaps. [no evidence supports this]" in text
             assert 'Contradicts yes: "It does not." [1]' in text
-
-
-def test_a_retracted_and_an_absent_citation_say_so(subtests: pytest.Subtests) -> None:
-    for form in FORMS:
-        with subtests.test(form=form):
-            notice = Link("RetractionIn", 9, "BMJ. 2004;1:2")
-            held = [replace(CITATIONS[2], links=(notice,)), *CITATIONS[3:]]
             text = write(form, citations=held)
             assert "[Retracted article; Retraction in: BMJ. 2004;1:2. PMID: 9]" in text
             assert "[2] PMID 1: not in this index." in text
@@ -131,20 +120,18 @@ def test_links_of_a_document_lead_to_pubmed_and_the_publisher() -> None:
 
 def test_a_list_has_its_items_with_their_synonyms() -> None:
     listed = replace(ANSWER, exact=[["EGFR", "ErbB1"], ["HER2"]])
-    assert (
-        "- EGFR (ErbB1)\n- HER2\n"
-        in write_document(listed, CITATIONS, "markdown", "apa", DAY).decode()
-    )
+    document = write_document(listed, CITATIONS, "markdown", "apa", DAY)
+    assert b"- EGFR (ErbB1)\n- HER2\n" in document
 
 
 def test_control_characters_do_not_break_a_document(subtests: pytest.Subtests) -> None:
+    hostile = replace(
+        ANSWER,
+        question=Question("q", "a\x00\x0b\x1b[31m\ud800b", "yesno"),
+        ideal=(Sentence("x\x00\n\n# y", (3,), 1.0),),
+    )
     for form in FORMS:
         with subtests.test(form=form):
-            hostile = replace(
-                ANSWER,
-                question=Question("q", "a\x00\x0b\x1b[31m\ud800b", "yesno"),
-                ideal=(Sentence("x\x00\n\n# y", (3,), 1.0),),
-            )
             assert "x # y [1]" in write(form, hostile)
 
 

@@ -265,18 +265,17 @@ def test_csv_has_a_row_a_citation_and_no_formula() -> None:
 
 
 def test_a_hostile_title_cannot_begin_another_record(subtests: pytest.Subtests) -> None:
+    evil = "x\nER  - \n\nTY  - JOUR\r\nPMID- 7\u2028@article{y,\x00}\n\nPMID- 8"
+    counts = {
+        "ris": lambda text: len(rispy.loads(text.replace("\r\n", "\n"))),
+        "bibtex": lambda text: len(bibtexparser.parse_string(text).entries),
+        "nbib": lambda text: len(list(Medline.parse(io.StringIO(text)))),
+        "csl-json": lambda text: len(json.loads(text)),
+        "csv": lambda text: len(list(csv.reader(io.StringIO(text)))) - 1,
+    }
     for form in FORMATS:
         with subtests.test(form=form):
-            evil = "x\nER  - \n\nTY  - JOUR\r\nPMID- 7\u2028@article{y,\x00}\n\nPMID- 8"
-            text = export_citations(
-                [Citation(pmid=1, title=evil), Citation(pmid=2, title="b")], form
-            )
-            counts = {
-                "ris": lambda text: len(rispy.loads(text.replace("\r\n", "\n"))),
-                "bibtex": lambda text: len(bibtexparser.parse_string(text).entries),
-                "nbib": lambda text: len(list(Medline.parse(io.StringIO(text)))),
-                "csl-json": lambda text: len(json.loads(text)),
-                "csv": lambda text: len(list(csv.reader(io.StringIO(text)))) - 1,
-            }
+            two = [Citation(pmid=1, title=evil), Citation(pmid=2, title="b")]
+            text = export_citations(two, form)
             assert counts[form](text) == 2
             assert not re.search(r"^(TY  - JOUR\r?\nPMID|PMID- [78])", text, re.M)

@@ -61,15 +61,11 @@ class PostgresServer:
 
 
 def binaries() -> Path | None:
-    debian = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=_release)
-    on_path = shutil.which("initdb")
-    found = [*([Path(on_path)] if on_path else []), *debian]
-    return found[-1].parent if found else None
-
-
-def _release(path: Path) -> float:
-    name = path.parts[-3]
-    return float(name) if name.replace(".", "", 1).isdigit() else 0.0
+    """Where `initdb` is: Debian's newest release, else on PATH."""
+    debian = Path("/usr/lib/postgresql").glob("[0-9]*/bin")
+    newest = sorted(debian, key=lambda path: float(path.parent.name))[-1:]
+    found = shutil.which("initdb", path=os.pathsep.join([*map(str, newest), os.environ["PATH"]]))
+    return Path(found).parent if found else None
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,7 @@ from starlette.testclient import TestClient
 from evaluation.bioasq.read_bioasq import read_gold
 from serve.saved.keep import Saved
 from serve.synergy.keep_examples import remember
-from tests.commands.run_here import run_here
-from tests.serve.saved.kept import KEYS, KEYS_ENV, saved_at, url_of
+from tests.serve.saved.kept import KEYS, KEYS_ENV, saved_at
 from tests.serve.saved.kept_api import client_of
 from tests.serve.service import SmallService
 
@@ -51,52 +49,33 @@ def test_a_thumb_is_kept_once_with_what_it_is_about(http: TestClient) -> None:
     assert [one["id"] for one in listed] == [other["id"], item["id"]]
 
 
-def test_an_approved_answer_is_gold_that_can_be_scored_by_and_learnt_from(
-    http: TestClient, tmp_path: Path
-) -> None:
-    place = stored(http)
-    say(http, place, rating="up")
+def test_gold_is_what_was_approved_or_as_it_was_corrected(http: TestClient, tmp_path: Path) -> None:
+    approved, corrected, rejected = (stored(http) for _ in range(3))
+    say(http, approved, rating="up")
+    say(http, corrected, rating="up")
+    say(http, corrected, rating="down", exact="no", ideal="Only in mice.", pmids=[2, 3, 2])
+    say(http, rejected, rating="down", note="wrong")
+    listed = stored(http, question="Which drugs inhibit BCR-ABL?", type="list")
+    say(http, listed, rating="down", exact=[["imatinib", "Gleevec"], ["dasatinib"]])
     gold = gold_of(http, tmp_path)
-    entry = read_gold(gold)[place]
+    found = read_gold(gold)
+    assert found.keys() == {approved, corrected, listed}
+    entry = found[approved]
     assert (entry.type, entry.exact, entry.body) == ("yesno", (("yes",),), QUESTION)
     assert entry.documents == ("http://www.ncbi.nlm.nih.gov/pubmed/1",)
     assert [snippet.text for snippet in entry.snippets]
-    (example,) = remember(tmp_path / "memory", [gold]).examples
-    assert (example.body, example.exact) == (QUESTION, "yes")
-    assert example.ideal == entry.ideal[0]
-
-
-def test_a_corrected_answer_is_gold_as_it_was_corrected(http: TestClient, tmp_path: Path) -> None:
-    place = stored(http)
-    say(http, place, rating="up")
-    say(http, place, rating="down", exact="no", ideal="Only in mice.", pmids=[2, 3, 2])
-    entry = read_gold(gold_of(http, tmp_path))[place]
-    assert (entry.exact, entry.ideal) == ((("no",),), ("Only in mice.",))
-    assert [document.rpartition("/")[2] for document in entry.documents] == ["2", "3"]
-    (example,) = remember(tmp_path / "memory", [tmp_path / "gold.json"]).examples
-    assert (example.ideal, example.exact) == ("Only in mice.", "no")
-
-
-def test_of_a_rejected_answer_nothing_but_its_correction_is_gold(
-    http: TestClient, tmp_path: Path
-) -> None:
-    corrected, rejected = stored(http), stored(http)
-    say(http, corrected, rating="down", exact="no")
-    say(http, rejected, rating="down", note="wrong")
-    rows = http.get("/v1/feedback/gold").json()["questions"]
-    assert [row["id"] for row in rows] == [corrected]
-    assert (rows[0]["exact_answer"], rows[0]["ideal_answer"]) == ("no", [])
-    assert read_gold(gold_of(http, tmp_path))[corrected].exact == (("no",),)
-
-
-def test_items_of_a_list_are_corrected_with_their_synonyms(
-    http: TestClient, tmp_path: Path
-) -> None:
-    place = stored(http, question="Which drugs inhibit BCR-ABL?", type="list")
-    names = [["imatinib", "Gleevec"], ["dasatinib"]]
-    assert say(http, place, rating="down", exact=names).status_code == 201
-    entry = read_gold(gold_of(http, tmp_path))[place]
-    assert entry.exact == (("imatinib", "gleevec"), ("dasatinib",))
+    changed = found[corrected]
+    assert (changed.exact, changed.ideal) == ((("no",),), ("Only in mice.",))
+    assert [document.rpartition("/")[2] for document in changed.documents] == ["2", "3"]
+    # Of what was rejected nothing but the correction is gold.
+    assert (found[listed].exact, found[listed].ideal) == (
+        (("imatinib", "gleevec"), ("dasatinib",)),
+        (),
+    )
+    examples = {example.id: example for example in remember(tmp_path / "memory", [gold]).examples}
+    assert (examples[approved].body, examples[approved].exact) == (QUESTION, "yes")
+    assert examples[approved].ideal == entry.ideal[0]
+    assert (examples[corrected].ideal, examples[corrected].exact) == ("Only in mice.", "no")
 
 
 def test_feedback_that_makes_no_sense_is_one_sentence(
@@ -105,7 +84,6 @@ def test_feedback_that_makes_no_sense_is_one_sentence(
     places = {kind: stored(http, type=kind) for kind in ("yesno", "summary", "list")}
     for kind, said, told in [
         ("yesno", {"rating": "maybe"}, "rating"),
-        ("yesno", {}, "rating: Field required"),
         ("yesno", {"rating": "up", "exact": [["yes"]]}, "exact: must be yes or no"),
         ("summary", {"rating": "up", "exact": "yes"}, "exact: must be left out"),
         ("list", {"rating": "up", "exact": "yes"}, "exact: must be a list of items"),
@@ -167,19 +145,3 @@ def test_feedback_is_seen_by_who_gave_it_and_by_whose_answer_it_is(
     assert http.delete(f"/v1/feedback/{given}", headers=carol).status_code == 404
     assert http.delete(f"/v1/feedback/{given}", headers=alice).status_code == 204
     assert http.get("/v1/feedback", headers=bob).json()["feedback"] == []
-
-
-def test_the_operator_lists_and_exports_all_of_it(http: TestClient, tmp_path: Path) -> None:
-    place = stored(http)
-    say(http, place, rating="down", exact="no", note="[bold]mice[/bold]")
-    url = f"serve.saved.url={url_of(tmp_path)}"
-    code, out, _ = run_here("feedback", "list", "--set", url)
-    assert (code, place in out, QUESTION in out, "[bold]mice" in out) == (0, True, True, True)
-    gold = tmp_path / "gold.json"
-    code, out, _ = run_here("feedback", "export", "-o", gold, "--set", url, "--json")
-    assert (code, json.loads(out)) == (0, {"gold": str(gold), "questions": 1, "feedback": 1})
-    assert read_gold(gold)[place].exact == (("no",),)
-    code, _, err = run_here("feedback", "export", "-o", gold, "--owner", "bob", "--set", url)
-    assert (code, "nothing was written" in err) == (2, True)
-    code, _, err = run_here("feedback", "list", "--set", "serve.saved.url=")
-    assert (code, "nothing is kept" in err) == (2, True)

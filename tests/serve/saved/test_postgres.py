@@ -8,16 +8,12 @@ from pathlib import Path
 import pytest
 
 from serve.saved.keep import open_saved
-from serve.saved.opinion import Opinion
 from serve.saved.saved_error import SavedError
 from serve.saved.stored_answers import AskedWith
-from serve.saved.watches.lease import DatabaseLease
 from tests.serve.answering import answer
 from tests.serve.saved.kept import URL_FILE, saved_at, settings_at
 from tests.serve.saved.kept_api import client_of
 from tests.serve.saved.postgres_server import PostgresServer
-from tests.serve.saved.test_database import storing
-from tests.serve.saved.watches.asking import made_answer
 from tests.serve.service import SmallService
 
 pytestmark = pytest.mark.process
@@ -28,43 +24,6 @@ NOTHING = AskedWith({}, {}, {})
 @pytest.fixture(autouse=True)
 def kept_in_postgres(postgres: PostgresServer, tmp_path: Path) -> None:
     (tmp_path / URL_FILE).write_text(postgres.new_schema())
-
-
-def test_each_store_keeps_reads_and_deletes(tmp_path: Path) -> None:
-    saved = saved_at(tmp_path)
-    assert not saved.database.is_sqlite
-    kept = saved.answers.keep(answer("Does it help? \u03b1 \U0001f9ec"), NOTHING, "alice")
-    assert saved.answers.get(kept.answer_id).answer["question"]["body"].endswith("\U0001f9ec")
-    said = saved.feedback.add(kept.answer_id, Opinion("up"), "bob")
-    assert [item.id for item in saved.feedback.list("alice", 5)] == [said.id]
-    watch = saved.watches.add("alice", {"question": "A?"})
-    assert saved.watches.add("alice", {"question": "A?"}).id == watch.id
-    due = saved.watches.next_due("v1")
-    assert due is not None
-    assert saved.watches.record(due, made_answer(version="v1"), {}, None)
-    # Another process that asked the same of this version at the same time.
-    assert not saved.watches.record(due, made_answer(version="v1"), {}, None)
-    assert saved.watches.next_due("v1") is None
-    assert [check.version for check in saved.watches.checks(watch.id)] == ["v1"]
-    saved.watches.delete(watch.id)
-    saved.answers.delete(kept.answer_id, "alice")
-    assert saved.feedback.list("alice", 5) == []
-    assert saved.watches.checks(watch.id) == []
-
-
-def test_two_processes_write_at_once_and_one_is_killed(tmp_path: Path) -> None:
-    with storing(tmp_path, 10_000, "alice") as killed, storing(tmp_path, 10, "bob") as other:
-        assert killed.stdout is not None
-        told = [killed.stdout.readline().strip() for _ in range(5)]
-        killed.kill()
-        told += killed.stdout.read().split()
-        done = other.communicate(timeout=60)[0].split()
-    store = saved_at(tmp_path).answers
-    kept = {row.id for row in store.list("alice", 200)}
-    # A line may have been cut by the kill; it acknowledged nothing.
-    assert {line for line in told if len(line) == 32} <= kept
-    assert {row.id for row in store.list("bob", 200)} == set(done)
-    assert len(done) == 10
 
 
 def test_characters_that_postgres_cannot_hold_cost_no_answer(
@@ -102,13 +61,6 @@ def test_the_same_question_saved_by_several_at_once_is_one(tmp_path: Path) -> No
     assert (len(ids), len(set(ids))) == (4, 1)
 
 
-def test_a_lease_is_one_holders(tmp_path: Path) -> None:
-    one, other = (DatabaseLease(saved_at(tmp_path).database, "watches", 60) for _ in range(2))
-    assert [one.take(), other.take(), one.take()] == [True, False, True]
-    one.give_back()
-    assert other.take()
-
-
 def test_a_server_that_crashes_loses_nothing_and_is_found_again(
     tmp_path: Path, postgres: PostgresServer
 ) -> None:
@@ -125,19 +77,6 @@ def test_a_server_that_crashes_loses_nothing_and_is_found_again(
     finally:
         postgres.start()
     assert [row.id for row in store.list("alice", 5)] == [kept.answer_id]
-
-
-def test_connections_that_the_server_ends_are_made_again(
-    tmp_path: Path, postgres: PostgresServer
-) -> None:
-    store = saved_at(tmp_path).answers
-    store.keep(answer("A?"), NOTHING, "alice")
-    postgres.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
-        " AND backend_type = 'client backend'"
-    )
-    store.keep(answer("B?"), NOTHING, "alice")
-    assert len(store.list("alice", 5)) == 2
 
 
 def test_a_database_that_is_not_there_is_told_without_a_password(

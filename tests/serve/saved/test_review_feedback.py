@@ -54,8 +54,7 @@ def test_feedback_is_open_until_a_reviewer_decides_and_may_be_opened_again(
     given = say(http, stored(http), rating="up").json()
     assert (given["state"], given["reviewed"], given["reviewed_by"]) == ("open", None, "")
     accepted = review(http, given["id"], "accepted")
-    assert accepted.status_code == 200
-    assert accepted.json()["state"] == "accepted"
+    assert (accepted.status_code, accepted.json()["state"]) == (200, "accepted")
     assert accepted.json()["reviewed"] >= given["created"]
     assert http.get("/v1/feedback").json()["feedback"] == [accepted.json()]
     assert review(http, given["id"], "rejected").json()["state"] == "rejected"
@@ -77,29 +76,54 @@ def test_feedback_is_filtered_by_rating_and_by_state(
     ]:
         with subtests.test(query=query, places=places):
             assert listed(http, query) == [four[place] for place in places]
-
-
-def test_a_list_goes_on_after_what_was_reviewed_meanwhile(
-    http: TestClient, four: list[str]
-) -> None:
+    for query in ("rating=maybe", "state=done", "state="):
+        reply = http.get(f"/v1/feedback?{query}")
+        assert (reply.status_code, query.partition("=")[0] in reply.json()["detail"]) == (422, True)
+    assert review(http, "0" * 32, "accepted").status_code == 404
+    assert review(http, four[0], "fine").status_code == 422
+    # A list goes on after what was reviewed meanwhile.
     page = http.get("/v1/feedback?state=open&limit=1").json()
     review(http, four[0], "accepted")
     assert listed(http, f"state=open&limit=1&before={page['next']}") == [four[1]]
 
 
-def test_filters_and_reviews_that_make_no_sense_are_refused(http: TestClient) -> None:
-    for query in ("rating=maybe", "state=done", "state="):
-        reply = http.get(f"/v1/feedback?{query}")
-        assert (reply.status_code, query.partition("=")[0] in reply.json()["detail"]) == (422, True)
-    assert review(http, "0" * 32, "accepted").status_code == 404
-    given = say(http, stored(http), rating="up").json()["id"]
-    assert review(http, given, "fine").status_code == 422
-
-
-def keyed(service: SmallService, folder: Path, monkeypatch: pytest.MonkeyPatch) -> TestClient:
-    """Keys of alice, bob and carol; carol reviews."""
+def test_reviewers_see_all_feedback_and_only_they_review(
+    service: SmallService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CITERAY_API_KEYS", f"{KEYS_ENV} carol:{'c' * 32}")
-    return client_of(service, saved_at(folder, reviewers='["carol"]'))
+    http = client_of(service, saved_at(tmp_path, reviewers='["carol"]'))
+    given = given_by(http, KEYS["bob"], rating="down", exact="no")
+    assert listed(http, headers=CAROL) == [given]
+    for key in KEYS.values():
+        refused = review(http, given, "accepted", headers=key)
+        assert (refused.status_code, "serve.saved.reviewers" in refused.text) == (403, True)
+        assert http.get("/v1/feedback", headers=key).json()["may_review"] is False
+    assert review(http, given, "accepted", headers=CAROL).json()["reviewed_by"] == "carol"
+    (seen,) = http.get("/v1/feedback", headers=KEYS["bob"]).json()["feedback"]
+    assert (seen["state"], seen["reviewed_by"]) == ("accepted", "")
+    assert http.get("/v1/feedback", headers=CAROL).json()["may_review"] is True
+    given_by(http, KEYS["alice"], rating="up")
+    for query, key, exact in (
+        ("?state=accepted", CAROL, ["no"]),
+        ("", CAROL, ["no", "yes"]),
+        ("?state=accepted", KEYS["alice"], ["no"]),
+    ):
+        rows = http.get(f"/v1/feedback/gold{query}", headers=key).json()["questions"]
+        assert [row["exact_answer"] for row in rows] == exact
+
+
+def test_what_a_reviewer_rejected_is_never_gold_and_a_review_goes_with_its_feedback(
+    http: TestClient, saved: Saved
+) -> None:
+    place = stored(http)
+    say(http, place, rating="up")
+    wrong = say(http, place, rating="down", exact="no").json()["id"]
+    review(http, wrong, "rejected")
+    (row,) = http.get("/v1/feedback/gold").json()["questions"]
+    assert row["exact_answer"] == "yes"
+    http.delete(f"/v1/feedback/{wrong}")
+    with saved.database.read() as connection:
+        assert connection.execute(REVIEWS.select()).all() == []
 
 
 CAROL = {"X-API-Key": "c" * 32}
@@ -110,49 +134,6 @@ def given_by(http: TestClient, giver: Mapping[str, str], **said: Any) -> str:
     path = f"/v1/answers/{asked}/feedback"
     given: str = http.post(path, json=said, headers=dict(giver)).json()["id"]
     return given
-
-
-def test_reviewers_see_all_feedback_and_only_they_review(
-    service: SmallService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    http = keyed(service, tmp_path, monkeypatch)
-    given = given_by(http, KEYS["bob"], rating="up")
-    assert listed(http, headers=CAROL) == [given]
-    for key in KEYS.values():
-        refused = review(http, given, "accepted", headers=key)
-        assert refused.status_code == 403
-        assert "serve.saved.reviewers" in refused.json()["detail"]
-        assert http.get("/v1/feedback", headers=key).json()["may_review"] is False
-    assert review(http, given, "accepted", headers=CAROL).json()["reviewed_by"] == "carol"
-    (seen,) = http.get("/v1/feedback", headers=KEYS["bob"]).json()["feedback"]
-    assert (seen["state"], seen["reviewed_by"]) == ("accepted", "")
-    assert http.get("/v1/feedback", headers=CAROL).json()["may_review"] is True
-
-
-def test_the_gold_file_of_a_reviewer_has_what_was_accepted_of_all_keys(
-    service: SmallService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    http = keyed(service, tmp_path, monkeypatch)
-    accepted = given_by(http, KEYS["bob"], rating="down", exact="no")
-    given_by(http, KEYS["alice"], rating="up")
-    review(http, accepted, "accepted", headers=CAROL)
-
-    def exact(query: str, key: Mapping[str, str]) -> list[str]:
-        rows = http.get(f"/v1/feedback/gold{query}", headers=dict(key)).json()["questions"]
-        return [row["exact_answer"] for row in rows]
-
-    assert exact("?state=accepted", CAROL) == ["no"]
-    assert exact("", CAROL) == ["no", "yes"]
-    assert exact("?state=accepted", KEYS["alice"]) == ["no"]
-
-
-def test_what_a_reviewer_rejected_is_never_gold(http: TestClient) -> None:
-    place = stored(http)
-    say(http, place, rating="up")
-    wrong = say(http, place, rating="down", exact="no").json()["id"]
-    review(http, wrong, "rejected")
-    (row,) = http.get("/v1/feedback/gold").json()["questions"]
-    assert row["exact_answer"] == "yes"
 
 
 def test_the_operator_reviews_and_what_was_accepted_becomes_examples(
@@ -179,6 +160,10 @@ def test_the_operator_reviews_and_what_was_accepted_becomes_examples(
     assert (example.body, example.ideal, example.exact) == (QUESTION, "Only in mice.", "no")
     code, _, err = run_here("feedback", "review", "0" * 32, "accepted", "--set", url)
     assert (code, "no feedback" in err) == (2, True)
+    code, _, err = run_here("feedback", "export", "-o", gold, "--owner", "bob", "--set", url)
+    assert (code, "nothing was written" in err) == (2, True)
+    code, _, err = run_here("feedback", "list", "--set", "serve.saved.url=")
+    assert (code, "nothing is kept" in err) == (2, True)
 
 
 def test_a_database_from_before_reviews_is_read_and_reviewed(
@@ -192,11 +177,3 @@ def test_a_database_from_before_reviews_is_read_and_reviewed(
     again = client_of(service, saved_at(tmp_path))
     assert listed(again, "state=open") == [given]
     assert review(again, given, "accepted").status_code == 200
-
-
-def test_a_review_goes_with_its_feedback(http: TestClient, saved: Saved) -> None:
-    given = say(http, stored(http), rating="up").json()["id"]
-    review(http, given, "accepted")
-    http.delete(f"/v1/feedback/{given}")
-    with saved.database.read() as connection:
-        assert connection.execute(REVIEWS.select()).all() == []

@@ -34,14 +34,12 @@ def keyed(service: SmallService, saved: Saved, monkeypatch: pytest.MonkeyPatch) 
     return client_of(service, saved)
 
 
-def test_an_answer_is_stored_when_it_is_asked_for(http: TestClient) -> None:
+def test_an_answer_streamed_or_not_is_stored_when_it_is_asked_for(http: TestClient) -> None:
     unwanted = http.post("/v1/answer", json={**ASKED, "store": False}).json()
     assert unwanted["answer_id"] == ""
     assert http.get("/v1/answers").json() == {"answers": [], "next": ""}
     given = http.post("/v1/answer", json=ASKED).json()
-    reply = http.get(f"/v1/answers/{given['answer_id']}")
-    assert reply.status_code == 200
-    kept = reply.json()
+    kept = http.get(f"/v1/answers/{given['answer_id']}").json()
     assert kept["answer"] == given
     asked = {name: value for name, value in ASKED.items() if name != "store"}
     assert kept["request"] == {**asked, "system": "citeray"}
@@ -49,15 +47,11 @@ def test_an_answer_is_stored_when_it_is_asked_for(http: TestClient) -> None:
     assert kept["models"]["encoder"] == load_settings().encoder.model
     assert kept["created"] < kept["expires"]
     assert kept["mine"] is True
-
-
-def test_a_streamed_answer_is_stored_too(http: TestClient) -> None:
     told = http.post("/v1/answer", json={**ASKED, "stream": True}).text
     data = [line.removeprefix("data: ") for line in told.splitlines() if line.startswith("data:")]
-    given = json.loads(data[-1])
-    kept = http.get(f"/v1/answers/{given['answer_id']}").json()
-    assert kept["answer"] == given
-    assert "stream" not in kept["request"]
+    streamed = json.loads(data[-1])
+    kept = http.get(f"/v1/answers/{streamed['answer_id']}").json()
+    assert (kept["answer"], "stream" in kept["request"]) == (streamed, False)
 
 
 def test_the_operator_may_have_all_stored_or_none(service: SmallService, tmp_path: Path) -> None:
@@ -102,11 +96,8 @@ def test_a_replay_over_the_same_index_says_that_nothing_changed(http: TestClient
     place = http.post("/v1/answer", json=ASKED).json()["answer_id"]
     again = http.post(f"/v1/answers/{place}/replay").json()
     compared = again["comparison"]
-    parts = ("index_version", "preset", "models", "verdict", "exact", "text", "citations")
-    assert {name: value for name, value in compared.items() if name.startswith("same_")} == {
-        f"same_{part}": True for part in parts
-    }
-    assert compared["reasons"] == []
+    same = [value for name, value in compared.items() if name.startswith("same_")]
+    assert (same, compared["reasons"]) == ([True] * 7, [])
     assert again["now"]["ideal"] == again["stored"]["ideal"]
     assert again["now"]["question"]["id"] == "q7"
 
@@ -187,6 +178,5 @@ def test_what_is_not_there_is_one_sentence(http: TestClient, subtests: pytest.Su
 
 def test_a_replay_waits_for_its_turn_as_a_question_does() -> None:
     assert is_work("POST", f"/v1/answers/{'0' * 32}/replay")
-    assert is_work("GET", "/v1/references")
     assert is_work("GET", "/v1/batches/b1/references")
     assert not is_work("GET", f"/v1/answers/{'0' * 32}")

@@ -23,8 +23,8 @@ def critique(confidence: str, query: str = "") -> str:
     return json.dumps(said)
 
 
-def search(endpoint: ChatEndpoint, rounds: int = 3) -> tuple[list[str], list[str]]:
-    """(queries searched, losses), where each search finds one passage."""
+def search(endpoint: ChatEndpoint) -> tuple[list[str], list[str]]:
+    """(queries searched in at most 3 rounds, losses), where each search finds one passage."""
     model, watch = watched(endpoint)
     searched: list[str] = []
 
@@ -32,7 +32,7 @@ def search(endpoint: ChatEndpoint, rounds: int = 3) -> tuple[list[str], list[str
         searched.append(query)
         return evidence(f"Found for {query}")
 
-    found = asyncio.run(search_until_sure(QUESTION, find, list, model, rounds, TOKENS))
+    found = asyncio.run(search_until_sure(QUESTION, find, list, model, 3, TOKENS))
     assert [e.passage.text for e in found] == [f"Found for {query}" for query in searched]
     return searched, watch.degraded
 
@@ -46,30 +46,28 @@ def test_the_model_judges_the_answer_that_it_drafted() -> None:
     assert all("[1] Metformin." in user for user in endpoint.users())
 
 
-def test_a_sure_answer_ends_the_search() -> None:
-    with chat_endpoint("Yes.", critique("HIGH", "more")) as endpoint:
-        assert search(endpoint) == ([QUESTION], [])
+UNSURE = ("Yes.", critique("LOW", "one"))
 
 
-def test_below_high_the_follow_up_query_is_searched() -> None:
-    with chat_endpoint(
-        "Yes.", critique("MEDIUM", "AMPK"), "Yes.", critique("HIGH", "x")
-    ) as endpoint:
-        assert search(endpoint) == ([QUESTION, "AMPK"], [])
-    assert "Found for AMPK" in endpoint.users()[2]
-
-
-def test_there_are_at_most_three_rounds() -> None:
-    said = ("Yes.", critique("LOW", "one"), "Yes.", critique("LOW", "two"), "Yes.", "none")
-    with chat_endpoint(*said) as endpoint:
-        assert search(endpoint) == ([QUESTION, "one", "two"], [])
-    assert len(endpoint.asked) == 4
-
-
-@pytest.mark.parametrize("query", ["", "DOES metformin activate AMPK?"])
-def test_nothing_new_to_ask_ends_the_search(query: str) -> None:
-    with chat_endpoint("Yes.", critique("LOW", query)) as endpoint:
-        assert search(endpoint) == ([QUESTION], [])
+@pytest.mark.parametrize(
+    ("replies", "searched"),
+    [
+        (("Yes.", critique("HIGH", "more")), [QUESTION]),
+        (("Yes.", critique("MEDIUM", "AMPK"), "Yes.", critique("HIGH")), [QUESTION, "AMPK"]),
+        ((*UNSURE, "Yes.", critique("LOW", "two"), "none"), [QUESTION, "one", "two"]),
+        ((*UNSURE, "Yes.", critique("LOW", "ONE")), [QUESTION, "one"]),
+        (("Yes.", critique("LOW")), [QUESTION]),
+    ],
+    ids=["sure at once", "sure later", "three rounds at most", "nothing new", "no query"],
+)
+def test_follow_up_queries_are_searched_until_the_model_is_sure(
+    replies: tuple[str, ...], searched: list[str]
+) -> None:
+    with chat_endpoint(*replies) as endpoint:
+        assert search(endpoint) == (searched, [])
+        # The last round's evidence is not judged; before it, all that was found is.
+        assert len(endpoint.asked) == 2 * min(len(searched), 2)
+        assert all(f"Found for {query}" in endpoint.users()[-1] for query in searched[:2])
 
 
 @pytest.mark.parametrize("replies", [(500,), ("Yes.", 500), ("Yes.", "I am sure.")])
@@ -78,11 +76,8 @@ def test_a_lost_model_leaves_what_was_found_and_says_so(replies: tuple[str | int
         assert search(endpoint) == ([QUESTION], ["self-check: failed, evidence not checked"])
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"confidence": "SURE"}', '{"confidence": 3}'])
-def test_a_judgement_in_another_form_is_refused(text: str) -> None:
-    with pytest.raises(LLMError, match="confidence"):
-        read_judgement(text)
-
-
-def test_a_judgement_may_be_in_lower_case_and_without_a_query() -> None:
+def test_a_judgement_in_another_form_is_refused() -> None:
+    for text in ("", "[]", "{}", '{"confidence": "SURE"}', '{"confidence": 3}'):
+        with pytest.raises(LLMError, match="confidence"):
+            read_judgement(text)
     assert read_judgement('{"confidence": "high"}') == Judgement("HIGH", "", "")

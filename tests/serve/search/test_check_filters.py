@@ -22,20 +22,18 @@ from tests.serve.small_graph import make_answerer
 from tests.small_index import citation
 
 TRIAL, REVIEW = "Randomized Controlled Trial", "Review"
-CORPUS = [
-    citation(
-        1, "Metformin lowers glucose.", "Metformin", year=1999, languages=("eng",),
-        journal="Diabetes Care", publication_types=(TRIAL,),
-    ),
-    citation(
-        2, "Metformin lowers glucose.", "Metformin in May", year=2020, month=5, languages=("fre",),
-        journal="The Lancet", publication_types=(REVIEW,),
-    ),
-    citation(
-        3, "Cats sleep.", "Cats", year=2010, languages=("eng", "fre"), journal="Cats Today",
-        publication_types=(REVIEW,),
-    ),
+TEXT = "Metformin lowers glucose."
+OF: list[dict[str, Any]] = [
+    {"year": 1999, "languages": ("eng",), "journal": "BMJ", "publication_types": (TRIAL,)},
+    {"year": 2020, "month": 5, "languages": ("fre",), "journal": "The Lancet",
+     "publication_types": (REVIEW,)},
+    {"year": 2010, "languages": ("eng", "fre"), "publication_types": (REVIEW,)},
 ]  # fmt: skip
+CORPUS = [
+    citation(1, TEXT, "One", **OF[0]),
+    citation(2, TEXT, "Two", **OF[1]),
+    citation(3, "Cats sleep.", "Cats", **OF[2]),
+]
 
 
 @pytest.fixture
@@ -59,11 +57,8 @@ def test_values_that_no_article_has_are_refused_with_the_closest(
         ({"languages": ["engl"]}, r"^filters\.languages: .* has 'engl'; did you mean 'eng'.*\?$"),
         ({"languages": ["German"]}, "has 'ger'; did you mean 'eng'"),
         ({"publication_types": ["RCT"]}, "'rct'; did you mean 'randomized controlled trial'"),
-        ({"publication_types": ["Randomised Controlled Trial"]}, "'randomized controlled trial'"),
         ({"publication_types": [REVIEW, "Reviw"]}, r"has 'reviw'; did you mean 'review'\?$"),
-        ({"journals": ["Lancet"]}, r"filters\.journals: .*did you mean 'the lancet'\?"),
-        ({"mesh": ["D999999"]}, r"filters\.mesh: no article in this index has 'd999999'"),
-        ({"mesh": ["D999999"]}, r"check it, or leave it out$"),
+        ({"mesh": ["D999999"]}, r"has 'd999999'.*check it, or leave it out$"),
         ({"journals": [f"J {n}" for n in range(9)]}, r"filters\.journals: nor 6 other values$"),
         ({"languages": ["xyz"], "journals": ["Lancet"]}, "'lancet'.*; filters.languages: .*'xyz'"),
     ]
@@ -92,14 +87,10 @@ def test_filters_that_leave_no_article_are_named_with_the_counts_without_them(
 ) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"year_from": 2030}, "Articles without year_from (2030): 3."),
-        (
-            {"publication_types": [TRIAL], "languages": ["fre"]},
-            "Articles without publication_types (randomized controlled trial): 2; "
-            "without languages (fre): 1.",
-        ),
+
         ({"year_from": 2015, "until": "2020-05-30"}, "without year_from (2015): 2; "
          "without until (2020-05-30): 1."),
-        ({"authors": ["Nobody N"]}, "without authors (nobody n): 3."),
+
         (
             {"year_from": 2030, "journals": ["The Lancet"], "publication_types": [TRIAL]},
             "Articles with year_from (2030) alone: 0; with journals (the lancet) alone: 1; "
@@ -120,11 +111,7 @@ def test_an_answer_says_that_the_filters_leave_no_article(answerer: QuestionAnsw
     assert answer.verdict == "not_enough_evidence"
     assert verdict_words(answer) == answer.filtered_out
     assert "year_from (2030)" in answer.filtered_out
-
-
-def test_nothing_is_said_where_articles_pass(answerer: QuestionAnswerer) -> None:
     assert find(answerer, year_from=2005).filtered_out == ""
-    assert find(answerer).filtered_out == ""
 
 
 class ShardLost(Around):
@@ -142,16 +129,6 @@ def test_a_lost_shard_may_hold_any_value(answerer: QuestionAnswerer) -> None:
     assert (found.citations, found.filtered_out) == ((), "")
 
 
-def test_closest_values_are_found_by_initials_spelling_and_parts() -> None:
-    held = ["case reports", "journal article", "n engl j med", "network meta-analysis", "review"]
-    held += ["new england journal of medicine", "science"]
-    cases = {
-        "nma": "network meta-analysis",
-        "reviews": "review",
-        "new england journal": "new england journal of medicine",
-        "case report": "case reports",
-    }
-    found = {value: closest_values(value, held)[:1] for value in cases}
-    assert found == {value: (close,) for value, close in cases.items()}
-    assert closest_values("qqqq", held) == ()
+def test_values_like_none_have_none_close_unless_there_are_few() -> None:
+    assert closest_values("qqqq", [f"review {n}" for n in range(50)]) == ()
     assert closest_values("qqqq", ["eng", "fre"]) == ("eng", "fre")

@@ -11,11 +11,6 @@ def test_the_top_passages_come_by_cosine_with_the_question() -> None:
     passages = [passage("Warfarin inhibits VKORC1."), passage("Metformin activates AMPK.", 2)]
     ranked = rank_exactly(passages, encode([p.text for p in passages]), encode(["Metformin?"])[0])
     assert [p.pmid for p, _ in ranked] == [2, 1]
-    assert ranked[0][1] > ranked[1][1]
-    many = [passage(f"Text {n}", n) for n in range(1, 31)]
-    vectors = encode([p.text for p in many])
-    assert len(rank_exactly(many, vectors, vectors[0])) == 20
-    assert len(rank_exactly(many, vectors, vectors[0], top=3)) == 3
     same = [passage("Same.", n) for n in (9, 3, 5)]
     vectors = encode(["Same."] * 3)
     assert [p for p, _ in rank_exactly(same, vectors, vectors[0])] == same

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 
 from cluster.index.bm25 import Bm25Query
 from cluster.index.read_shard import Fetched
@@ -55,16 +54,12 @@ def test_passages_are_ranked_over_all_citations() -> None:
     assert [(h.pmid, h.place) for h in hits] == [(1, 1), (2, 0), (1, 0)]
 
 
-def test_passages_are_ranked_by_their_own_bm25() -> None:
-    held = [fetched(1, "mouse mouse", "rat"), fetched(2, "rat mouse")]
+def test_passages_are_ranked_by_their_own_bm25_and_titles_only_without_abstracts() -> None:
     retrieve = RetrieverSettings(dense=0, bm25=5, bm25_over="passages")
+    held = [fetched(1, "mouse mouse", "rat"), fetched(2, "rat mouse")]
     hits = passage_hits(fused(1, 2), held, bm25("rat"), retrieve, BY_BM25)
     assert [(h.pmid, h.place) for h in hits] == [(1, 1), (2, 0)]
-
-
-def test_a_title_is_a_passage_only_where_there_is_no_abstract() -> None:
     held = [fetched(1, "rat", title="rat rat"), fetched(2, title="rat")]
-    retrieve = RetrieverSettings(dense=0, bm25=5, bm25_over="passages")
     hits = passage_hits(fused(1, 2), held, bm25("rat"), retrieve, BY_BM25)
     assert sorted(h.fetched.passages[h.place or 0].section for h in hits) == ["abstract", "title"]
 
@@ -82,6 +77,6 @@ def test_a_citation_ranks_by_its_first_passage_whatever_follows() -> None:
     assert [h.pmid for h in one_a_citation(ranked)] == [1, 2, 3]
 
 
-@pytest.mark.parametrize(("scores", "scaled"), [((4, 2), [1, 0.5]), ((0, -1), [0, 0])])
-def test_new_scores_run_from_0_to_1(scores: tuple[float, ...], scaled: list[float]) -> None:
-    assert [h.score for h in rescored([hit(1, 9), hit(2, 9)], scores)] == scaled
+def test_new_scores_run_from_0_to_1() -> None:
+    for scores, scaled in [((4, 2), [1, 0.5]), ((0, -1), [0, 0])]:
+        assert [h.score for h in rescored([hit(1, 9), hit(2, 9)], scores)] == scaled

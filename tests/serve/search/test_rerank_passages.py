@@ -51,9 +51,7 @@ def test_mean_max_sim_is_the_mean_of_the_best_cosines() -> None:
     # By hand: (0.6, 0.8) gives (0.6 + 0.8) / 2; with (1, 0) beside it (1 + 0.8) / 2.
     scores = late_scores(question, [rows((0.6, 0.8)), rows((0.6, 0.8), (1, 0))])
     np.testing.assert_allclose(scores, [0.7, 0.9], atol=1e-6)
-
-
-def test_padding_does_not_beat_a_negative_cosine() -> None:
+    # Padding does not beat a negative cosine.
     long = rows((0, 1), (0, 1), (0, 1))
     scores = late_scores(rows((1, 0)), [rows((-1, 0)), long])
     np.testing.assert_allclose(scores, [-1.0, 0.0], atol=1e-6)
@@ -75,13 +73,6 @@ def test_late_interaction_agrees_with_a_loop_over_tokens(
     np.testing.assert_allclose(late.score(QUESTION, PASSAGES), expected, atol=1e-3)
 
 
-def test_a_passage_that_is_the_question_scores_one(late: LateInteractionReranker) -> None:
-    scores = late.score(QUESTION, [*PASSAGES, QUESTION])
-    assert scores.dtype == np.float32
-    assert scores[3] == pytest.approx(1.0, abs=1e-3)
-    assert scores.argmax() == 3
-
-
 @pytest.fixture(params=["late", "cross"])
 def reranker(request: pytest.FixtureRequest) -> LateInteractionReranker | CrossEncoderReranker:
     return request.getfixturevalue(request.param)
@@ -96,14 +87,7 @@ def test_pairs_of_several_questions_score_as_each_does_alone(
     np.testing.assert_allclose(
         reranker.score_pairs(pairs), expected.T.reshape(-1), rtol=0, atol=1e-5
     )
-
-
-def test_a_repeated_passage_scores_the_same_each_time(
-    reranker: LateInteractionReranker | CrossEncoderReranker,
-) -> None:
-    scores = reranker.score(QUESTION, [PASSAGES[0], PASSAGES[1], PASSAGES[0]])
-    assert scores[0] == pytest.approx(scores[2], abs=1e-5)
-    assert scores[0] != pytest.approx(scores[1], abs=1e-5)
+    assert reranker.score(QUESTION, []).shape == (0,)
 
 
 class Counting:
@@ -118,34 +102,20 @@ class Counting:
         return self._encoder.token_vectors(texts, batch_size)
 
 
-def test_passages_found_again_do_not_cost_the_model_again(encoder: Encoder) -> None:
+def test_passages_found_again_do_not_cost_the_model_again_as_long_as_they_fit(
+    encoder: Encoder,
+) -> None:
     counting = Counting(encoder)
     cached = LateInteractionReranker(counting, cache_mb=1)  # type: ignore[arg-type]
-
     first = cached.score(QUESTION, PASSAGES)
-    again = cached.score(QUESTION, PASSAGES)
-
+    np.testing.assert_array_equal(first, cached.score(QUESTION, PASSAGES))
     assert counting.texts == [QUESTION, *PASSAGES]
-    np.testing.assert_array_equal(first, again)
-
-
-def test_the_cache_lets_go_of_what_was_used_least_lately(encoder: Encoder) -> None:
-    counting = Counting(encoder)
-    cached = LateInteractionReranker(counting, cache_mb=1)  # type: ignore[arg-type]
     many = [f"aspirin reduces fever {number}" for number in range(3000)]
-
     cached.score(QUESTION, many)
     cached.score(QUESTION, [many[0], many[-1]])
-
+    # What was used least lately is let go.
     assert counting.texts.count(many[0]) == 2
     assert counting.texts.count(many[-1]) == 1
-
-
-def test_no_passages_give_no_scores(
-    reranker: LateInteractionReranker | CrossEncoderReranker,
-) -> None:
-    assert reranker.score(QUESTION, []).shape == (0,)
-    assert reranker.score(QUESTION, []).dtype == np.float32
 
 
 def test_a_cross_encoder_gives_the_sigmoid_of_the_models_logit(
@@ -175,8 +145,3 @@ def test_a_cross_encoder_cuts_pairs_that_are_too_long(
 def test_a_cross_encoder_of_several_labels_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="gives 3 scores a pair where a reranker needs one"):
         CrossEncoderReranker(make_tiny_cross_encoder(tmp_path, labels=3), device="cpu")
-
-
-def test_a_folder_without_a_model_is_an_input_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is not a model's folder"):
-        CrossEncoderReranker(tmp_path, device="cpu")

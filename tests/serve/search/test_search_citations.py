@@ -14,6 +14,7 @@ from cluster.records import Citation, Entity
 from cluster.settings.presets import as_system, load_system
 from cluster.settings.search_settings import ExpansionSettings, RerankSettings
 from cluster.settings.settings import load_settings
+from cluster.settings.system_settings import SystemSettings
 from pipelines.sample.generate_citations import generate_citations
 from serve.answer_question import QuestionAnswerer
 from serve.graph.stages import shard_stage
@@ -23,7 +24,7 @@ from serve.request import Request
 from serve.search import search_shards
 from serve.search.make_queries import MAX_QUERY_TERMS, query_weights
 from tests.serve.small_graph import make_answerer, parts_of
-from tests.small_index import citation, make_index
+from tests.small_index import citation
 
 pytestmark = pytest.mark.slow
 
@@ -41,8 +42,15 @@ CORPUS = [
 QUESTION = Question("q1", "Does metformin activate AMPK?", "yesno")
 
 
-def search(answerer: QuestionAnswerer, system: str = "citeray", limit: int = 10) -> SearchResult:
-    return asyncio.run(answerer.search(Request(QUESTION, load_system(system), limit)))
+def search(
+    answerer: QuestionAnswerer, system: str | SystemSettings = "citeray", limit: int = 10
+) -> SearchResult:
+    chosen = load_system(system) if isinstance(system, str) else system
+    return asyncio.run(answerer.search(Request(QUESTION, chosen, limit)))
+
+
+def refined(refine: RerankSettings) -> SystemSettings:
+    return load_system("citeray").model_copy(update={"refine": refine})
 
 
 @pytest.mark.parametrize("system", ["citeray", "bm25", "dense", "hybrid"])
@@ -52,16 +60,10 @@ def test_every_system_finds_the_citation_that_answers(tmp_path: Path, system: st
     assert found.degraded == ()
     assert found.coverage == "2/2"
     assert found.index_version == "v000001"
-
-
-def test_the_citations_of_each_step_are_counted(tmp_path: Path) -> None:
-    answerer = make_answerer(tmp_path, CORPUS)
-    found = search(answerer)
-    steps = ["dense", "bm25", "fused", "reranked by model", "reranked by feedback"]
-    assert list(found.candidates) == steps
-    assert found.candidates["dense"] == found.candidates["fused"] == len(CORPUS)
-    assert 0 < found.candidates["bm25"] <= len(CORPUS)
-    assert list(search(answerer, "bm25").candidates) == ["bm25", "fused"]
+    if system == "citeray":
+        steps = ["dense", "bm25", "fused", "reranked by model", "reranked by feedback"]
+        assert list(found.candidates) == steps
+        assert found.candidates["dense"] == found.candidates["fused"] == len(CORPUS)
 
 
 def test_evidence_comes_from_the_abstract_and_from_nothing_retracted(tmp_path: Path) -> None:
@@ -102,18 +104,21 @@ def test_without_any_shard_there_is_no_answer(tmp_path: Path) -> None:
         search(answerer)
 
 
-@pytest.mark.parametrize("system", ["citeray", "dense"])
-def test_without_the_encoder_bm25_carries_the_search(tmp_path: Path, system: str) -> None:
-    found = search(make_answerer(tmp_path, CORPUS, broken=["encode"]), system)
+@pytest.mark.parametrize(
+    ("system", "broken", "late"),
+    [("citeray", ["encode", "rerank"], True), ("dense", ["encode"], False)],
+)
+def test_without_the_encoder_bm25_carries_the_search(
+    tmp_path: Path, system: str, broken: list[str], late: bool
+) -> None:
+    found = search(make_answerer(tmp_path, CORPUS, broken=broken, late=late), system)
     assert found.citations[0].pmid in (1, 4)
-    assert "encode: failed, BM25 only" in found.degraded
+    assert found.degraded == ("encode: failed, BM25 only",)
 
 
 def test_without_reranker_and_reader_the_first_order_stands(tmp_path: Path) -> None:
-    refine = RerankSettings(by="reader", depth=20, weight=0.2)
-    system = load_system("citeray").model_copy(update={"refine": refine})
     answerer = make_answerer(tmp_path / "a", CORPUS, broken=["rerank", "read"])
-    broken = asyncio.run(answerer.search(Request(QUESTION, system, 10)))
+    broken = search(answerer, refined(RerankSettings(by="reader", depth=20, weight=0.2)))
     plain = search(make_answerer(tmp_path / "b", CORPUS), "hybrid")
     assert [c.pmid for c in broken.citations] == [c.pmid for c in plain.citations]
     assert "rerank: failed, first-stage order kept" in broken.degraded
@@ -123,11 +128,9 @@ def test_without_reranker_and_reader_the_first_order_stands(tmp_path: Path) -> N
 
 def test_feedback_ranks_by_the_vectors_that_shards_send(tmp_path: Path) -> None:
     answerer = make_answerer(tmp_path, CORPUS)
-    refine = RerankSettings(by="feedback", depth=20, weight=1.0, examples=1)
-    system = load_system("citeray").model_copy(update={"refine": refine})
-    plain = system.model_copy(update={"refine": RerankSettings()})
-    best = asyncio.run(answerer.search(Request(QUESTION, plain, 10))).citations[0]
-    found = asyncio.run(answerer.search(Request(QUESTION, system, 10))).citations
+    feedback = RerankSettings(by="feedback", depth=20, weight=1.0, examples=1)
+    best = search(answerer, refined(RerankSettings())).citations[0]
+    found = search(answerer, refined(feedback)).citations
     assert found[0].pmid == best.pmid
     assert found[0].scores["feedback"] == 1
     assert len({c.scores["feedback"] for c in found}) > 1
@@ -142,12 +145,9 @@ def test_the_reader_ranks_by_how_far_a_passage_answers(tmp_path: Path) -> None:
         return np.arange(1, len(passages) + 1, dtype=np.float32)
 
     answerer._stages.answering = answering  # type: ignore[method-assign,assignment]
-    refine = RerankSettings(by="reader", depth=3, weight=1.0)
-    system = load_system("citeray").model_copy(update={"refine": refine})
-    found = asyncio.run(answerer.search(Request(QUESTION, system, 10)))
+    found = search(answerer, refined(RerankSettings(by="reader", depth=3, weight=1.0)))
     [(asked, passages)] = read
-    assert asked == QUESTION.body
-    assert len(passages) == 3
+    assert (asked, len(passages)) == (QUESTION.body, 3)
     assert [c.scores["reader"] for c in found.citations[:3]] == [3, 2, 1]
     assert "rerank" in found.citations[0].scores
     assert all("reader" not in c.scores for c in found.citations[3:])
@@ -162,31 +162,14 @@ def test_without_the_expander_each_shard_weighs_the_questions_own_words(
     assert found.citations[0].pmid in (1, 4)
 
 
-def test_a_late_stage_is_left_out_at_its_deadline(tmp_path: Path) -> None:
-    answerer = make_answerer(tmp_path, CORPUS)
-
-    async def sleepy(question: str, texts: list[str]) -> None:
-        await asyncio.sleep(60)
-
-    answerer._stages.rerank = sleepy  # type: ignore[method-assign,assignment]
-    reranker = answerer._settings.reranker.model_copy(update={"deadline_s": 0.05})
-    answerer._searcher._settings = answerer._settings.model_copy(update={"reranker": reranker})
-    found = search(answerer)
-    assert "rerank: late, first-stage order kept" in found.degraded
-
-
 @pytest.mark.parametrize("system", ["citeray", "bm25", "dense", "hybrid"])
 def test_the_number_of_shards_changes_no_result(tmp_path: Path, system: str) -> None:
     corpus: list[Citation] = [c for c in generate_citations(150, seed=5) if c.search_text]
-    results = []
-    for shards in (1, 4):
-        answerer = make_answerer(tmp_path / str(shards), corpus, shards=shards)
-        for asked in corpus[:5]:
-            question = Question("", asked.search_text[:80])
-            found = asyncio.run(answerer.search(Request(question, load_system(system), 10)))
-            results.append((shards, [c.pmid for c in found.citations]))
-    half = len(results) // 2
-    assert [r[1] for r in results[:half]] == [r[1] for r in results[half:]]
+    one, four = (make_answerer(tmp_path / str(n), corpus, shards=n) for n in (1, 4))
+    for asked in corpus[:5]:
+        request = Request(Question("", asked.search_text[:80]), load_system(system), 10)
+        found, same = (asyncio.run(answerer.search(request)) for answerer in (one, four))
+        assert [c.pmid for c in found.citations] == [c.pmid for c in same.citations]
 
 
 @pytest.mark.parametrize("ahead", [0, 1])
@@ -220,28 +203,10 @@ def test_what_was_fetched_from_an_older_version_is_named_by_it(tmp_path: Path) -
     assert search(answerer).index_version == "v000001"
 
 
-@pytest.mark.parametrize("over", ["citations", "passages"])
-def test_statistics_are_those_of_the_whole_version(tmp_path: Path, over: str) -> None:
-    manifest = make_index(tmp_path, CORPUS)
-    readers = [
-        ShardReader(tmp_path, n, entry, ef_search=64, exact_below=10**9)
-        for n, entry in enumerate(manifest.shards)
-    ]
-    told = [reader.statistics(["metformin"], over) for reader in readers]
-    assert sum(t.units for t in told) == getattr(manifest, over)
-    assert sum(t.terms for t in told) == sum(s.terms[over] for s in manifest.segments)
-
-
 def test_a_citation_whose_shard_is_lost_is_not_said_to_be_absent(tmp_path: Path) -> None:
     answerer = make_answerer(tmp_path, CORPUS, broken=["shard-0", "shard-1"])
     with pytest.raises(StageLostError, match=r"shard \d does not answer; try again"):
         asyncio.run(answerer.citation(1))
-
-
-def test_a_question_without_a_known_word_ends_without_an_error(tmp_path: Path) -> None:
-    answerer = make_answerer(tmp_path, CORPUS)
-    found = asyncio.run(answerer.search(Request(Question("", "???"), load_system("bm25"), 10)))
-    assert found.citations == ()
 
 
 def test_synonyms_weigh_less_than_the_questions_own_words_up_to_a_bound() -> None:
@@ -322,20 +287,18 @@ def test_shards_rerank_by_the_token_vectors_that_they_keep(tmp_path: Path, shard
 
 def test_one_call_a_shard_brings_what_a_question_needs(tmp_path: Path) -> None:
     answerer = make_answerer(tmp_path, CORPUS, shards=2, late=True)
-    calls: list[tuple[str, str]] = []
+    calls: list[str] = []
     backend = answerer._stages.backend
     inner = backend.call
 
     async def counting(stage: str, method: str, *arguments: Any) -> Any:
-        calls.append((stage, method))
+        if stage.startswith("shard-"):
+            calls.append(f"{stage} {method}")
         return await inner(stage, method, *arguments)
 
     backend.call = counting  # type: ignore[method-assign]
     search(answerer)
-    of_shards = [call for call in calls if call[0].startswith("shard-")]
-    assert sorted(of_shards) == [("shard-0000", "find"), ("shard-0001", "find")]
-    of_expander = [call for call in calls if call[0] == "expander"]
-    assert sorted(of_expander) == [("expander", "did_you_mean"), ("expander", "understand")]
+    assert sorted(calls) == ["shard-0000 find", "shard-0001 find"]
 
 
 def test_a_citation_that_did_not_come_with_the_search_is_fetched(
@@ -349,9 +312,3 @@ def test_a_citation_that_did_not_come_with_the_search_is_fetched(
     assert late.evidence == whole.evidence
     assert "fetch" in late.timings_ms
     assert "fetch" not in whole.timings_ms
-
-
-def test_without_the_encoder_nothing_else_is_lost_with_it(tmp_path: Path) -> None:
-    found = search(make_answerer(tmp_path, CORPUS, broken=["encode", "rerank"], late=True))
-    assert found.degraded == ("encode: failed, BM25 only",)
-    assert found.citations[0].pmid in (1, 4)

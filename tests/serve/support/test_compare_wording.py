@@ -2,13 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from serve.support.compare_wording import (
-    contradicts,
-    coverage,
-    numbers_agree,
-    polarity_agrees,
-    read_wording,
-)
+from serve.support.compare_wording import coverage, numbers_agree, read_wording
 
 
 def test_numbers_and_units_of_a_sentence_must_stand_in_its_source(
@@ -32,25 +26,6 @@ def test_numbers_and_units_of_a_sentence_must_stand_in_its_source(
     ]:
         with subtests.test(said=said, source=source):
             assert numbers_agree(read_wording(said), read_wording(source)) is agree
-
-
-def test_negation_and_direction_must_agree(subtests: pytest.Subtests) -> None:
-    for said, source, agree in [
-        ("Losartan reduced atrophy.", "Losartan was not effective in reducing atrophy.", False),
-        ("Losartan did not reduce atrophy.", "Losartan reduced atrophy.", False),
-        ("Losartan did not reduce atrophy.", "Losartan was ineffective: no reduced atrophy.", True),
-        ("Losartan did not reduce atrophy.", "It failed to reduce atrophy with losartan.", True),
-        ("The drug is effective.", "The drug is effective but did not cause bleeding.", True),
-        ("The drug caused bleeding.", "The drug is effective but did not cause bleeding.", False),
-        ("The drug is effective.", "The drug is ineffective.", False),
-        ("No, losartan is a drug.", "Losartan is a drug.", True),
-        ("It is not only safe but cheap.", "It is safe and cheap.", True),
-        ("Smoking increases risk.", "Smoking decreases risk.", False),
-        ("Smoking increases risk.", "Smoking increased risk.", True),
-        ("Risk doesn't rise.", "Risk can rise.", False),
-    ]:
-        with subtests.test(said=said, source=source):
-            assert polarity_agrees(read_wording(said), read_wording(source)) is agree
 
 
 def test_coverage_counts_inflected_words_as_held() -> None:
@@ -79,27 +54,7 @@ def test_sentence_of_function_words_covers_nothing() -> None:
     assert coverage(read_wording("It is that."), read_wording("It is that.")) == 0.0
 
 
-def test_dispensable_and_essential_are_opposites() -> None:
-    source = read_wording("AMPK is dispensable for the suppression of gluconeogenesis.")
-    said = read_wording("AMPK is essential for the suppression of gluconeogenesis.")
-    assert not polarity_agrees(said, source)
-    assert polarity_agrees(source, source)
-
-
 def test_a_text_without_a_word_has_no_wording(subtests: pytest.Subtests) -> None:
     for text in ["", "?!", "…", "\u200b"]:
         with subtests.test(text=text):
             assert read_wording(text).words == {}
-
-
-def test_two_denials_in_other_words_do_not_contradict_each_other(subtests: pytest.Subtests) -> None:
-    for said, source, against in [
-        ("Curevit did not improve outcome.", "Curevit failed to bring any real benefit.", False),
-        ("Curevit did not improve outcome.", "Curevit improved outcome.", True),
-        ("Curevit improved outcome.", "Curevit did not improve outcome.", True),
-        ("Curevit did not improve outcome.", "Curevit did improve outcome, with no harm.", True),
-        ("Curevit did not raise risk.", "Curevit reduced no symptom but raised risk.", True),
-        ("Curevit improved outcome.", "Curevit improved outcome.", False),
-    ]:
-        with subtests.test(said=said, source=source):
-            assert contradicts(read_wording(said), read_wording(source)) is against

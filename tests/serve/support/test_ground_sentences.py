@@ -3,16 +3,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cluster.answers import Evidence
-from cluster.models.readings import Reading
 from serve.question.contrary_forms import contrary_forms
-from serve.support.attribute_sentences import SimilaritySupport
-from serve.support.ground_sentences import Grounds, ReaderSupport, ground_sentence
+from serve.support.attribute_sentences import ReaderSupport, SimilaritySupport
+from serve.support.ground_sentences import Grounds, ground_sentence
 from serve.support.weigh_evidence import Thresholds
-from tests.serve.answering import encode, passage
+from tests.serve.answering import WordReader, encode, passage
 
 CLAIM = "Aspirin is safe in pregnancy."
 SAFE = "Aspirin was safe in pregnancy."
-HARMFUL = "Aspirin was harmful in pregnancy."
 NOT_SAFE = "Aspirin was not safe in pregnancy."
 
 
@@ -24,7 +22,7 @@ def ground(
         existing,
         lambda _: found,
         lambda _: by_words,
-        SimilaritySupport(encode),
+        ReaderSupport(SimilaritySupport(encode), WordReader().read),
         Thresholds(0.5, 0.5),
     )
 
@@ -36,22 +34,6 @@ def said(text: str, pmid: int) -> Evidence:
 def test_evidence_goes_to_its_side() -> None:
     found = ground([said(SAFE, 1), said("Cats sleep all day.", 2), said(NOT_SAFE, 3)])
     assert found == Grounds((1,), (3,))
-
-
-def test_reader_judges_which_premises_contradict() -> None:
-    asked: list[str] = []
-
-    def read(question: str, texts: Sequence[str]) -> list[Reading]:
-        asked.append(question)
-        return [
-            Reading(0.9, *((0.1, 0.8, 0.1) if HARMFUL in t else (0.8, 0.1, 0.1))) for t in texts
-        ]
-
-    scorer = ReaderSupport(SimilaritySupport(encode), read)
-    safe, harmful = scorer.score([(SAFE, CLAIM), (HARMFUL, CLAIM)])
-    assert asked == ["Is it true that Aspirin is safe in pregnancy?"]
-    assert (safe.score > 0.5, safe.against) == (True, 0.0)
-    assert (harmful.score, harmful.against) == (0.0, 0.9 * 0.8)
 
 
 def test_evidence_found_only_by_a_contrary_form_is_used() -> None:

@@ -8,7 +8,6 @@ from cluster.answers import Sentence
 from serve.support.attribute_sentences import FallbackScorer, Support
 from serve.support.weigh_evidence import (
     Thresholds,
-    contradicting_sentence,
     note_contradictions,
     split_by_stance,
 )
@@ -82,24 +81,6 @@ def test_a_cited_citation_contradicts_not() -> None:
 
 def test_without_an_answer_no_stance_is_taken() -> None:
     assert note_contradictions([], evidence("for 0.9"), Told(), THRESHOLDS) == ((), {})
-
-
-def test_what_contradicts_is_said_word_for_word_with_its_pmid() -> None:
-    class Kind(Told):
-        def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
-            told = super().score(pairs)
-            echo = [said.startswith("In contrast: ") for _, said in pairs]
-            return [Support(0.9) if e else s for e, s in zip(echo, told, strict=True)]
-
-    said = [Sentence("It helps.", (1,), 0.9, (2,))]
-    found = contradicting_sentence(said, evidence("for 0.9", "against 0.8"), Kind(), THRESHOLDS)
-    assert found == Sentence("In contrast: against 0.8", (2,), 0.9)
-
-
-def test_what_the_answer_cites_already_is_not_said_again() -> None:
-    said = [Sentence("It helps.", (1,), 0.9, (2,)), Sentence("Others deny it.", (2,), 0.9)]
-    items = evidence("for 0.9", "against 0.8")
-    assert contradicting_sentence(said, items, Told(), THRESHOLDS) is None
 
 
 def test_a_pair_is_scored_only_once() -> None:

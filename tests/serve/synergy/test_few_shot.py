@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from cluster.answers import Question
-from cluster.errors import InputError
 from serve.synergy.curate_examples import Example
 from serve.synergy.few_shot import EncoderLostError, ExampleMemory, as_text, as_turns
 from serve.synergy.keep_examples import remember
@@ -64,11 +63,6 @@ def test_a_round_that_is_stored_later_is_used_at_once(folder: Path) -> None:
     assert memory.nearest(ASKED, 1)[0].id == "d"
 
 
-def test_a_folder_without_a_round_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"nothing: few-shot round last is not stored .*remember"):
-        ExampleMemory(tmp_path / "nothing", encode).nearest(ASKED, 1)
-
-
 def test_only_a_failure_of_the_encoder_is_its_loss(folder: Path) -> None:
     def lost(texts: Sequence[str]) -> np.ndarray:
         raise TimeoutError
@@ -79,30 +73,17 @@ def test_only_a_failure_of_the_encoder_is_its_loss(folder: Path) -> None:
         ExampleMemory(folder, encode).nearest(ASKED, "1")  # type: ignore[arg-type]
 
 
-def test_turns_end_with_the_likest_example() -> None:
+def test_turns_reply_in_the_form_that_the_model_must_and_end_with_the_likest_example() -> None:
     other = Example("c", "yesno", "Do cats sleep?", "Cats sleep.", "yes")
     turns = as_turns([YES, other], "exact", reasoned=False)
     assert [turn["role"] for turn in turns] == ["user", "assistant"] * 2
-    assert turns[2:] == [
-        {"role": "user", "content": "Question: Does insulin lower glucose?"},
-        {"role": "assistant", "content": "yes"},
-    ]
-
-
-def test_turns_reply_in_the_form_that_the_model_must() -> None:
+    assert turns[2]["content"].endswith(YES.body)
     assert as_turns([LIST], "exact", reasoned=False)[1]["content"] == (
         '{"answers": ["aspirin", "ibuprofen"]}'
     )
     reasoned = json.loads(as_turns([LIST], "exact", reasoned=True)[1]["content"])
     assert reasoned == {"chain_of_thought": "Two drugs.", "answer": ["aspirin", "ibuprofen"]}
     assert as_turns([LIST], "ideal", reasoned=False)[1]["content"] == "Two drugs."
-
-
-def test_text_has_the_summary_before_an_exact_answer() -> None:
-    assert as_text([YES], "exact").splitlines()[1] == (
-        "Question: Does insulin lower glucose? -> Summary of relevant information: "
-        'Insulin lowers it. - answer: "yes"'
-    )
 
 
 def test_examples_without_an_answer_of_the_stage_are_left_out() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cluster.errors import InputError
-from cluster.models.tag_entities import TaggedToken, merge_subwords, text_windows
+from cluster.models.tag_entities import TaggedToken, merge_subwords
 from pipelines.train.examples.tagged_texts import (
     TaggedText,
     allowed_labels,
@@ -91,16 +91,3 @@ def test_window_ends_where_a_sentence_does_and_keeps_its_entities() -> None:
     windows = windows_of([whole], tiny_tokenizer(), [9])
     assert [w.text for w in windows] == [first, second]
     assert [w.entities for w in windows] == [((16, 21, "Disease"),), ((0, 7, "Chemical"),)]
-
-
-def test_windows_leave_out_nothing_of_a_sentence_longer_than_they() -> None:
-    text = "fever " * 30
-    windows = text_windows(text, tiny_tokenizer(), 10)
-    assert "".join(text[b:e] for b, e in windows).replace(" ", "") == "fever" * 30
-    assert len(windows) == 4
-    assert text_windows("  ", tiny_tokenizer(), 10) == []
-
-
-def test_texts_take_the_limits_in_turn() -> None:
-    text = TaggedText("fever " * 10, (), BOTH)
-    assert len(windows_of([text, text], tiny_tokenizer(), [7, 12])) == 2 + 1

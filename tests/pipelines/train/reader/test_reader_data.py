@@ -16,7 +16,7 @@ from cluster.records import Citation, Section
 from cluster.text.sentences import sentence_spans
 from pipelines.train.examples.mark_names import Marked
 from pipelines.train.examples.read_questions import Corpus
-from pipelines.train.reader import claims
+from pipelines.train.reader import claims, hard_negatives
 from pipelines.train.reader.abstracts import (
     AbstractQuestion,
     Finding,
@@ -397,23 +397,34 @@ def test_questions_of_random_words_are_answered_by_no_text() -> None:
     assert {len(e.question.split()) for e in examples} >= {1, 2, 3}
 
 
-def test_hard_negatives_are_texts_of_other_questions() -> None:
-    asked = [AbstractQuestion("Does aspirin reduce fever in children?", YES, 7)]
+def test_hard_negatives_are_texts_of_other_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {"affirms": [SAYS], "denies": ["Aspirin does not reduce fever."], "open": ["It is old."]}
+    asked = "Does aspirin reduce fever?"
+    one = {"ask": [asked, "Is fever reduced by aspirin?"], "opposite": ["Is aspirin useless?"]}
+    other = {"ask": [asked], "opposite": ["Is aspirin unsafe?"], **{key: ["Safe."] for key in said}}
+    rows = {"claims": [{**one, **said}, other], "abstracts": []}
+    monkeypatch.setattr(hard_negatives, "read_rows", lambda name, keys: rows[name])
+    questions = [AbstractQuestion("Does aspirin reduce fever in children?", YES, 7)]
     near = "Aspirin and fever in children with Reye syndrome: does it reduce survival?"
-    abstracts = {7: abstract(7, SAYS), 8: abstract(8, near)}
-    said = defaultdict(set)
-    for row in read_rows("claims", CLAIM_KEYS):
-        for question in (*row["ask"], *row["opposite"]):
-            said[question].update(row["affirms"], row["denies"])
-    examples = list(hard_negative_examples(100_000, asked, abstracts, random.Random(4)))
+    abstracts = {7: abstract(7, "Fever fell in children."), 8: abstract(8, near)}
+    draw = random.Random(4)
+    examples = [
+        example
+        for _ in range(12)
+        for example in hard_negative_examples(5, questions, abstracts, draw)
+    ]
     check_places(examples)
     assert {e.relevant for e in examples} == {0.0}
     assert all(e.stance == SILENT and e.names == () for e in examples)
+    texts: dict[str, str] = defaultdict(str)
     for example in examples:
-        assert not any(example.text.startswith(own) for own in said[example.question]), example
-    texts = [e.text for e in examples if e.question == asked[0].question]
-    assert texts
-    assert not any(SAYS in text for text in texts)
+        texts[example.question] += example.text
+    # Two rows ask the first question, so neither may give its text.
+    for question, own in ((asked, SAYS), (asked, "Safe."), (one["ask"][1], SAYS)):
+        assert texts[question]
+        assert own not in texts[question]
+    assert "Safe." in texts[one["ask"][1]]
+    assert "Fever fell" not in texts[questions[0].question]
 
 
 def test_no_sentence_of_a_claim_stands_on_two_sides() -> None:

@@ -93,14 +93,6 @@ def test_of_a_long_text_the_end_is_kept_with_its_labels() -> None:
         assert row["sentence"][tokens.index("[SEP]") + 1] == -1
 
 
-def test_a_long_question_is_cut_and_leaves_the_text_its_half() -> None:
-    row, tokens = encode(32, question="what treats fever " * 40)
-    assert len(tokens) <= 32
-    assert tokens.index("[SEP]") == 17
-    assert tokens[-7:-1] == ["aspirin", "reduces", "bleeding", "in", "patients", "."]
-    assert row["sentence"][-2] == 1
-
-
 def test_batches_hold_every_text_once_beside_texts_of_like_length() -> None:
     lengths = [10, 60, 64, 65, 200, 130, *range(1, 300)]
     found = list(TokenBatches(lengths, 512, seed=1))

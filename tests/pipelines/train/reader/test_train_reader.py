@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from cluster.errors import InputError
 from cluster.models.adapters import model_folder
@@ -17,15 +18,16 @@ from cluster.models.readings import Reading, ScoredSpan
 from cluster.settings.settings import load_settings
 from pipelines.train.reader import measure_reader as measuring
 from pipelines.train.reader.bioasq import read_answered
-from pipelines.train.reader.measure_reader import macro_f1, measure_reader
+from pipelines.train.reader.measure_reader import measure_reader
 from pipelines.train.reader.train_reader import (
-    STATE,
     ReaderData,
     ReaderJob,
     make_examples,
+    mean_weights,
     train_reader,
 )
 from pipelines.train.recipe import ReaderRecipe, read_recipe
+from pipelines.train.run_trainer import STATE
 from tests.pipelines.train.tiny_data import gold_row, write_corpus, write_gold, write_lines
 from tests.tiny_models import make_tiny_encoder
 
@@ -159,9 +161,12 @@ class Says:
         return [replace(self.found, names=(ScoredSpan(b, b + 7, 0.9),)) for b in at]
 
 
-def test_measures_are_of_the_questions_that_have_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_weights_of_the_last_passes_are_averaged() -> None:
+    states = [{"a": torch.tensor([1.0, 2.0])}, {"a": torch.tensor([3.0, 6.0])}]
+    assert mean_weights(states)["a"].tolist() == [2.0, 4.0]
+
+
+def test_measures_are_of_their_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measuring, "Reader", Says)
     names: dict[str, Any] = {"type": "factoid", "exact_answer": [["aspirin"]]}
     rows = {
@@ -184,12 +189,3 @@ def test_measures_are_of_the_questions_that_have_them(
             [write_gold(tmp_path / "q.json", *(rows[name] for name in chosen))]
         )
         assert measure_reader(yes, None, questions, 48) == pytest.approx(wanted), chosen
-
-
-def test_macro_f1_is_the_mean_over_yes_and_no() -> None:
-    for pairs, wanted in [
-        ([(True, True), (False, False)], 1.0),
-        ([(True, False), (False, True)], 0.0),
-        ([(True, True), (True, True), (False, True)], 0.4),
-    ]:
-        assert macro_f1(pairs) == pytest.approx(wanted), pairs

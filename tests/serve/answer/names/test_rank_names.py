@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from cluster.records import Entity
-from serve.answer.names.rank_names import RANK_LOSS, asked_words, rank_names, repeats
+from serve.answer.names.rank_names import RANK_LOSS, rank_names, repeats
 from serve.answer.read_evidence import ReadCitation
 from tests.serve.answer.test_extract_exact import no_one, read, recognise
 
@@ -35,7 +35,7 @@ def test_a_name_of_more_citations_or_of_a_better_or_surer_one_comes_first() -> N
 
 def test_a_name_that_only_repeats_the_question_is_left_out() -> None:
     assert ranked(read("BRCA1 causes cancer."), "Which gene causes cancer?") == [["BRCA1"]]
-    asked = asked_words("Which drug causes cancers of the breast?")
+    asked = "Which drug causes cancers of the breast?"
     for name, is_repeated in [("breast cancer", True), ("lung cancer", False), ("?", False)]:
         assert repeats(name, asked) is is_repeated, name
 

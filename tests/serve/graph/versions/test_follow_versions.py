@@ -59,9 +59,12 @@ def held(follower: Follower[ShardVersion]) -> list[int]:
     return [pmid for pmid in range(1, 10) if shard.citation(pmid)]
 
 
-def drop_staging(index: SmallIndex) -> None:
-    """Away with the staging, as at the end of a whole run: pruning refuses beside it."""
+def compact_and_prune(index: SmallIndex) -> Manifest:
+    """As at the end of a whole run: without the staging, beside which pruning refuses."""
+    manifest = index.compact()
     shutil.rmtree(index.path / "staging")
+    assert prune(index.path, manifest)
+    return manifest
 
 
 def test_a_newer_version_is_served_once_it_is_published(index: SmallIndex) -> None:
@@ -82,24 +85,15 @@ def test_a_newer_version_is_served_once_it_is_published(index: SmallIndex) -> No
 
 def test_a_stage_as_of_a_source_opens_its_version_and_stays_there(index: SmallIndex) -> None:
     index.update([SECOND])
-    pinned = load_settings(
-        overrides=[
-            *(f"index.path={index.path}", "index.shards=1"),
-            "serve.as_of=pubmed26n0001.xml.gz",
-        ]
-    )
+    place = [f"index.path={index.path}", "index.shards=1"]
+    pinned = load_settings(overrides=[*place, "serve.as_of=pubmed26n0001.xml.gz"])
     found = follow_shard(pinned, open_manifest(pinned), 0)
     found.follow(0.01, Lease())
     time.sleep(0.1)
     assert (found.state().name.version, found.state().refused) == ("v000001", "")
     assert held(found) == [1, 2, 3]
     assert held(follower(index)) == [1, 3, 4]
-
-
-def test_a_source_before_all_versions_is_refused_by_name(index: SmallIndex) -> None:
-    early = load_settings(
-        overrides=[f"index.path={index.path}", "serve.as_of=pubmed25n0001.xml.gz"]
-    )
+    early = load_settings(overrides=[*place, "serve.as_of=pubmed25n0001.xml.gz"])
     with pytest.raises(InputError, match=r"pubmed25n0001\.xml\.gz: no version of .* goes back so"):
         open_manifest(early)
 
@@ -157,10 +151,7 @@ def with_a_changed_byte(index: SmallIndex, manifest: Manifest) -> None:
 
 
 def changed(**fields: object) -> Callable[[SmallIndex, Manifest], None]:
-    def change(index: SmallIndex, manifest: Manifest) -> None:
-        publish(index.path, manifest.model_copy(update=fields))
-
-    return change
+    return lambda index, manifest: publish(index.path, manifest.model_copy(update=fields))
 
 
 def of_another_encoder(index: SmallIndex, manifest: Manifest) -> None:
@@ -248,9 +239,7 @@ def test_a_damaged_pointer_is_named_until_it_is_mended(index: SmallIndex) -> Non
 def test_pruning_takes_nothing_from_a_version_that_is_open(index: SmallIndex) -> None:
     index.update([SECOND])
     found = follower(index)
-    manifest = index.compact()
-    drop_staging(index)
-    assert prune(index.path, manifest)
+    compact_and_prune(index)
     reader = found.current.value.reader
     assert held(found) == [1, 3, 4]
     assert reader.statistics(["aspirin"], "citations").frequencies == {"aspirin": 1}
@@ -269,11 +258,8 @@ def test_after_each_swap_nothing_but_the_served_version_is_mapped(index: SmallIn
         index.update([[(number + 4, f"statin {number}")]])
         look(found)
         found.current.value.reader.statistics(["statin"], "passages")
-        manifest = index.compact()
+        [segment] = compact_and_prune(index).segments
         look(found)
-        drop_staging(index)
-        prune(index.path, manifest)
-        [segment] = manifest.segments
         mapped = mapped_files(index)
         assert mapped
         assert all(name.startswith(f"/segments/0000/{segment.id}/") for name in mapped)
@@ -285,8 +271,7 @@ def test_a_replica_that_starts_opens_what_is_published_not_what_was_deployed(
 ) -> None:
     deployed = read_manifest(index.path)
     index.update([SECOND])
-    drop_staging(index)
-    prune(index.path, index.compact())
+    compact_and_prune(index)
     assert follower(index, deployed).state().name.version == "v000003"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import httpx
-from starlette.testclient import TestClient
 
 from cluster.settings.settings import load_settings
 from serve.http.api import create_api
@@ -11,7 +10,7 @@ from tests.serve.http_server import serving
 from tests.serve.service import SmallService
 
 
-def test_head_is_answered_as_get_is_without_a_body(service: SmallService) -> None:
+def test_head_is_answered_or_refused_as_get_is_without_a_body(service: SmallService) -> None:
     with (
         serving(create_api(service, load_settings().serve)) as port,
         httpx.Client(base_url=f"http://127.0.0.1:{port}") as http,
@@ -21,11 +20,7 @@ def test_head_is_answered_as_get_is_without_a_body(service: SmallService) -> Non
             assert (head.status_code, head.content) == (got.status_code, b""), path
             assert head.headers["content-length"] == str(len(got.content)), path
             assert head.headers["content-type"] == got.headers["content-type"], path
-
-
-def test_head_is_refused_where_get_is(service: SmallService) -> None:
-    http = TestClient(create_api(service, load_settings().serve))
-    assert http.head("/v1/citations/99").status_code == 404
-    refused = http.head("/v1/answer")
-    assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
-    assert http.put("/healthz").headers["allow"] == "GET, HEAD"
+        assert http.head("/v1/citations/99").status_code == 404
+        refused = http.head("/v1/answer")
+        assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
+        assert http.put("/healthz").headers["allow"] == "GET, HEAD"

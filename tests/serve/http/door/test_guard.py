@@ -157,12 +157,6 @@ def test_pages_of_other_origins_may_not_ask_unless_they_are_named(service: Small
     assert "access-control-allow-origin" not in other.headers
 
 
-def test_what_is_not_there_is_said_in_json(service: SmallService) -> None:
-    http = client(service)
-    assert detail_of(http.get("/nowhere")) == "Not Found; /docs lists what there is"
-    assert http.get("/v1/answer").status_code == 405
-
-
 def test_a_defect_is_a_plain_500_that_tells_nothing() -> None:
     service = SmallService()
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from cluster.answers import Question
 from tests.serve.batches.served import Asking, served
 from tests.serve.http.page.conftest import SAID, Hand, open_page
 from tests.serve.http.page.test_page import QUESTION
@@ -69,27 +68,6 @@ def test_run_a_batch_and_read_it_in_3_clicks(page: Page, asking: Asking) -> None
     assert hand.clicks <= 3
 
 
-def test_answers_are_read_while_the_batch_is_at_work(
-    page: Page, asking: Asking, tmp_path: Path
-) -> None:
-    go_on = threading.Event()
-
-    def hold(question: Question) -> None:
-        if question.id == "q2":
-            go_on.wait(120)
-
-    asking.trouble = hold
-    start(page, file_of(tmp_path, 3))
-    batch = page.locator("#batches > li").first
-    try:
-        expect(batch.locator(".result")).not_to_have_count(0)
-        expect(batch.get_by_role("status")).to_contain_text("running: ")
-    finally:
-        go_on.set()
-    expect(batch).to_contain_text("done: 3 of 3")
-    expect(batch.locator(".result summary").first).to_contain_text(f"{QUESTION} 0")
-
-
 def test_a_file_of_questions_becomes_a_run_and_a_table(page: Page, tmp_path: Path) -> None:
     start(page, file_of(tmp_path, 3))
     batch = page.locator("#batches > li").first
@@ -108,20 +86,6 @@ def test_a_file_of_questions_becomes_a_run_and_a_table(page: Page, tmp_path: Pat
     assert rows[0]["exact answer"] == "Yes"
     batch.get_by_role("button", name="Forget").click()
     expect(page.locator("#batches > li")).to_have_count(0)
-
-
-def test_a_batch_says_which_of_its_questions_failed(
-    page: Page, asking: Asking, tmp_path: Path
-) -> None:
-    def fail(question: Question) -> None:
-        if question.id == "q1":
-            raise ValueError("this one cannot be asked")
-
-    asking.trouble = fail
-    start(page, file_of(tmp_path, 3))
-    batch = page.locator("#batches > li").first
-    expect(batch).to_contain_text("done: 2 of 3, 1 failed")
-    expect(batch).to_contain_text(f"{QUESTION} 1 No answer: internal error")
 
 
 def test_a_file_that_is_no_batch_is_refused_in_words(page: Page, tmp_path: Path) -> None:
@@ -145,12 +109,3 @@ def test_a_batch_can_be_cancelled_from_the_page(page: Page, asking: Asking, tmp_
     batch.get_by_role("button", name="Cancel").click()
     expect(batch).to_contain_text("cancelled: ")
     assert len(asking.asked) - before < 100
-
-
-def test_a_batch_says_how_many_questions_lack_evidence(page: Page) -> None:
-    page.get_by_label("Questions, one a line").fill("What is the boiling point of quartz?")
-    page.get_by_role("button", name="Start").click()
-    batch = page.locator("#batches > li").first
-    expect(batch).to_contain_text("1 of 1, 1 without enough evidence")
-    batch.locator("summary").click()
-    expect(batch.locator(".result")).to_contain_text("Not enough evidence")

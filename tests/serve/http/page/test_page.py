@@ -29,13 +29,6 @@ def unfold(page: Page) -> None:
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
 
 
-def test_the_first_screen_is_light(page: Page) -> None:
-    page.wait_for_load_state("networkidle")
-    kinds = '["navigation", "resource"].flatMap((kind) => performance.getEntriesByType(kind))'
-    weight = page.evaluate(f"() => {kinds}.reduce((sum, one) => sum + one.decodedBodySize, 0)")
-    assert 0 < weight < 200 * 1024
-
-
 def test_an_answer_comes_with_its_references_and_what_it_rests_on(page: Page) -> None:
     ask(page)
     answer = page.get_by_role("article", name="Answer")
@@ -74,9 +67,6 @@ def test_filters_narrow_what_is_found_and_the_answer_names_them(browser: Browser
         ask(page)
         page.locator("summary", has_text="All citations found (2)").click()
         expect(answer).not_to_contain_text("Only citations")
-        for order, first in (("newest first", "New"), ("oldest first", "Old")):
-            page.get_by_label("Order").select_option(order)
-            expect(page.locator(".found li").first).to_contain_text(first)
         page.get_by_label("From year").fill("2030")
         page.get_by_label("To year").fill("2020")
         ask(page)
@@ -134,8 +124,6 @@ def test_a_number_shows_its_sentence_and_leads_to_its_reference(page: Page) -> N
     expect(number).to_have_attribute("aria-describedby", "hint")
     page.keyboard.press("Escape")
     expect(hint).to_be_hidden()
-    number.hover()
-    expect(hint).to_contain_text("Metformin and AMPK")
     number.click()
     expect(page.locator(".references li").first).to_be_focused()
     assert "#" not in page.url
@@ -182,28 +170,14 @@ def test_the_page_can_be_used_by_keyboard_alone(page: Page) -> None:
     expect(page.get_by_role("tab", name="Batch")).to_have_attribute("aria-selected", "true")
 
 
-@pytest.mark.parametrize("tab", ["Ask", "Compare", "Batch"])
-def test_a_phone_shows_the_page_without_sideways_scrolling(
-    browser: Browser, url: str, tab: str
-) -> None:
+def test_a_phone_shows_the_page_without_sideways_scrolling(browser: Browser, url: str) -> None:
     with open_page(browser, url, viewport={"width": 360, "height": 740}) as page:
         ask(page)
         expect(page.get_by_role("article", name="Answer")).to_be_visible()
         unfold(page)
-        page.get_by_role("tab", name=tab).click()
-        assert page.evaluate("document.documentElement.scrollWidth") <= 360
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_colours_are_those_of_the_system_until_others_are_chosen(
-    browser: Browser, url: str, scheme: str
-) -> None:
-    with open_page(browser, url, color_scheme=scheme) as page:
-        ask(page)
-        expect(page.get_by_role("article", name="Answer")).to_be_visible()
-        assert page.evaluate("document.documentElement.dataset.theme") == scheme
-        page.get_by_role("button", name="Dark").click()
-        assert page.evaluate("document.documentElement.dataset.theme") != scheme
+        for tab in ("Ask", "Compare", "Batch"):
+            page.get_by_role("tab", name=tab).click()
+            assert page.evaluate("document.documentElement.scrollWidth") <= 360, tab
 
 
 def test_cancel_ends_the_question(page: Page, url: str) -> None:
@@ -214,12 +188,6 @@ def test_cancel_ends_the_question(page: Page, url: str) -> None:
     assert failed.value.url == f"{url}/v1/answer"
     expect(page.locator("#progress")).to_have_text("Cancelled.")
     expect(page.get_by_role("button", name="Ask", exact=True)).to_be_enabled()
-
-
-def test_a_server_that_is_not_ready_is_said_in_words(browser: Browser) -> None:
-    with page_of(browser, SmallService(state="loading")) as page:
-        ask(page)
-        expect(page.get_by_role("alert").first).to_contain_text("still loading: shard-0001")
 
 
 def test_a_server_with_keys_asks_for_one(
@@ -250,15 +218,11 @@ def test_hostile_titles_abstracts_and_questions_stay_text(browser: Browser) -> N
 
 def test_the_policy_forbids_what_the_page_does_not_need(url: str) -> None:
     for path in ("/", "/static/page.js", "/static/answer.css"):
-        headers = httpx.get(f"{url}{path}").headers
-        policy = headers["content-security-policy"]
+        policy = httpx.get(f"{url}{path}").headers["content-security-policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
-        assert "frame-ancestors 'none'" in policy
-        assert headers["x-content-type-options"] == "nosniff"
-        assert headers["etag"]
-    script = httpx.get(f"{url}/static/page.js")
-    again = httpx.get(f"{url}/static/page.js", headers={"If-None-Match": script.headers["etag"]})
+    etag = httpx.get(f"{url}/static/page.js").headers["etag"]
+    again = httpx.get(f"{url}/static/page.js", headers={"If-None-Match": etag})
     assert again.status_code == 304
 
 

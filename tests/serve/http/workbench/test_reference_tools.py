@@ -1,7 +1,6 @@
 """References as tools for models, and replies that keep to a number of characters."""
 
 import asyncio
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -11,7 +10,7 @@ from mcp import Client
 
 from cluster.answers import Evidence, RankedCitation, Sentence
 from cluster.errors import InputError
-from cluster.records import Author, Citation, Passage
+from cluster.records import Citation, Passage
 from cluster.settings.settings import load_settings
 from serve.http.api import create_api
 from serve.http.workbench.bound_reply import ANSWER, SEARCH, UNREAD, fit_answer, fit_search
@@ -38,21 +37,11 @@ def call(port: int, name: str, **arguments: Any) -> Any:
 def test_references_come_in_a_style_or_a_format(port: int) -> None:
     styled = call(port, "format_references", pmids=[1, 2], style="ama")
     assert styled.structured_content["text"].startswith("1. Doe J. Metformin and AMPK.")
-    assert "\n2. " in styled.content[0].text
     filed = call(port, "format_references", pmids=[2], format="bibtex")
     assert "@article{pmid2," in filed.content[0].text
-    plain = call(port, "format_references", pmids=[1])
-    assert "PubMed PMID: 1." in plain.structured_content["text"]
-    refused: list[tuple[dict[str, Any], str]] = [
-        ({"pmids": [1, 99]}, "PMID 99: not in this index"),
-        ({"pmids": []}, "pmids: "),
-        ({"pmids": [1], "format": "ris", "style": "apa"}, "give one of the fields"),
-        ({"pmids": [1], "style": "x"}, "style: "),
-    ]
-    for arguments, said in refused:
-        reply = call(port, "format_references", **arguments)
-        assert reply.is_error is True
-        assert said in reply.content[0].text
+    for pmids, said in (([1, 99], "PMID 99: not in this index"), ([], "pmids: ")):
+        reply = call(port, "format_references", pmids=pmids)
+        assert (reply.is_error, said in reply.content[0].text) == (True, True)
 
 
 def test_related_citations_leave_out_the_citation_itself(port: int) -> None:
@@ -61,23 +50,19 @@ def test_related_citations_leave_out_the_citation_itself(port: int) -> None:
     assert call(port, "related_citations", pmid=99).is_error is True
 
 
-def test_an_answer_ends_with_its_reference_list(port: int) -> None:
+def test_an_answer_ends_with_its_references_and_a_record_is_never_cut(port: int) -> None:
     asked = {"question": "Does metformin activate AMPK?", "type": "yesno"}
     reply = call(port, "answer_question", **asked)
     _, _, listed = reply.content[0].text.partition("\nReferences:\n")
     assert "PMID 1: Doe J. Metformin and AMPK." in listed
     assert any(line.startswith("Doe J.") for line in reply.structured_content["references"])
     assert reply.structured_content["left_out"] == 0
-
-
-def test_a_record_longer_than_the_reply_may_be_is_refused(port: int) -> None:
+    # What cannot be cut is refused.
     assert call(port, "get_citation", pmid=1, max_chars=2000).is_error is False
     assert call(port, "get_citation", pmid=1, max_chars=10).is_error is True
 
 
 PMIDS = range(1, 31)
-
-
 LONG = replace(
     answer("Is iron stored?"),
     citations=tuple(RankedCitation(n, 1.0, title=f"Title {n}") for n in PMIDS),
@@ -89,11 +74,7 @@ LONG = replace(
     ideal=(Sentence("Iron is stored.", (30, 29), 1.0), Sentence("In ferritin.", (28,), 1.0)),
     shown=(29, 0, 27),
 )
-
-
-RECORDS = [
-    Citation(pmid=n, title=f"Title {n}.", authors=(Author("Doe", "Jo", "J"),)) for n in (28, 29, 30)
-]
+RECORDS = [Citation(pmid=n, title=f"Title {n}.") for n in (28, 29, 30)]
 
 
 @pytest.mark.parametrize("limit", [3000, 6000, 12_000])
@@ -112,17 +93,16 @@ def test_an_answer_keeps_its_cited_citations_longest(limit: int) -> None:
     assert shown == [n for n in (30, 1, 28) if n in {c.pmid for c in reply.citations}]
 
 
-def test_with_room_for_all_nothing_is_left_out() -> None:
-    reply, words = fit_answer(LONG, RECORDS, 1_000_000)
+def test_an_answer_that_fits_is_whole_and_names_records_that_could_not_be_read() -> None:
+    reply, words = fit_answer(LONG, RECORDS[1:], 1_000_000)
     assert (reply.left_out, len(reply.citations), "left out" in words) == (0, 30, False)
-    assert json.loads(ANSWER.dump_json(reply))["shown"] == [29, 0, 27]
+    assert reply.shown == (29, 0, 27)
+    assert f"PMID 28: {UNREAD}" in words
 
 
 def test_a_search_is_cut_from_its_end() -> None:
     reply, words = fit_search(LONG, 4000)
-    assert [citation.pmid for citation in reply.citations] == list(
-        range(1, len(reply.citations) + 1)
-    )
+    assert [citation.pmid for citation in reply.citations] == [*PMIDS[: len(reply.citations)]]
     assert f"{30 - len(reply.citations)} more citations were left out" in words
     assert len(SEARCH.dump_json(reply)) <= 4000
 
@@ -131,8 +111,3 @@ def test_a_reply_that_cannot_be_short_enough_says_how_long_it_is() -> None:
     long = replace(LONG, ideal=(Sentence("x" * 3000, (1,), 1.0),))
     with pytest.raises(InputError, match=r"max_chars: 1,000 are too few; the shortest reply has"):
         fit_answer(long, [], 1000)
-
-
-def test_a_record_that_could_not_be_read_is_named_in_the_list() -> None:
-    _, words = fit_answer(LONG, RECORDS[1:], 1_000_000)
-    assert f"PMID 28: {UNREAD}" in words

@@ -77,7 +77,7 @@ def test_tags_become_filters_and_the_rest_is_the_question(subtests: pytest.Subte
         with subtests.test(body=body, words=words):
             read = read_tags(body, HEADINGS)
             assert read is not None
-            assert (read.words, read.filters) == (words, Filters(**filters))
+            assert (read.question, read.filters) == (words, Filters(**filters))
 
 
 def test_a_question_without_tags_is_left_alone(subtests: pytest.Subtests) -> None:
@@ -126,7 +126,7 @@ def test_what_filters_cannot_hold_is_refused_with_the_fix(subtests: pytest.Subte
 def test_what_words_lose_is_told() -> None:
     read = read_tags("(metformin OR phenformin) AND 2020[dp]", {})
     assert read is not None
-    assert read.words == "metformin phenformin"
+    assert read.question == "metformin phenformin"
     assert [note for note in read.notes if "OR between words is not applied" in note]
 
 
@@ -178,7 +178,7 @@ def test_tags_are_applied_in_any_case_and_by_their_long_names() -> None:
     wrong = {}
     for body, filters in APPLIED.items():
         read = read_tags(body, HEADINGS, date(2024, 5, 31))
-        if read is None or (read.words, read.filters) != ("aspirin", Filters(**filters)):
+        if read is None or (read.question, read.filters) != ("aspirin", Filters(**filters)):
             wrong[body] = read
     assert wrong == {}
 
@@ -247,7 +247,7 @@ def test_brackets_in_names_and_ordinary_text_are_no_tags() -> None:
 def test_brackets_in_names_stay_beside_tags_and_operators() -> None:
     read = read_tags("benzo[a]pyrene AND K[ATP] channels AND review[pt]", {})
     assert read is not None
-    assert read.words == "benzo[a]pyrene K[ATP] channels"
+    assert read.question == "benzo[a]pyrene K[ATP] channels"
 
 
 def test_not_and_operators_without_a_term_are_refused() -> None:
@@ -270,11 +270,11 @@ def test_not_and_operators_without_a_term_are_refused() -> None:
 def test_and_and_or_between_words_are_left_out_which_a_note_says() -> None:
     read = read_tags('(losartan OR valsartan) AND "heart failure"', {})
     assert read is not None
-    assert (read.words, read.filters) == ('losartan valsartan "heart failure"', Filters())
+    assert (read.question, read.filters) == ('losartan valsartan "heart failure"', Filters())
     assert [note for note in read.notes if "OR between words is not applied" in note]
     read = read_tags("losartan AND hypertension", {})
     assert read is not None
-    assert read.words == "losartan hypertension"
+    assert read.question == "losartan hypertension"
     assert [note for note in read.notes if "AND between words is not applied" in note]
 
 
@@ -300,11 +300,11 @@ def test_not_in_a_question_in_capitals_is_a_word_which_a_note_says() -> None:
     body = "WHY DOES LOSARTAN NOT WORK IN MICE"
     read = read_tags(body, {})
     assert read is not None
-    assert (read.words, read.filters) == (body, Filters())
+    assert (read.question, read.filters) == (body, Filters())
     assert read.notes == ("NOT was read as an ordinary word, because the question is in capitals",)
 
 
 def test_capitals_in_a_sentence_before_a_tag_are_words() -> None:
     read = read_tags("Which drugs do NOT help, A AND B OR C? review[pt]", {})
     assert read is not None
-    assert read.words == "Which drugs do NOT help, A AND B OR C?"
+    assert read.question == "Which drugs do NOT help, A AND B OR C?"

@@ -34,17 +34,13 @@ def check(saved: Saved, ask: Any, version: str) -> None:
 def test_a_question_is_asked_again_of_a_new_version_and_tells_what_changed(
     http: TestClient, saved: Saved, service: SmallService, tmp_path: Path
 ) -> None:
-    added = http.post("/v1/watches", json=ASKED)
-    assert added.status_code == 201
-    watch = added.json()
+    watch = http.post("/v1/watches", json=ASKED).json()
     assert (watch["question"], watch["checked"], watch["index_version"]) == (QUESTION, None, "")
     assert watch["request"] == {**ASKED, "system": "citeray"}
     check(saved, ServiceAsk(service, "citeray"), "v000001")
     first = http.get(f"/v1/watches/{watch['id']}").json()
     assert first["answer"]["ideal"][0]["pmids"] == [1]
-    assert [c["changes"] for c in first["history"]] == [
-        ["The question was asked for the first time."]
-    ]
+    assert [c["diff"] for c in first["history"]] == [None]
 
     class Later(SmallService):
         async def answer(self, request: Any) -> Any:
@@ -57,8 +53,7 @@ def test_a_question_is_asked_again_of_a_new_version_and_tells_what_changed(
     change = now["history"][0]
     assert change["notable"] is True
     assert change["diff"]["verdict"] == {"before": "answered", "now": "mixed"}
-    assert [cited["pmid"] for cited in change["diff"]["contradicting_added"]] == [4]
-    assert change["changes"][0] == 'The verdict was "answered" and is now "mixed evidence".'
+    assert [cited["pmid"] for cited in change["diff"]["contradicting_added"]] == [1, 4]
     assert len(http.get(f"/v1/watches/{watch['id']}?limit=1").json()["history"]) == 1
 
 
@@ -71,13 +66,11 @@ def test_its_feed_is_atom_with_permanent_ids(http: TestClient, saved: Saved) -> 
     check(saved, FakeAsk(lambda q: made_answer((1, 2), version="v2")), "v2")
     check(saved, FakeAsk(lambda q: made_answer((1, 2), version="v3", text="Other.")), "v3")
     check(saved, FakeAsk(lambda q: made_answer((1, 2), (3,), version="v4")), "v4")
-    text = http.get(f"/v1/watches/{place}/feed").content
-    again = http.get(f"/v1/watches/{place}/feed").content
+    text, again = (http.get(f"/v1/watches/{place}/feed").content for _ in range(2))
     assert text == again
     feed = feedparser.parse(text)
     assert (feed.bozo, feed.version) == (False, "atom10")
     assert feed.feed.id == feedparser.parse(empty.content).feed.id
-    assert feed.feed.id.startswith("urn:uuid:")
     assert "A&amp;B" in text.decode()
     assert [entry.title for entry in feed.entries] == [
         "New evidence against the answer: PMID 3, Paper 3 (2003).",
@@ -85,15 +78,7 @@ def test_its_feed_is_atom_with_permanent_ids(http: TestClient, saved: Saved) -> 
     ]
     assert len({entry.id for entry in feed.entries}) == 2
     assert all(entry.id.startswith("urn:uuid:") for entry in feed.entries)
-    assert "Index v4, to v4.xml.gz." in feed.entries[0].content[0].value
     assert feed.feed.updated_parsed >= feed.entries[0].updated_parsed
-
-
-def test_the_same_question_is_saved_once(http: TestClient) -> None:
-    one, again = (http.post("/v1/watches", json=ASKED).json()["id"] for _ in range(2))
-    other = http.post("/v1/watches", json={**ASKED, "system": "bm25"}).json()["id"]
-    assert one == again
-    assert [w["id"] for w in http.get("/v1/watches").json()["watches"]] == [other, one]
 
 
 def test_a_saved_question_is_its_own_keys_only(
@@ -151,8 +136,12 @@ def test_filter_values_that_no_article_has_are_not_saved(
     assert http.get("/v1/watches").json()["watches"] == []
 
 
-def test_too_many_saved_questions_are_refused(service: SmallService, tmp_path: Path) -> None:
+def test_too_many_saved_questions_are_refused_and_the_same_one_is_saved_once(
+    service: SmallService, tmp_path: Path
+) -> None:
     http = client_of(service, saved_at(tmp_path, most_watches=1))
-    assert http.post("/v1/watches", json=ASKED).status_code == 201
-    assert http.post("/v1/watches", json={"question": "Another?"}).status_code == 409
-    assert http.post("/v1/watches", json=ASKED).status_code == 201
+    first = http.post("/v1/watches", json=ASKED)
+    assert http.post("/v1/watches", json={**ASKED, "system": "bm25"}).status_code == 409
+    again = http.post("/v1/watches", json=ASKED)
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert first.json()["id"] == again.json()["id"]

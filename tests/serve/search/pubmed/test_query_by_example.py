@@ -1,5 +1,4 @@
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -44,30 +43,19 @@ def ask(endpoint: ChatEndpoint, solved: list[SolvedQuestion]) -> tuple[str, list
     return written, watch.degraded
 
 
-@pytest.fixture
-def endpoint() -> Iterator[ChatEndpoint]:
-    with chat_endpoint("Lithium[mh]") as running:
-        yield running
-
-
-def test_the_model_adapts_the_query_that_stands_nearest(endpoint: ChatEndpoint) -> None:
-    endpoint.replies[:] = ["Query: Lithium[mh] AND Pregnancy[mh]\nThis finds it."]
-    assert ask(endpoint, [SOLVED[1], SOLVED[0]]) == ("Lithium[mh] AND Pregnancy[mh]", [])
-    prompt = endpoint.users()[-1]
-    assert prompt.index(SOLVED[0].query) < prompt.index(SOLVED[1].query)
-    assert prompt.index(SOLVED[1].query) < prompt.index("lithium")
-
-
-def test_without_examples_the_model_is_not_asked(endpoint: ChatEndpoint) -> None:
-    assert ask(endpoint, []) == ("", [])
-    assert not endpoint.asked
-
-
-def test_a_reply_that_is_no_query_is_told(endpoint: ChatEndpoint) -> None:
-    endpoint.replies[:] = ["Lithium[mh AND (Pregnancy[mh]"]
-    written, degraded = ask(endpoint, SOLVED)
+def test_the_model_adapts_the_query_that_stands_nearest() -> None:
+    said = "Query: Lithium[mh] AND Pregnancy[mh]\nThis finds it."
+    with chat_endpoint(said, "Lithium[mh AND (Pregnancy[mh]") as endpoint:
+        assert ask(endpoint, []) == ("", [])
+        assert not endpoint.asked
+        assert ask(endpoint, [SOLVED[1], SOLVED[0]]) == ("Lithium[mh] AND Pregnancy[mh]", [])
+        # A reply that is no query is told.
+        written, degraded = ask(endpoint, SOLVED)
     assert written == ""
     assert any(UNWRITTEN in loss for loss in degraded)
+    prompt = endpoint.users()[0]
+    assert prompt.index(SOLVED[0].query) < prompt.index(SOLVED[1].query)
+    assert prompt.index(SOLVED[1].query) < prompt.index("lithium")
 
 
 def test_what_pubmed_would_read_otherwise_is_no_query(subtests: pytest.Subtests) -> None:

@@ -58,11 +58,6 @@ def test_searches_for_the_question_and_for_its_entities_are_united(
     assert {form["retmax"] for form in server.requests} == {"5"}
 
 
-def test_a_question_without_entities_is_searched_by_itself(server: EUtils, tmp_path: Path) -> None:
-    assert find(server, tmp_path, [])[0] == [31, 7, 12]
-    assert len(server.requests) == 1
-
-
 def test_one_lost_search_leaves_the_other_and_is_stated(server: EUtils, tmp_path: Path) -> None:
     server.script = [Reply('{"error": "API key invalid"}', 400)]
     found, losses = find(server, tmp_path)
@@ -81,30 +76,23 @@ def test_a_dead_server_is_two_stated_losses_and_no_error(server: EUtils, tmp_pat
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "query"),
-    [
-        ('Is "IL-6"[ti] (high) AND low?', "Is IL-6 ti high and low"),
-        ("NOT a test: x*", "not a test x"),
-        ("???", ""),
-    ],
-)
-def test_a_question_is_words_to_pubmed_and_no_query_language(text: str, query: str) -> None:
-    assert plain_query(text) == query
-
-
-def test_an_entity_named_twice_is_asked_for_once() -> None:
+def test_a_question_is_words_to_pubmed_and_no_query_language() -> None:
+    queries = {
+        'Is "IL-6"[ti] (high) AND low?': "Is IL-6 ti high and low",
+        "NOT a test: x*": "not a test x",
+        "???": "",
+    }
+    assert {text: plain_query(text) for text in queries} == queries
+    # An entity named twice is asked for once.
     again = Entity("Metformin", 40, 49, "", "mesh")
     assert entities_query([*ENTITIES, again]) == "metformin AND AMPK"
 
 
-@pytest.mark.parametrize(
-    ("similarities", "too_little"), [((), True), ((0.9, 0.4), True), ((0.9, 0.5), False)]
-)
-def test_too_little_is_fewer_near_finds_than_asked(
-    similarities: tuple[float, ...], too_little: bool
-) -> None:
-    assert finds_too_little(similarities, 2, 0.5) == too_little
+def test_too_little_is_fewer_near_finds_than_asked() -> None:
+    found = [
+        finds_too_little(similarities, 2, 0.5) for similarities in ((), (0.9, 0.4), (0.9, 0.5))
+    ]
+    assert found == [True, True, False]
 
 
 def test_an_article_is_its_whole_abstract_or_else_its_title() -> None:

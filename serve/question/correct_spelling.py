@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.text.analysis import analyse
-from serve.question.words.edit_distance import edit_distance
 
 SHORTEST = 5
 # Words of at least this length may have two wrong letters.
@@ -26,13 +25,10 @@ RARE_SHARE, MORE_COMMON = 1e-6, 1000
 COMMON_FORM = 20
 _WORD = re.compile(r"(?<![\w-])[A-Za-z]+(?![\w-])")
 
-Frequency = Callable[[str], int]
-
 
 def correctable(body: str) -> list[str]:
     """Return the stems of the words that are candidates for correction."""
-    found = (word[0] for word in _WORD.finditer(body))
-    stems = (analyse(word.lower()) for word in found if _is_plain(word))
+    stems = (analyse(word.lower()) for word in _WORD.findall(body) if _is_plain(word))
     return [stem[0] for stem in stems if len(stem) == 1]
 
 
@@ -52,7 +48,7 @@ class Speller:
         terms: Sequence[str],
         counts: NDArray[np.int64],
         words: Sequence[str],
-        frequency: Frequency,
+        frequency: Callable[[str], int],
         units: int,
     ) -> None:
         self._terms, self._counts = _Letters(terms), counts
@@ -62,19 +58,16 @@ class Speller:
 
     def correct(self, body: str) -> str | None:
         """Return the question with misspelt words corrected, or None if none are found."""
-        found: list[tuple[int, int, str]] = []
         words = list(_WORD.finditer(body))
-        for word in words:
-            begin, end = word.span()
-            better = self._better(word[0], first=begin == 0)
-            if better is not None:
-                found.append((begin, end, better))
+        better = {
+            word.span(): found
+            for word in words
+            if (found := self._better(word[0], first=word.start() == 0))
+        }
         # If most words are unknown, the text is in another language or is not prose.
-        if not found or len(found) > min(MOST_CORRECTIONS, (2 * len(words) + 2) // 3):
+        if not better or len(better) > min(MOST_CORRECTIONS, (2 * len(words) + 2) // 3):
             return None
-        for begin, end, better in reversed(found):
-            body = f"{body[:begin]}{better}{body[end:]}"
-        return body
+        return _WORD.sub(lambda word: better.get(word.span(), word[0]), body)
 
     def _better(self, word: str, *, first: bool) -> str | None:
         """Return the correction of `word`; None if it is correct or no word is similar."""
@@ -82,7 +75,8 @@ class Speller:
             return None
         lower = word.lower()
         stems = analyse(lower)
-        if len(stems) != 1 or self._is_known(lower):
+        # The vocabulary has no plurals.
+        if len(stems) != 1 or {lower, lower.removesuffix("s")} & self._known:
             return None
         held = self._frequency(stems[0])
         if held > self._units * RARE_SHARE:
@@ -94,20 +88,16 @@ class Speller:
             return None
         return found.capitalize() if word.istitle() else found
 
-    def _is_known(self, word: str) -> bool:
-        return word in self._known or (word.endswith("s") and word[:-1] in self._known)
-
     def _nearest(self, word: str, stem: str, strict: bool, least: int) -> str | None:
         most = 1 if strict or len(word) < LONG else 2
-        best: tuple[tuple[int, int], str] | None = None
-        for form, count in self._near_forms(word, stem, most).items():
-            distance = edit_distance(form, word, most)
-            if distance > most or count < least or (distance > 1 and form[0] != word[0]):
-                continue
-            rank = (distance, -count)
-            if best is None or rank < best[0]:
-                best = (rank, form)
-        return best[1] if best else None
+        ranked = [
+            (distance, -count, form)
+            for form, count in self._near_forms(word, stem, most).items()
+            if count >= least
+            and (distance := edit_distance(form, word, most)) <= most
+            and (distance < 2 or form[0] == word[0])
+        ]
+        return min(ranked)[2] if ranked else None
 
     def _near_forms(self, word: str, stem: str, most: int) -> dict[str, int]:
         """Return similar words and the number of units that contain their stems."""
@@ -150,3 +140,20 @@ def _letters(word: str) -> int:
     for letter in word:
         bits |= 1 << (ord(letter) - 97 if "a" <= letter <= "z" else 26 + ord(letter) % 6)
     return bits
+
+
+def edit_distance(one: str, other: str, most: int) -> int:
+    """Return the restricted Damerau-Levenshtein distance, or `most` + 1 if it is greater.
+
+    Edits are insertions, deletions, substitutions and transpositions of adjacent letters; no letter
+    is edited twice. F. J. Damerau, "A technique for computer detection and correction of spelling
+    errors", CACM 7(3), 1964.
+    """
+    while one and one[:1] == other[:1]:
+        one, other = one[1:], other[1:]
+    if not (one and other and most):
+        return min(len(one or other), most + 1)
+    ways = [(one[1:], other), (one, other[1:]), (one[1:], other[1:])]
+    if one[:2] == other[1::-1]:
+        ways.append((one[2:], other[2:]))
+    return 1 + min(edit_distance(*way, most - 1) for way in ways)

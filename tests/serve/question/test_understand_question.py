@@ -8,9 +8,9 @@ import pytest
 from cluster.index.terms.collection import CollectionTerms
 from cluster.text.analysis import analyse
 from cluster.text.vocabulary import Concept, Vocabulary
-from serve.question.words.correct_spelling import Speller
-from serve.question.words.edit_distance import edit_distance
-from serve.question.words.index_words import IndexWords
+from serve.question.correct_spelling import Speller, edit_distance
+from serve.question.expand_question import VocabularyRecogniser
+from serve.question.understand_question import Expander
 from tests.small_index import citation, make_index
 from tests.vocabulary_file import write_each
 
@@ -36,16 +36,17 @@ CONCEPTS = [
 
 
 @pytest.fixture(scope="module")
-def words(tmp_path_factory: pytest.TempPathFactory) -> IndexWords:
+def words(tmp_path_factory: pytest.TempPathFactory) -> Expander:
     folder = tmp_path_factory.mktemp("words")
     corpus = [citation(n, TEXTS[n % 3]) for n in range(1, 31)]
     manifest = make_index(folder / "index", corpus)
     write_each(CONCEPTS, folder / "vocabulary.arrow")
+    vocabulary = Vocabulary.open(folder / "vocabulary.arrow")
     terms = CollectionTerms.open(folder / "index", manifest)
-    return IndexWords(terms, Vocabulary.open(folder / "vocabulary.arrow"))
+    return Expander(VocabularyRecogniser(vocabulary), terms, vocabulary)
 
 
-def test_misspelt_words_are_corrected(words: IndexWords, subtests: pytest.Subtests) -> None:
+def test_misspelt_words_are_corrected(words: Expander, subtests: pytest.Subtests) -> None:
     for typed, meant in [
         ("Does metfromin lower glucose?", "Does metformin lower glucose?"),
         ("hypertnesion and metformn", "hypertension and metformin"),
@@ -57,7 +58,7 @@ def test_misspelt_words_are_corrected(words: IndexWords, subtests: pytest.Subtes
 
 
 def test_known_words_names_and_what_is_far_are_left_alone(
-    words: IndexWords, subtests: pytest.Subtests
+    words: Expander, subtests: pytest.Subtests
 ) -> None:
     for body in [
         "Does metformin lower glucose?",
@@ -92,7 +93,7 @@ def test_edits_are_counted_and_swaps_count_once(subtests: pytest.Subtests) -> No
             assert edit_distance(one, other, 2) == min(distance, 3)
 
 
-def test_names_are_completed_the_most_frequent_first(words: IndexWords) -> None:
+def test_names_are_completed_the_most_frequent_first(words: Expander) -> None:
     found = words.suggest("met", 10)
     # Metallothionein is in no citation.
     assert [(s.name, s.concept, s.citations) for s in found] == [("Metformin", "Metformin", 7)]
@@ -101,6 +102,6 @@ def test_names_are_completed_the_most_frequent_first(words: IndexWords) -> None:
     assert words.suggest("?", 10) == []
 
 
-def test_only_descriptors_are_headings(words: IndexWords) -> None:
+def test_only_descriptors_are_headings(words: Expander) -> None:
     found = words.headings(["metformin", "High blood pressure", "warfarin", "nothing"])
     assert found == {"metformin": "D008687", "High blood pressure": "D006973"}

@@ -16,11 +16,11 @@ from cluster.settings.presets import load_system
 from serve.graph.watch_stages import StageWatch
 from serve.llm.language_model import NO_MODEL
 from serve.llm.watched_model import ModelLimits, WatchedModel
-from serve.question.follow_up.ask_model import read_whole_question
-from serve.question.follow_up.complete_question import (
+from serve.question.complete_question import (
     MAX_BEFORE,
     MAX_CHARACTERS,
     complete_question,
+    read_whole_question,
 )
 from serve.question.guess_type import typed
 from serve.question.read_request import read_request
@@ -82,7 +82,6 @@ RESTING = [
     "side effects of semaglutide",
     "Why?",
     "Is it safe in pregnancy?",
-    "Do they cause cancer?",
     "Which other drugs treat asthma?",
     "What is the life expectancy?",
     "Is there a cure?",
@@ -98,15 +97,12 @@ ALONE = [
 ]
 
 
-def test_a_question_that_stands_alone_is_not_touched(subtests: pytest.Subtests) -> None:
+def test_a_question_that_stands_alone_or_first_is_not_touched(subtests: pytest.Subtests) -> None:
     for body in ALONE:
         with subtests.test(body=body):
             said = Said("Something else?")
             assert completed(body, WHOLE, stages=said) == (body, "")
             assert said.heard == []
-
-
-def test_without_turns_nothing_is_completed() -> None:
     assert completed("and in children?") == ("and in children?", "")
 
 
@@ -136,11 +132,8 @@ def test_the_model_completes_where_there_is_one_and_reads_quoted_turns() -> None
 def test_a_model_that_is_lost_or_strays_is_noted_and_the_question_joined(
     reply: str | Exception,
 ) -> None:
-    said = Said(reply)
-    assert completed("and in children?", WHOLE, stages=said) == (
-        f"{WHOLE} and in children?",
-        "rules",
-    )
+    said, joined = Said(reply), f"{WHOLE} and in children?"
+    assert completed("and in children?", WHOLE, stages=said) == (joined, "rules")
     assert said.watch.degraded == ["rewrite: failed, follow-up question completed by rules"]
 
 
@@ -152,13 +145,10 @@ def test_a_joined_question_is_bounded_and_keeps_what_is_asked_now() -> None:
         assert len(whole) <= MAX_BEFORE + len(" Is it safe?")
     asked = f"Is it {'so ' * MAX_CHARACTERS}?"
     assert len(completed(asked, WHOLE)[0]) == MAX_CHARACTERS
-
-
-def test_a_completed_question_of_a_model_is_bounded() -> None:
-    known = {"metformin"}
-    assert read_whole_question('"metformin?"', known) == "metformin?"
+    # So is one that a model completes.
+    assert read_whole_question('"metformin?"', {"metformin"}) == "metformin?"
     with pytest.raises(LLMError):
-        read_whole_question("metformin " * 100, known)
+        read_whole_question("metformin " * 100, {"metformin"})
 
 
 def test_a_joined_question_has_the_type_of_what_is_asked_now() -> None:

@@ -1,1 +1,0 @@
-"""Follow-up questions, completed so that they can be understood alone."""

@@ -1,1 +1,0 @@
-"""Spelling correction, completion and MeSH headings from the words of an index."""
