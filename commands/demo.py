@@ -24,7 +24,7 @@ from serve.graph.run_graph import serving, start_graph
 # (type, question, error budget). With a small model no factoid answer meets the default budget;
 # a budget of 1 shows the best one.
 QUESTIONS = (
-    ("yesno", "Should propofol be avoided in someone prone to malignant hyperthermia?", None),
+    ("yesno", "Is dabigatran safe in patients with a mechanical heart valve?", None),
     ("factoid", "Which EGFR mutation is the main cause of acquired resistance to gefitinib?", 1),
     ("summary", "How does idarucizumab reverse dabigatran?", None),
 )

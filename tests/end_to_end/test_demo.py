@@ -30,7 +30,7 @@ def test_the_demo_prints_three_answers_with_citations_from_its_corpus(tmp_path: 
     verdict, mutation, _ = (answer["exact"] for answer in answers)
     assert (verdict, mutation) == ("no", [["T790M"]])
     safety, resistance, antidote = (answer["ideal"][0]["text"] for answer in answers)
-    assert "propofol and non-depolarising relaxants are safe" in safety
+    assert "excess of risk" in safety
     assert "T790M" in resistance
     assert "Idarucizumab undoes dabigatran" in antidote
     # No passage that supports the answer is told as being against it.
