@@ -38,9 +38,9 @@ def train_writer(
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """Train an adapter of the language model (`llm.model`), so that it writes better answers.
+    """Train an adapter of the language model (`llm.model`) to write answers from the evidence.
 
-    It learns gold answers from their snippets, with the prompts that it gets when it answers.
+    It learns gold answers from their snippets, with the words of its prompts.
     """
     from pipelines.train.writer.train_writer import WriterJob
     from pipelines.train.writer.train_writer import train_writer as train_job

@@ -82,13 +82,33 @@ def check_begun(state: Path, identity: str) -> None:
     write_atomically(path, found.encode())
 
 
-def write_card(folder: Path, training: Mapping[str, Any]) -> None:
-    """Write `training` to training.json, and the card that is rendered from it."""
+def write_card(
+    folder: Path,
+    kind: str,
+    base: Mapping[str, str],
+    recipe: TrainerRecipe,
+    data: Iterable[File],
+    held_out: Iterable[File],
+    licence: str,
+    measured: Measures,
+) -> None:
+    """Write the training to training.json, and the card that is rendered from it.
+
+    `base` is the name of the base model (`model`) and its checksum (`sha256`).
+    """
+    training = {
+        "kind": kind,
+        "base": base,
+        "recipe": recipe.model_dump(),
+        "data": _described(data),
+        "held_out": _described(held_out),
+        "licence": licence,
+        "measured": measured,
+    }
     text = json.dumps(training, indent=1, ensure_ascii=False)
     write_atomically(folder / TRAINING, f"{text}\n".encode())
     write_atomically(folder / "README.md", render_card(training).encode())
 
 
-def describe_files(files: Iterable[File]) -> list[dict[str, str]]:
-    """Return the name and checksum of each file."""
+def _described(files: Iterable[File]) -> list[dict[str, str]]:
     return [{"file": file.name, "sha256": sha256_of(file)} for file in files]

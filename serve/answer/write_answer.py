@@ -66,6 +66,8 @@ MAX_NAMED = 40
 MAX_CHARACTERS = 100_000
 # Share of a claim's words from which a passage may contradict it.
 SHARED = 0.5
+# Number of passages that the reader reads to check a sentence, the nearest ones.
+MAX_CHECKED = 10
 # Number of sentences quoted if no answer is stated.
 MAX_CLOSEST = 3
 DEFAULT_STYLE = AnswerSettings()
@@ -206,7 +208,7 @@ class AnswerWriter:
         return FallbackScorer([*model, likeness], self._similarity(None))
 
     def _similarity(self, encode: Encoder | None) -> SupportScorer:
-        return ReaderSupport(SimilaritySupport(encode), self._reader.read, SHARED)
+        return ReaderSupport(SimilaritySupport(encode), self._reader.read, SHARED, MAX_CHECKED)
 
     async def _draft(
         self, briefing: Briefing, scorer: SupportScorer, degraded: list[str]

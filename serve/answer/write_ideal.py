@@ -94,8 +94,8 @@ async def write_ideal(briefing: Briefing, scorer: SupportScorer, recognise: Reco
     text = text if isinstance(text, str) else ""
     if text.strip() and says_nothing(text):
         return Draft(decision="not stated", inferred=reasoning, shown=shown)
-    pmids = [item.passage.pmid for item in briefing.evidence if briefing.style.weigh]
-    claimed = clean_answer(text, {pmid: pmid for pmid in pmids})
+    pmids = (item.passage.pmid for item in briefing.evidence)
+    claimed = clean_answer(text, {pmid: pmid for pmid in pmids} if briefing.style.weigh else {})
     if side:
         other = other_side(side)
         claimed = {s: cited for s, cited in claimed.items() if opening_verdict(s) != other}

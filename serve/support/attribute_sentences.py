@@ -32,8 +32,6 @@ Stance = Literal["support", "contradict", "neutral", "unknown"]
 MAX_PMIDS = 3
 # A second or third PMID is cited only if its score is at least this share of the best score.
 SECOND_PMID_SHARE = 0.8
-# Number of premises that the reader reads for a claim, the nearest ones.
-MAX_READ = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,15 +147,19 @@ class ReaderSupport:
     """Wraps a scorer without contradictions; the reader judges which premises contradict.
 
     The reader is asked whether the claim is true. It reads the premises that support the claim or
-    share its content words, both by at least `least`, and do not quote it; at most MAX_READ for
-    each claim. If it says no rather than yes, to the whole premise or to its nearest sentence, the
-    premise contradicts the claim. The score is the relevance times the probability of "no".
+    share its content words, both by at least `least`, and do not quote it; of these, the nearest
+    `most` for each claim, or all. If it says no rather than yes, to the whole premise or to its
+    nearest sentence, the premise contradicts the claim. The score is the relevance times the
+    probability of "no".
     """
 
-    def __init__(self, scorer: SupportScorer, read: Read, least: float = 0.0) -> None:
+    def __init__(
+        self, scorer: SupportScorer, read: Read, least: float = 0.0, most: int | None = None
+    ) -> None:
         self._scorer = scorer
         self._read = read
         self._least = least
+        self._most = most
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
         """See `SupportScorer.score`."""
@@ -168,7 +170,7 @@ class ReaderSupport:
             if nearness >= self._least and claim not in premise:
                 near[claim].append((nearness, place))
         for claim, ranked in near.items():
-            places = [place for _, place in sorted(ranked, reverse=True)[:MAX_READ]]
+            places = [place for _, place in sorted(ranked, reverse=True)[: self._most]]
             parts = {pairs[place][0]: _nearest_sentence(claim, pairs[place][0]) for place in places}
             texts = list(dict.fromkeys((*parts, *parts.values())))
             read = dict(zip(texts, self._read(as_question(claim), texts), strict=True))

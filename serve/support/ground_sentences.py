@@ -1,7 +1,7 @@
 """Ground given sentences: find PMIDs that support each, and PMIDs that contradict it.
 
-TREC BioGen's task A (paper 004, section 2.3). Contradictions are also searched for with the
-negated and opposite forms of the sentence.
+TREC BioGen's task A (paper 004, section 2.3). Contradictions are also searched for with words of
+negative findings.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cluster.answers import Evidence
-from serve.question.contrary_forms import contrary_forms
 from serve.support.attribute_sentences import SupportScorer, best_scores, score_rows
 from serve.support.weigh_evidence import Thresholds, strongest
 
@@ -35,13 +34,12 @@ def ground_sentence(
 ) -> Grounds:
     """Return at most MAX_PMIDS PMIDs for and against a sentence, without those in `existing`.
 
-    `search` uses the preset's retrieval; `search_words` uses words only, for the contrary forms. A
+    `search` uses the preset's retrieval; `search_words` uses words only, for `contrary_query`. A
     citation's score on each side is that of its best passage. Citations that reach both thresholds
     are left out.
     """
     found: dict[str, Evidence] = {item.passage.id: item for item in search(sentence)}
-    for form in contrary_forms(sentence):
-        found.update({item.passage.id: item for item in search_words(form)})
+    found.update({item.passage.id: item for item in search_words(contrary_query(sentence))})
     evidence = list(found.values())
     row = score_rows([sentence], evidence, scorer)[0] if evidence else []
     scored = [(item.passage.pmid, support) for item, support in zip(evidence, row, strict=True)]
@@ -51,3 +49,12 @@ def ground_sentence(
     )
     neither = set(existing) | (supporting.keys() & contrary.keys())
     return Grounds(strongest(supporting, neither), strongest(contrary, neither))
+
+
+def contrary_query(claim: str) -> str:
+    """Return a word query that finds evidence against `claim`.
+
+    Dense search finds text that resembles a claim, but rarely text that denies it (paper 004). The
+    query has words that are typical of negative findings. "Not" is a stop word of the index.
+    """
+    return f"{claim.strip(' .')} no effect, no significant difference, not associated"

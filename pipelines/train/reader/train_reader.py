@@ -56,7 +56,6 @@ from pipelines.train.run_trainer import (
     Measures,
     Report,
     check_begun,
-    describe_files,
     run_trainer,
     training_arguments,
     write_card,
@@ -207,16 +206,9 @@ def train_reader(job: ReaderJob, licence: str, report: Report) -> Measures:
     if job.data.held_out:
         questions = read_answered(job.data.held_out)
         measured = measure_reader(adapted, tokenizer, questions, recipe.max_tokens)
-    training = {
-        "kind": "reader",
-        "base": {"model": job.base.model, "sha256": checksum(base)},
-        "recipe": recipe.model_dump(),
-        "data": describe_files(job.data.files),
-        "held_out": describe_files(job.data.held_out),
-        "licence": licence,
-        "measured": measured,
-    }
-    write_card(job.folder, training)
+    named = {"model": job.base.model, "sha256": checksum(base)}
+    files, held_out = job.data.files, job.data.held_out
+    write_card(job.folder, "reader", named, recipe, files, held_out, licence, measured)
     return measured
 
 

@@ -25,6 +25,7 @@ from cluster.errors import InputError
 from cluster.models.adapters import quiet_loading
 from cluster.models.load_safely import SAFE_WEIGHTS, SAFELY
 from cluster.models.store import ModelStore, as_transformers_folder, checksum
+from cluster.storage.whole_files import sha256_of
 from pipelines.train.adapt import save_adapter
 from pipelines.train.reader.bioasq import read_answered
 from pipelines.train.reader.reader_trainer import UNKNOWN, Encoded, TokenBatches
@@ -34,7 +35,6 @@ from pipelines.train.run_trainer import (
     Measures,
     Report,
     check_begun,
-    describe_files,
     run_trainer,
     training_arguments,
     write_card,
@@ -68,7 +68,7 @@ def train_writer(job: WriterJob, licence: str, report: Report) -> Measures:
     tokenizer = AutoTokenizer.from_pretrained(base, **SAFELY)
     rows = _rows(job, job.questions, tokenizer)
     measured_on = _rows(job, job.held_out, tokenizer) if job.held_out else []
-    sums = " ".join(file["sha256"] for file in describe_files(job.questions))
+    sums = " ".join(map(sha256_of, job.questions))
     check_begun(job.folder / STATE, f"{found} {sums} {recipe.model_dump_json()}")
     adapted = _with_adapter(base, recipe)
     before = _perplexity(adapted, measured_on, tokenizer)
@@ -83,16 +83,9 @@ def train_writer(job: WriterJob, licence: str, report: Report) -> Measures:
     after = _perplexity(adapted, measured_on, tokenizer)
     measured = {"perplexity before": before, "perplexity": after} if measured_on else {}
     save_adapter(adapted, job.base, job.folder)
-    training = {
-        "kind": "writer",
-        "base": {"model": job.base, "sha256": found},
-        "recipe": recipe.model_dump(),
-        "data": describe_files(job.questions),
-        "held_out": describe_files(job.held_out),
-        "licence": licence,
-        "measured": measured,
-    }
-    write_card(job.folder, training)
+    named = {"model": job.base, "sha256": found}
+    files, held_out = job.questions, job.held_out
+    write_card(job.folder, "writer", named, recipe, files, held_out, licence, measured)
     return measured
 
 

@@ -6,7 +6,6 @@ import pytest
 
 from cluster.models.readings import Reading
 from serve.support.attribute_sentences import (
-    MAX_READ,
     ReaderSupport,
     SimilaritySupport,
     Support,
@@ -140,8 +139,11 @@ def test_reader_reads_only_the_nearest_premises() -> None:
 
     premises = [f"Losartan reduced brain atrophy in {number} patients." for number in range(50)]
     claim = "Losartan reduced brain atrophy in patients with Alzheimer disease."
-    ReaderSupport(SimilaritySupport(encode), read, 0.3).score([(p, claim) for p in premises])
-    assert len(asked) == MAX_READ
+    pairs = [(premise, claim) for premise in premises]
+    ReaderSupport(SimilaritySupport(encode), read, 0.3, 10).score(pairs)
+    assert len(asked) == 10
+    ReaderSupport(SimilaritySupport(encode), read, 0.3).score(pairs)
+    assert len(asked) == 10 + 50
 
 
 def test_a_quoted_sentence_is_not_read_again() -> None:

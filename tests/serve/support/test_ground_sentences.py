@@ -3,9 +3,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cluster.answers import Evidence
-from serve.question.contrary_forms import contrary_forms
 from serve.support.attribute_sentences import ReaderSupport, SimilaritySupport
-from serve.support.ground_sentences import Grounds, ground_sentence
+from serve.support.ground_sentences import Grounds, contrary_query, ground_sentence
 from serve.support.weigh_evidence import Thresholds
 from tests.serve.answering import WordReader, encode, passage
 
@@ -49,7 +48,8 @@ def test_every_contrary_form_is_searched_by_words() -> None:
 
     scorer = SimilaritySupport(encode)
     ground_sentence(CLAIM, (), lambda _: [], by_words, scorer, Thresholds())
-    assert asked == contrary_forms(CLAIM)
+    assert asked == [contrary_query(CLAIM)]
+    assert asked[0].startswith(f"{CLAIM.rstrip('.')} no effect")
 
 
 def test_given_pmids_are_on_neither_side() -> None:
