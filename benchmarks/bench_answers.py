@@ -32,7 +32,7 @@ SMALLEST = "QUESTIONS --index INDEX --limit 2 --set llm.kind=none"
 
 
 def unsupported(answer: Mapping[str, Any], scorer: SupportScorer, threshold: float) -> list[str]:
-    """Return the sentences that no passage of their citations supports by `threshold`."""
+    """Return the sentences that no cited passage supports with a score of at least `threshold`."""
     found = []
     for sentence in answer["ideal"]:
         passages = [item["passage"] for item in answer["evidence"]]

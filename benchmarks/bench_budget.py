@@ -25,9 +25,9 @@ from cluster.answers import Question
 from cluster.settings.presets import load_system
 from cluster.settings.settings import load_settings
 from evaluation.bioasq.score_question import score_documents
-from serve.answer_question import QuestionAnswerer
+from serve.contracts.request import Request
 from serve.graph.local_graph import local_answerer
-from serve.request import Request
+from serve.pipeline.answer_question import QuestionAnswerer
 
 SMALLEST = "QUESTIONS --index INDEX --limit 3 --budget 50 --system citeray"
 

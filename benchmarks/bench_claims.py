@@ -27,7 +27,7 @@ COVERAGES = (0.3, 0.5, 0.7)
 
 
 def draw_pairs(path: Path, count: int, seed: int = 1) -> Iterator[tuple[str, str, str, bool]]:
-    """Yield questions with an answering sentence, an open sentence, and whether yes is right."""
+    """Yield (question, sentence that answers it, one that does not, whether "yes" is right)."""
     draw = random.Random(seed)
     for _, row in read_lines(path):
         for _ in range(count):

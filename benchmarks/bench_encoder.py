@@ -33,7 +33,7 @@ from cluster.models.openvino_runtime import PROBE_QUESTIONS
 from cluster.models.reader import Reader
 from cluster.settings.settings import Settings, load_settings
 from cluster.text.tokenise import make_tokeniser
-from pipelines.build.find_sources import find_sources
+from pipelines.indexing.sources.find_sources import find_sources
 
 SMALLEST = "SOURCES --limit 8 --rounds 1"
 

@@ -35,7 +35,7 @@ from cluster.text.tokenise import Tokens
 
 PASSAGE_TOKENS = 128
 QUERIES, TOP = 200, 10
-# Dense bfloat16 TFLOP/s from NVIDIA's data sheets. A name must precede any prefix of it.
+# Dense bfloat16 TFLOP/s from NVIDIA's data sheets, by name; longer names precede their prefixes.
 SHEET_TFLOPS = {
     "H100 PCIe": 756.0,
     "H100": 989.4,
@@ -148,7 +148,7 @@ def graph_lines(chosen: IndexSettings, rows: int, dimensions: int) -> list[str]:
 
 
 def smallest() -> str:
-    """Return the arguments of the smallest run, on the CPU where there is no GPU."""
+    """Return the arguments of the smallest run, which uses the CPU if there is no GPU."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     return (
         f"--config laptop.yaml --device {device} --passages 8 --vectors 1000 --matrix 64 "

@@ -27,8 +27,8 @@ from benchmarks.smallest import parse_arguments
 from cluster.answers import Question
 from cluster.settings.presets import load_system
 from cluster.settings.settings import load_settings
+from serve.contracts.request import Request
 from serve.graph.local_graph import local_answerer
-from serve.request import Request
 
 SMALLEST = "QUESTIONS --index INDEX --limit 6 --requests 4 --set llm.kind=none"
 

@@ -52,7 +52,7 @@ SMALLEST = "QUESTIONS --index INDEX --limit 12"
 
 CALLERS = 16
 WARM = 6
-# Name, whether BM25 is used, whether the reranker is used.
+# (name, whether BM25 is used, whether the reranker is used)
 PIPELINES = (
     ("dense and BM25", True, False),
     ("dense and BM25, reranked", True, True),

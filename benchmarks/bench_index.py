@@ -27,8 +27,8 @@ from cluster.pubmed.parse_articles import read_records
 from cluster.records import Citation
 from cluster.settings.settings import load_settings
 from cluster.storage.object_store import File
-from pipelines.build.find_sources import find_sources
-from pipelines.build.split_passages import make_splitter, split_citation
+from pipelines.indexing.sources.find_sources import find_sources
+from pipelines.indexing.staging.split_passages import make_splitter, split_citation
 
 SMALLEST = "SOURCES"
 

@@ -34,7 +34,7 @@ from cluster.index.tokens.stored import StoredTokens, mean_max_sim
 from cluster.models.adapters import model_folder
 from cluster.models.encoder import Encoder
 from cluster.settings.settings import Settings, load_settings
-from pipelines.build.find_sources import find_sources
+from pipelines.indexing.sources.find_sources import find_sources
 
 SMALLEST = "QUESTIONS SOURCES --passages 50 --rounds 1"
 
@@ -44,7 +44,7 @@ OURS, PYLATE = "CiteRay", "PyLate, float32"
 
 @dataclass(frozen=True)
 class Scored:
-    """Contender. `best` returns the TOP best of a question's candidates, best first."""
+    """A contender. `best` returns the TOP best candidates of a question, best first."""
 
     best: Callable[[np.ndarray, np.ndarray], list[int]]
     bytes_a_passage: float

@@ -27,8 +27,8 @@ from cluster.answers import Evidence
 from cluster.records import Passage
 from cluster.settings.settings import load_settings
 from serve.app import APP
-from serve.graph.call_handles import call
-from serve.graph.run_graph import running_graph
+from serve.client.run_graph import running_graph
+from serve.contracts.backend import call_handle
 from serve.llm.chat_form import Message, chat_request, read_reply
 from serve.llm.prompts import find_prompt, number_passages, quote
 from serve.llm_app import DEPLOYMENT, LLM_APP
@@ -72,14 +72,14 @@ async def compare(model: str, conversations: Sequence[Sequence[Message]], rounds
 
     async def alone(messages: Sequence[Message]) -> tuple[str, int]:
         body = chat_request(model, messages, max_tokens=MAX_TOKENS, temperature=0.0)
-        reply = await call(engine, "chat", body)
+        reply = await call_handle(engine, "chat", body)
         text, count = read_reply(reply, constrained=False), reply["usage"]["completion_tokens"]
         tokens[text] = count
         return text, count
 
     async def by_us(messages: Sequence[Message]) -> tuple[str, int]:
         options = {"max_tokens": MAX_TOKENS, "temperature": 0.0}
-        return await call(writer, "chat", list(messages), options), 0
+        return await call_handle(writer, "chat", list(messages), options), 0
 
     await round_of(alone, conversations)
     rates: dict[str, list[float]] = {"alone": [], "by us": []}

@@ -1,42 +1,37 @@
 """Measure how the graph behaves for minutes under more load than it can answer.
 
     python -m benchmarks.bench_load QUESTIONS.json --index INDEX [--minutes 10] [--times 2]
-        [--kill [--kinds KIND ...]] [--seed 0] [--set ...]
+        [--seed 0] [--set ...]
 
 First measures the capacity in requests per second (32 callers for `--probe-s` seconds). Then sends
 `--times` that rate with Poisson arrivals and mixed presets, and one batch of questions a minute.
 Every request must end in an answer, a stated degradation, or 429/503 with Retry-After, and every
 batch with its run. Prints these counts, the latency of accepted requests in seconds, and the
 anonymous memory of all processes with its slope over the second half (Theil-Sen, with confidence
-interval). With `--kill`, kills one replica 10 s after answers are complete again, each kind in
-turn, and retries lost requests as the Python client does.
+interval). `python -m tests.faults --on-ray --kinds serving` kills replicas under load.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import itertools
 import random
 import statistics
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
 import numpy as np
-import psutil
 from scipy.stats import theilslopes
 
 from benchmarks.bench_graph import read
 from benchmarks.served_graph import Graph, served_graph
 from benchmarks.smallest import parse_arguments
-from serve.client.call_endpoint import PAUSES_S
-from serve.llm_app import LLM_APP
 
 SMALLEST = "QUESTIONS --index INDEX --minutes 0.1 --probe-s 3"
 
@@ -44,17 +39,8 @@ SMALLEST = "QUESTIONS --index INDEX --minutes 0.1 --probe-s 3"
 MIX = (("citeray", 5), ("hybrid", 2), ("bm25", 1), ("dense", 1), ("auto", 1))
 ANSWERS = 0.5
 SAMPLE_S = 5.0
-KILL_S = 10.0
-PROBE_S = 0.1
+POLL_S = 0.1
 JOB_EVERY_S, JOBS_END_S = 60.0, 600.0
-KINDS = ("Expander", "Encoder", "Shard-0000", "Writer", "PubMed", "Turns", "Gateway")
-# Process title of each kind of replica; EngineCore is the engine process of the language model.
-KILLED = {
-    **{kind: f"ray::ServeReplica:citeray:{kind}" for kind in KINDS},
-    "LanguageModel": f"ray::ServeReplica:{LLM_APP}:LanguageModel",
-    "EngineCore": "EngineCore",
-}
-PROBED = {"LanguageModel": "citeray-model", "EngineCore": "citeray-model"}
 DEADLINE_S = 60.0
 
 
@@ -65,8 +51,6 @@ class Outcomes:
     odd: list[str] = field(default_factory=list)
     memory: list[tuple[float, Counter[str]]] = field(default_factory=list)
     losses: Counter[str] = field(default_factory=Counter)
-    recovery_s: dict[str, list[float]] = field(default_factory=dict)
-    again: int = 0
     jobs: list[str] = field(default_factory=list)
     job_ends: Counter[str] = field(default_factory=Counter)
 
@@ -81,30 +65,17 @@ def requests_of(questions: list[str], seed: int) -> Iterator[tuple[str, dict[str
 
 
 async def send(
-    http: httpx.AsyncClient,
-    path: str,
-    body: dict[str, object],
-    found: Outcomes,
-    pauses: Sequence[float] = (),
+    http: httpx.AsyncClient, path: str, body: dict[str, object], found: Outcomes
 ) -> None:
-    """Send a request; retry it after each of `pauses` seconds if the gateway was lost."""
+    """Send a request and record how it ended."""
     begun = time.monotonic()
-    for pause in (*pauses, None):
-        try:
-            reply = await http.post(path, json=body)
-        except httpx.HTTPError as error:
-            lost = repr(error)
-        else:
-            if reply.status_code != 500:
-                note(reply, found, begun)
-                return
-            lost = f"500 {reply.text[:150]!r}"
-        if pause is None:
-            found.ends["lost"] += 1
-            found.odd.append(lost)
-            return
-        found.again += 1
-        await asyncio.sleep(pause)
+    try:
+        reply = await http.post(path, json=body)
+    except httpx.HTTPError as error:
+        found.ends["lost"] += 1
+        found.odd.append(repr(error))
+    else:
+        note(reply, found, begun)
 
 
 def note(reply: httpx.Response, found: Outcomes, begun: float) -> None:
@@ -157,53 +128,16 @@ async def send_jobs(http: httpx.AsyncClient, questions: list[str], found: Outcom
 
 
 async def await_jobs(http: httpx.AsyncClient, found: Outcomes) -> None:
-    """Wait for the batches, and count their final states with the number of failed questions."""
+    """Wait for the batches, and count them by final state and number of failed questions."""
     end = time.monotonic() + JOBS_END_S
     for job in found.jobs:
         status = {"state": "waiting"}
         while status["state"] in ("waiting", "running") and time.monotonic() < end:
             reply = await http.get(f"/v1/batches/{job}")
             status = reply.json() if reply.is_success else {"state": f"{reply.status_code}"}
-            await asyncio.sleep(PROBE_S)
+            await asyncio.sleep(POLL_S)
         failed = len(status.get("failed", ()))
         found.job_ends[f"{status['state']}, {failed} failed" if failed else status["state"]] += 1
-
-
-async def kill(
-    graph: Graph,
-    http: httpx.AsyncClient,
-    questions: list[str],
-    kinds: Sequence[str],
-    found: Outcomes,
-) -> None:
-    """Kill one replica after the other, and record the seconds until answers are complete again."""
-    for kind, question in zip(itertools.cycle(kinds), itertools.cycle(questions)):
-        await asyncio.sleep(KILL_S)
-        if not kill_replica(graph, kind):
-            continue
-        begun, whole = time.monotonic(), False
-        probe = {"question": question, "system": PROBED.get(kind, "citeray")}
-        while not whole:
-            await asyncio.sleep(PROBE_S)
-            with contextlib.suppress(httpx.HTTPError):
-                reply = await http.post("/v1/answer", json=probe)
-                whole = reply.status_code == 200 and not lost(reply.json()["degraded"])
-        found.recovery_s.setdefault(kind, []).append(time.monotonic() - begun)
-
-
-def lost(losses: Sequence[str]) -> bool:
-    """Return True if a stage was lost or late; unusable replies of a weak model do not count."""
-    return any(not loss.startswith("llm: nothing usable") for loss in losses)
-
-
-def kill_replica(graph: Graph, kind: str) -> bool:
-    """Kill a replica of this kind. Return False if there is none."""
-    for process in graph.processes():
-        with contextlib.suppress(psutil.Error):
-            if KILLED[kind] in " ".join(process.cmdline()):
-                process.kill()
-                return True
-    return False
 
 
 async def overload(
@@ -217,13 +151,10 @@ async def overload(
             asyncio.create_task(watch(graph, found, begun)),
             asyncio.create_task(send_jobs(http, questions, found)),
         ]
-        if given.kill:
-            beside.append(asyncio.create_task(kill(graph, http, questions, given.kinds, found)))
         sent = []
         asked = requests_of(questions, given.seed)
         while time.monotonic() - begun < given.minutes * 60:
-            pauses = PAUSES_S if given.kill else ()
-            sent.append(asyncio.create_task(send(http, *next(asked), found, pauses)))
+            sent.append(asyncio.create_task(send(http, *next(asked), found)))
             await asyncio.sleep(chance.expovariate(rate))
         await asyncio.gather(*sent)
         for task in beside:
@@ -259,13 +190,6 @@ def tell(found: Outcomes) -> None:
         print(f"  {count} x {loss}")
     for odd, count in Counter(found.odd).most_common(5):
         print(f"  {count} x {odd}")
-    for kind, seconds in found.recovery_s.items():
-        median, most = statistics.median(seconds), max(seconds)
-        print(
-            f"  {kind} killed {len(seconds)} times: whole after {median:.1f} s, at most {most:.1f}"
-        )
-    if found.recovery_s:
-        print(f"asked again {found.again} times")
 
 
 def main() -> None:
@@ -274,8 +198,6 @@ def main() -> None:
     parser.add_argument("--index", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--times", type=float, default=2)
-    parser.add_argument("--kill", action="store_true")
-    parser.add_argument("--kinds", nargs="+", default=KINDS, choices=[*KILLED])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--probe-s", type=float, default=30, help="seconds to measure capacity")

@@ -25,11 +25,11 @@ import numpy as np
 from benchmarks.smallest import parse_arguments
 from cluster.answers import Question
 from cluster.settings.presets import load_system
-from cluster.settings.settings import ServeSettings, load_settings
+from cluster.settings.settings import load_settings
 from pipelines.sample.generate_citations import generate_citations
-from serve.answer_question import QuestionAnswerer
-from serve.graph.stages import Around, Backend, Stages, shard_stage
-from serve.request import Request
+from serve.contracts.backend import Backend, BackendWrapper, shard_stage
+from serve.contracts.request import Request
+from serve.pipeline.answer_question import QuestionAnswerer
 from tests.serve.small_graph import make_answerer
 
 SMALLEST = "--shards 1 2 --citations 40 --questions 5"
@@ -38,7 +38,7 @@ SYSTEM = "citeray"
 SLOW_S, DEADLINE_S = 5.0, 2.0
 
 
-class Wire(Around):
+class Wire(BackendWrapper):
     """Backend wrapper that pickles the arguments and results of each call and counts them."""
 
     def __init__(self, backend: Backend, slow: str = "") -> None:
@@ -58,12 +58,8 @@ class Wire(Around):
         return self._sent(await super().call(stage, method, *self._sent(arguments)))
 
 
-def over(answerer: QuestionAnswerer, wire: Wire, serve: ServeSettings) -> QuestionAnswerer:
-    return QuestionAnswerer(Stages(wire, answerer._stages.facts), serve)
-
-
 async def ask(answerer: QuestionAnswerer, bodies: Sequence[str]) -> tuple[list[float], list[str]]:
-    """Return the milliseconds of each question, and the distinct coverages."""
+    """Return the milliseconds of each question, and the distinct coverage texts of the replies."""
     system, took, coverages = load_system(SYSTEM), [], set()
     for body in bodies:
         begun = time.perf_counter()
@@ -82,15 +78,15 @@ def in_process(shards: int, citations: int, bodies: Sequence[str]) -> str:
     with tempfile.TemporaryDirectory() as folder:
         made = list(generate_citations(citations))
         built = make_answerer(Path(folder), made, shards=shards, late=True)
-        backend = built._stages.backend
+        backend = built.backend
         wire = Wire(backend)
-        asyncio.run(ask(over(built, Wire(backend), serve), bodies[:5]))
-        took, _ = asyncio.run(ask(over(built, wire, serve), bodies))
+        asyncio.run(ask(QuestionAnswerer(Wire(backend), serve), bodies[:5]))
+        took, _ = asyncio.run(ask(QuestionAnswerer(wire, serve), bodies))
         without = "- | - | -"
         if shards > 1:
             short = serve.shard.model_copy(update={"deadline_s": DEADLINE_S})
             slow = Wire(backend, shard_stage(0))
-            late = over(built, slow, serve.model_copy(update={"shard": short}))
+            late = QuestionAnswerer(slow, serve.model_copy(update={"shard": short}))
             others, coverages = asyncio.run(ask(late, bodies[:20]))
             without = f"{spread(others)} | {', '.join(coverages)}"
     each = f"{wire.messages / len(bodies):.0f} | {wire.bytes / len(bodies) / 1e3:,.0f}"

@@ -39,7 +39,7 @@ new PerformanceObserver((list) => { window.largest = list.getEntries().at(-1).st
 RESOURCES = """() => [...performance.getEntriesByType("navigation"),
     ...performance.getEntriesByType("resource")]
   .map((e) => [e.name, e.initiatorType, e.decodedBodySize])"""
-# Kind of a resource by its initiator type; imported modules count as scripts.
+# Kind of resource by initiator type (Resource Timing); imported modules count as scripts.
 KINDS = {
     "navigation": "document",
     "fetch": "replies",
@@ -51,7 +51,7 @@ SETTLE_MS = 300
 
 @dataclass(frozen=True)
 class Load:
-    """Loaded page: seconds to the largest contentful paint, bytes by kind, number of requests."""
+    """A loaded page: seconds to largest contentful paint, bytes by kind, number of requests."""
 
     paint_s: float
     size: dict[str, int]

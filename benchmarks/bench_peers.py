@@ -67,7 +67,7 @@ def encode(given: Given) -> Iterator[Ratio]:
     from cluster.models.encoder import Encoder
     from cluster.models.openvino_runtime import PROBE_QUESTIONS
     from cluster.settings.settings import load_settings
-    from pipelines.build.find_sources import find_sources
+    from pipelines.indexing.sources.find_sources import find_sources
 
     settings = load_settings()
     texts = passages_of(find_sources(given.sources))[:320][: given.passages]
@@ -91,7 +91,7 @@ def build(given: Given) -> Iterator[Ratio]:
     import torch
 
     from benchmarks import bench_index
-    from pipelines.build.find_sources import find_sources
+    from pipelines.indexing.sources.find_sources import find_sources
 
     texts = bench_index.passages_of(find_sources(given.sources))
     sample = texts[:: max(len(texts) // LOOP_PASSAGES, 1)][: given.passages]
@@ -177,7 +177,7 @@ def late(given: Given) -> Iterator[Ratio]:
     from benchmarks.bench_index import passages_of
     from benchmarks.bench_late import compare
     from cluster.settings.settings import load_settings
-    from pipelines.build.find_sources import find_sources
+    from pipelines.indexing.sources.find_sources import find_sources
 
     texts = [text for text in passages_of(find_sources(given.sources)) if len(text) > 40]
     yield from compare(

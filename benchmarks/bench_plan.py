@@ -40,8 +40,8 @@ NO_REPLICA = Line(base=0.0, slope=0.0)
 
 def effort(citations: int) -> calibrate.Effort:
     """Return the effort of a calibration on at most `citations`."""
-    # With 60,000 passages for 32,000 citations, mixtures of two passages are distributed like the
-    # vectors of the stand-in.
+    # With 60,000 passages for 32,000 citations, mixtures of two encoded passages are distributed
+    # like the vectors of the stand-in encoder.
     share = citations / CALIBRATE
     return calibrate.Effort(
         small=round(8_000 * share),

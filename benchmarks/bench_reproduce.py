@@ -39,7 +39,7 @@ def write_questions(rows: list[Row], folder: Path) -> tuple[Path, Path]:
 def reproduce(
     number: str, questions: Path, folder: Path, more: list[str], overrides: list[str]
 ) -> float:
-    """Return the seconds of the whole command, and print the losses of each system's replies."""
+    """Run `citeray reproduce`, print each system's degradations, and return the seconds."""
     command = [str(BIN / "citeray"), "reproduce", number, "--scale", "small", "--json"]
     command += ["--questions", str(questions), "--gold", str(questions)]
     command += ["--corpus", str(folder / "sample"), "--output", str(folder / number), *more]

@@ -23,7 +23,7 @@ from cluster.answers import Answer
 from cluster.pubmed.parse_articles import read_records
 from cluster.records import Citation, Deletion
 from cluster.storage.object_store import File
-from pipelines.build.find_sources import find_sources
+from pipelines.indexing.sources.find_sources import find_sources
 from pipelines.sample.write_sample import write_sample
 from tests.answers.collection import SYSTEM, Examiner, build_index, settings_for
 from tests.answers.suite import RewordedFact, Wording, load_reworded_facts
@@ -36,7 +36,7 @@ STATED = ("right", "wrong")
 class Reply:
     """Outcome of one wording: "right", "wrong", or the verdict of an answer that was withheld.
 
-    `lost` are the stages that did not respond; the answer may differ because of them.
+    `lost` are the stages that did not respond, so that the answer may be incomplete.
     """
 
     fact: RewordedFact

@@ -50,7 +50,7 @@ UPDATED = 500
 
 @dataclass(frozen=True)
 class Request:
-    """Request of a client. `degraded` lists the losses of the answer, such as a late stage."""
+    """A request of a client. `degraded` lists degradations of the answer, such as a late stage."""
 
     begun: float
     seconds: float
@@ -194,7 +194,7 @@ def main() -> None:
 def swap(
     settings: Settings, first: Manifest, writer: ProcessPoolExecutor, swaps: int, clients: int
 ) -> None:
-    """Serve `first`, then `swaps` further versions: updates and compactions in turn."""
+    """Serve `first`, then `swaps` further versions, alternately updates and compactions."""
     size = sum(a.bytes for s in first.segments for a in s.artefacts.values()) / len(first.shards)
     print(f"{first.citations} citations, {first.passages} passages, {size / 1e6:.0f} MB a shard")
     deploy(settings)

@@ -63,7 +63,7 @@ def read_corpus(folder: Path) -> list[Citation]:
 def local_pubmed(
     corpus: Path | None, systems: Sequence[str], port: int = PUBMED_PORT
 ) -> Iterator[list[str]]:
-    """Serve `corpus` as a local PubMed, and yield the settings for it; none if it is not used."""
+    """Serve `corpus` as a local PubMed if `systems` use PubMed, and yield the settings for it."""
     if all(load_system(name).online.when == "never" for name in systems):
         yield []
         return

@@ -19,8 +19,8 @@ from benchmarks.smallest import parse_arguments
 from cluster.answers import Evidence
 from cluster.records import Passage
 from cluster.settings.settings import load_settings
-from serve.answer.names.cluster_names import Recogniser
-from serve.answer.names.name_shapes import names_by_shape
+from cluster.text.name_shapes import names_by_shape
+from serve.answer.names.cluster_names import Recognise
 from serve.graph.load_stages import load_encoder, load_recogniser, open_manifest
 from serve.support.attribute_sentences import (
     SimilaritySupport,
@@ -41,10 +41,10 @@ def kept(
     evidence: Sequence[Evidence],
     body: str,
     scorer: SupportScorer,
-    recognise: Recogniser,
+    recognise: Recognise,
     threshold: float,
 ) -> tuple[int, int]:
-    """Return the numbers of (sentences that the scorer supports, those that pass both checks).
+    """Return the numbers of (sentences that the scorer accepts, sentences that pass both checks).
 
     The second check requires that the names of a sentence occur in the evidence.
     """

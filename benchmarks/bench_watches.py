@@ -30,7 +30,7 @@ from sqlalchemy import func, insert, select, update
 from benchmarks.bench_graph import read
 from benchmarks.served_graph import served_graph
 from benchmarks.smallest import parse_arguments
-from serve.saved.keep import Saved
+from serve.saved.stores import Saved
 from serve.saved.tables import CHECKS, WATCHES
 from serve.saved.watches.watch_store import MOST_WAIT_S
 from tests.serve.saved.kept import saved_at
@@ -71,7 +71,7 @@ def save_due(saved: Saved, questions: Sequence[str], answers: Sequence[Any], cou
 def hold_back(saved: Saved, held: bool) -> None:
     """Pause the saved questions if `held`, or resume them.
 
-    The pause is MOST_WAIT_S, which is longer than a period; a longer wait would count as due.
+    The pause is MOST_WAIT_S, which is longer than a period. A longer pause would count as due.
     """
     until = time.time() + MOST_WAIT_S if held else 0.0
     with saved.database.write() as connection:

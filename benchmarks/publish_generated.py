@@ -16,14 +16,14 @@ from cluster.index.lease import hold_lease
 from cluster.index.manifest import EncoderEntry, Manifest
 from cluster.models.embedded import NO_CODES, Embedded
 from cluster.settings.settings import Settings
-from pipelines.build.build_shard import build_shard, train_quantiser
-from pipelines.build.embed_passages import embed_citations, split_citations
-from pipelines.build.plan_build import quantiser_of, segment_id, segment_plan
-from pipelines.build.publish_index import publish_build, publish_compaction, publish_update
-from pipelines.build.stage_citations import ParsedSource, write_account, write_part
+from pipelines.indexing.publish_index import publish_build, publish_compaction, publish_update
+from pipelines.indexing.shards.build_shard import build_shard, train_quantiser
+from pipelines.indexing.shards.compact_shard import compact_shard, prune
+from pipelines.indexing.shards.update_shard import update_shard
+from pipelines.indexing.staging.embed_passages import embed_citations, split_citations
+from pipelines.indexing.staging.plan_build import quantiser_of, segment_id, segment_plan
+from pipelines.indexing.staging.stage_citations import ParsedSource, write_account, write_part
 from pipelines.sample.generate_citations import generate_citations
-from pipelines.update.compact_index import compact_shard, prune
-from pipelines.update.update_index import update_shard
 from pipelines.vocabulary.give_names import NO_NAMES
 from tests.pipelines.staging import SPLITTER, account
 

@@ -19,9 +19,10 @@ import ray.cloudpickle
 from benchmarks.stand_in import BagOfWords
 from cluster.ray.session import ray_session
 from cluster.settings.settings import Settings, load_settings
-from pipelines.build import jobs, stage_steps
-from pipelines.build.find_sources import find_sources
-from pipelines.build.plan_build import Progress
+from pipelines.indexing import jobs
+from pipelines.indexing.sources.find_sources import find_sources
+from pipelines.indexing.staging import staging_tasks
+from pipelines.indexing.staging.plan_build import Progress
 
 
 class StageClock:
@@ -60,10 +61,10 @@ def stand_in_settings(index: Path, shards: int) -> Settings:
 
 def use_stand_in() -> None:
     """Replace the encoder in this process and in the Ray workers that it starts."""
-    stage_steps.load_encoder = lambda _settings, _model: BagOfWords()  # type: ignore[assignment,return-value]
-    stage_steps.find_encoder = stage_steps.load_encoder
-    # Otherwise the workers would import the module again, with the real encoder.
-    ray.cloudpickle.register_pickle_by_value(stage_steps)
+    staging_tasks.load_encoder = lambda _settings, _model: BagOfWords()  # type: ignore[assignment,return-value]
+    staging_tasks.find_encoder = staging_tasks.load_encoder
+    # Pickle the module by value; otherwise workers would import it again, with the real encoder.
+    ray.cloudpickle.register_pickle_by_value(staging_tasks)
 
 
 def run(job: str, shards: str, index: Path, sources: Sequence[str]) -> None:

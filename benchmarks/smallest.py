@@ -8,7 +8,6 @@ benchmark can reuse them.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tempfile
@@ -18,18 +17,15 @@ from functools import cached_property
 from pathlib import Path
 
 from benchmarks.served_graph import ROOT
-from cluster.pubmed.parse_articles import read_records
-from cluster.records import Citation
 from pipelines.sample.generate_citations import write_generated
 from pipelines.sample.write_sample import SampleCorpus, write_sample
 
 HELP = "run in seconds on small inputs, kept in FOLDER if it is given; replaces other arguments"
 GENERATED_CITATIONS = 300
-TEXTS = 12
 
 
 class Inputs:
-    """Inputs of the smallest runs; each is made in `folder` when it is first asked for."""
+    """Inputs of the smallest runs; each is created in `folder` on first use."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder.resolve()
@@ -50,19 +46,6 @@ class Inputs:
     def questions(self) -> list[str]:
         """Return the file of 40 questions about the sample corpus, in BioASQ's form."""
         return [str(self._sample.questions)]
-
-    def texts(self) -> list[str]:
-        """Return a JSON Lines file with `pmid`, `title` and `text` of a few sample citations."""
-        path = self._folder / "texts.jsonl"
-        records = [record for file in self._sample.sources for record in read_records(file)]
-        rows = [
-            {"pmid": record.pmid, "title": record.title, "text": record.search_text}
-            for record in records
-            if isinstance(record, Citation)
-        ]
-        lines = [f"{json.dumps(row)}\n" for row in rows[:TEXTS]]
-        path.write_text("".join(lines), encoding="utf-8")
-        return [str(path)]
 
     def index(self) -> list[str]:
         """Return an index of the sample corpus, built by `citeray index build`."""

@@ -1,1 +1,1 @@
-"""The ground that indexing and serving stand on: records, settings, models, index format."""
+"""Shared core of indexing and serving: records, settings, models and the index format."""

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from cluster.index.filters.filters import Filters
-from cluster.records import Citation, Entity, Passage
-from cluster.weighing import (
+from cluster.appraisal import (
     Agreement,
     ConceptCoverage,
     EvidenceCounts,
@@ -17,6 +15,8 @@ from cluster.weighing import (
     Weighed,
     weighed,
 )
+from cluster.index.filters.filters import Filters
+from cluster.records import Citation, Entity, Passage
 
 QUESTION_TYPES = ("yesno", "factoid", "list", "summary", "unknown")
 QuestionType = Literal["yesno", "factoid", "list", "summary", "unknown"]
@@ -135,7 +135,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Interpretation:
     """How a question was interpreted, if it was not searched as it was typed.
 
     `question` is the text that was searched and answered. `filters` were parsed from field tags in
@@ -181,7 +181,7 @@ class SearchResult:
     model_calls: int = 0
     sort: Sort = "relevance"
     evidence_by: EvidenceCounts = field(default_factory=EvidenceCounts)
-    understood: Reading | None = None
+    understood: Interpretation | None = None
     did_you_mean: str | None = None
     filtered_out: str = ""
     candidates: Mapping[str, int] = field(default_factory=dict)

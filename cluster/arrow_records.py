@@ -22,61 +22,34 @@ from cluster.records import (
     abstract_text,
 )
 
-SECTIONS = pa.list_(pa.struct([("label", pa.string()), ("text", pa.string())]))
+TEXT = pa.string()
 
+
+def _records(*fields: tuple[str, pa.DataType]) -> pa.DataType:
+    return pa.list_(pa.struct(fields))
+
+
+SECTIONS = _records(("label", TEXT), ("text", TEXT))
 CITATION_SCHEMA = pa.schema(
     [
         pa.field("pmid", pa.int64(), nullable=False),
         ("version", pa.int32()),
-        ("title", pa.string()),
+        ("title", TEXT),
         ("sections", SECTIONS),
-        (
-            "other_abstracts",
-            pa.list_(
-                pa.struct(
-                    [("language", pa.string()), ("kind", pa.string()), ("sections", SECTIONS)]
-                )
-            ),
-        ),
-        (
-            "authors",
-            pa.list_(
-                pa.struct(
-                    [
-                        ("last", pa.string()),
-                        ("fore", pa.string()),
-                        ("initials", pa.string()),
-                        ("collective", pa.string()),
-                    ]
-                )
-            ),
-        ),
-        ("journal", pa.string()),
-        ("journal_abbreviation", pa.string()),
-        ("volume", pa.string()),
-        ("issue", pa.string()),
-        ("pages", pa.string()),
+        ("other_abstracts", _records(("language", TEXT), ("kind", TEXT), ("sections", SECTIONS))),
+        ("authors", _records(*((n, TEXT) for n in ("last", "fore", "initials", "collective")))),
+        *((name, TEXT) for name in ("journal", "journal_abbreviation", "volume", "issue", "pages")),
         ("year", pa.int16()),
         ("month", pa.int8()),
-        ("languages", pa.list_(pa.string())),
-        ("publication_types", pa.list_(pa.string())),
-        (
-            "mesh",
-            pa.list_(
-                pa.struct([("ui", pa.string()), ("name", pa.string()), ("major", pa.bool_())])
-            ),
-        ),
-        ("chemicals", pa.list_(pa.struct([("ui", pa.string()), ("name", pa.string())]))),
-        ("keywords", pa.list_(pa.string())),
-        ("doi", pa.string()),
-        ("pmcid", pa.string()),
-        (
-            "links",
-            pa.list_(
-                pa.struct([("kind", pa.string()), ("pmid", pa.int64()), ("source", pa.string())])
-            ),
-        ),
-        ("source", pa.string()),
+        ("languages", pa.list_(TEXT)),
+        ("publication_types", pa.list_(TEXT)),
+        ("mesh", _records(("ui", TEXT), ("name", TEXT), ("major", pa.bool_()))),
+        ("chemicals", _records(("ui", TEXT), ("name", TEXT))),
+        ("keywords", pa.list_(TEXT)),
+        ("doi", TEXT),
+        ("pmcid", TEXT),
+        ("links", _records(("kind", TEXT), ("pmid", pa.int64()), ("source", TEXT))),
+        ("source", TEXT),
         ("position", pa.int64()),
     ]
 )
@@ -99,7 +72,7 @@ def citation_from_row(row: Mapping[str, Any]) -> Citation:
         OtherAbstract(o["language"], o["kind"], _sections(o["sections"]))
         for o in values["other_abstracts"]
     )
-    # Rows of an index that an older version of CiteRay built have no authors.
+    # Indexes that older versions of CiteRay built have no column of authors.
     values["authors"] = tuple(Author(**a) for a in values.get("authors", ()))
     values["mesh"] = tuple(MeshHeading(**m) for m in values["mesh"])
     values["chemicals"] = tuple(Chemical(**c) for c in values["chemicals"])
@@ -124,8 +97,7 @@ def map_table(path: Path) -> pa.Table:
 class RowTaker:
     """Takes rows of a table batch by batch, so that only these rows are copied.
 
-    `pa.Table.take` first joins all chunks of a nested column, which copies half a gigabyte for ten
-    rows of 400,000 citations (pyarrow 26).
+    `pa.Table.take` would first join, and so copy, all chunks of a nested column.
     """
 
     def __init__(self, table: pa.Table) -> None:

@@ -12,7 +12,7 @@ def without_credentials(text: str) -> str:
 
 
 class CiteRayError(Exception):
-    """Failure that is not caused by the user's input; exit code 1.
+    """Base class of CiteRay's errors; exit code 1 unless a subclass sets another.
 
     All arguments are passed to ``Exception.__init__``, so that the error can be pickled. URL
     credentials are removed from them, since errors are printed, logged and sent to callers.
@@ -86,8 +86,8 @@ class PubMedError(CiteRayError):
 
 # Message for a MemoryError.
 NO_MEMORY = (
-    "memory ran out; nothing published is lost: free some, or take a machine with more, and "
-    "run the same command again"
+    "memory ran out; published versions are unaffected: free some memory, or use a machine with "
+    "more, and run the same command again"
 )
 
 
@@ -102,7 +102,7 @@ def one_line(text: str) -> str:
 def brief(text: object) -> str:
     """Return `text` in quotes if it is too short to contain a question; otherwise its length.
 
-    For replies of models and servers in error messages: errors are logged, questions must not be.
+    For replies of models and servers in error messages, because logs must not contain questions.
     """
     said = str(text)
     return repr(said) if len(said) <= BRIEF_CHARACTERS else f"{len(said):,} characters"

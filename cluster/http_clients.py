@@ -25,9 +25,9 @@ class UnsupportedProxyError(httpx.HTTPError):
     """The environment names an unsupported proxy for this request."""
 
 
-def open_client(*, limits: httpx.Limits = DEFAULT_LIMITS, **options: Any) -> httpx.Client:
+def open_client(**options: Any) -> httpx.Client:
     """Return an httpx.Client with `options` that chooses a proxy for each request."""
-    return httpx.Client(transport=_Transport(limits), **options)
+    return httpx.Client(transport=_Transport(), **options)
 
 
 def open_async_client(
@@ -50,20 +50,19 @@ def find_proxy(url: httpx.URL) -> str | None:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """Load the trusted certificates, once per process since this takes 0.1 s."""
+    """Load the trusted certificates once per process, because this is slow."""
     return httpx.create_ssl_context()
 
 
 class _Transport(httpx.BaseTransport):
-    def __init__(self, limits: httpx.Limits) -> None:
-        self._limits = limits
+    def __init__(self) -> None:
         self._by_proxy: dict[str | None, httpx.HTTPTransport] = {}
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         proxy = find_proxy(request.url)
         if proxy not in self._by_proxy:
-            made = _make(httpx.HTTPTransport, proxy, request.url, self._limits)
-            # Another thread may have been first; its transport is kept.
+            made = _make(httpx.HTTPTransport, proxy, request.url, DEFAULT_LIMITS)
+            # If another thread has added a transport in the meantime, keep that one.
             self._by_proxy.setdefault(proxy, made)
         return self._by_proxy[proxy].handle_request(request)
 
@@ -90,7 +89,7 @@ class _AsyncTransport(httpx.AsyncBaseTransport):
 
 
 def _make(kind: Any, proxy: str | None, url: httpx.URL, limits: httpx.Limits) -> Any:
-    """Create a transport. Raises UnsupportedProxyError, without the proxy's password."""
+    """Create a transport. Raises UnsupportedProxyError, whose message omits the password."""
     try:
         return kind(verify=_tls(), limits=limits, proxy=proxy)
     except (ImportError, ValueError, httpx.InvalidURL):

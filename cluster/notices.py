@@ -39,7 +39,7 @@ _SAID: Mapping[str, str] = {
     DOUBTED: "The journal has published an expression of concern",
     CORRECTED: "Corrected or updated since",
 }
-# The references of an article are many and do not affect its validity.
+# Links to references are not shown: they are many and do not affect an article's validity.
 _NOT_SHOWN = "Cites"
 MOST_LINKS = 50
 
@@ -56,7 +56,7 @@ def has_erratum(citation: Citation) -> bool:
 
 
 def as_printed(link: Link) -> str:
-    """Return a link's kind, printed source and PMID, as far as the record has them."""
+    """Return a link's kind, printed source and PMID, without those that the record lacks."""
     pmid = f"PMID {link.pmid}" if link.pmid else ""
     return " ".join(part for part in (link.kind, link.source, pmid) if part)
 
@@ -81,5 +81,5 @@ def _where(links: list[Link]) -> str:
 
 
 def _names(links: list[Link]) -> str:
-    """Return the PMIDs of the notices; their printed source is in the links."""
+    """Return the distinct PMIDs of `links` as text; links without a PMID are omitted."""
     return ", ".join(dict.fromkeys(f"PMID {link.pmid}" for link in links if link.pmid))

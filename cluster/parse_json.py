@@ -1,35 +1,44 @@
-"""Parse untrusted JSON strictly."""
+"""Parse untrusted JSON strictly, and iterate over nested values without recursion."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from math import isfinite
 from typing import Any
 
-from cluster.contained import contained
 from cluster.errors import InputError
 
 MAX_DEPTH = 100
+
+
+def contained(values: Iterable[Any]) -> Iterator[Any]:
+    """Yield the items of the lists and the values of the mappings in `values`."""
+    for value in values:
+        if isinstance(value, dict):
+            yield from value.values()
+        elif isinstance(value, list | tuple | set):
+            yield from value
 
 
 def parse_json(text: str, place: str) -> Any:
     """Return the value of `text`. Unlike Python's parser, reject NaN and Infinity.
 
     Raises InputError that names `place` if the text is not JSON, has a number too large for a
-    float, or is nested deeper than `MAX_DEPTH`, which could not be written again.
+    float, or is nested deeper than `MAX_DEPTH` levels.
     """
     try:
         value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
     except ValueError as error:
         raise InputError(f"{place}: not JSON: {error}") from None
     except RecursionError:
-        raise InputError(f"{place}: nested too deep; no file of this form is") from None
+        raise InputError(f"{place}: nested too deep (more than {MAX_DEPTH} levels)") from None
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [each for each in contained(level) if isinstance(each, dict | list)]
         if not level:
             return value
-    raise InputError(f"{place}: nested too deep; no file of this form is")
+    raise InputError(f"{place}: nested too deep (more than {MAX_DEPTH} levels)")
 
 
 def _finite(digits: str) -> float:

@@ -24,7 +24,7 @@ def read_given(path: Path, max_bytes: int = MAX_FILE_BYTES) -> str:
 def read_text(path: Path, place: str, max_bytes: int, mend: str) -> str:
     """Like `read_given`, but return "" for an empty file, and name `place` in messages.
 
-    `mend` ends the message about a file that is too large.
+    `mend` is the fix that the message about a file that is too large suggests.
     """
     try:
         with path.open("rb") as file:

@@ -92,7 +92,7 @@ def abstract_text(sections: tuple[Section, ...]) -> str:
 
 
 def search_text(title: str, abstract: str) -> str:
-    """Return title, if there is one, and abstract as the text that BM25 over citations indexes."""
+    """Return the text that BM25 over citations indexes: any title, then the abstract."""
     return " ".join(t for t in ("" if title == NO_TITLE else title, abstract) if t)
 
 
@@ -145,7 +145,7 @@ class Citation:
 
     @property
     def search_text(self) -> str:
-        """Title and abstract as BM25 over citations indexes them."""
+        """The text that BM25 over citations indexes: title and abstract."""
         return search_text(self.title, self.abstract)
 
     @property

@@ -14,7 +14,7 @@ class DirectOnLoopback(HTTPAdapter):
     """Adapter that connects to loopback addresses without a proxy, even after a redirect."""
 
     def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:
-        """See `HTTPAdapter.send`; `proxies` is ignored for a loopback address."""
+        """Send as `HTTPAdapter.send` does, but without `proxies` for a loopback address."""
         if is_loopback_url(request.url or ""):
             options["proxies"] = {}
         return super().send(request, *args, **options)

@@ -15,10 +15,10 @@ from commands.context import Config, Context, Json, Overrides, make_context
 from commands.options import AsOf, SystemOption, Until, check_options, open_client
 
 if TYPE_CHECKING:
-    from serve.batches.answer_batch import Batch
+    from serve.client.answer_batch import Batch
 
 FORMATS = ("bioasq", "synergy", "biogen-a", "biogen-b")
-# Formats whose files contain snippets.
+# Formats whose question files contain snippets.
 GIVING = ("bioasq", "synergy")
 
 EvidenceOption = Annotated[
@@ -85,7 +85,7 @@ def answer(
     only for questions marked answerReady. biogen-a: PMIDs that support or contradict each given
     sentence. biogen-b: an answer of at most 250 words in which every sentence has PMIDs.
     """
-    from serve.batches.answer_batch import answer_batch
+    from serve.client.answer_batch import answer_batch
 
     context = make_context(config, overrides, json)
     answers = _check_format(file_format, feedback or [], no_answers=no_answers)
@@ -138,7 +138,7 @@ def remember(
     Questions with answerReady set to false are skipped. Presets that use examples select those with
     the most similar questions. A running endpoint uses a new round immediately.
     """
-    from serve.synergy.keep_examples import remember as store
+    from serve.answer.examples.example_store import store_examples as store
 
     context = make_context(config, overrides, json)
     folder = context.settings.llm.examples
@@ -170,14 +170,14 @@ def make_batch(
     With `given`, the snippets in the files are the evidence, in the formats of `GIVING`. Raises
     InputError for files that do not match the format.
     """
-    from serve.batches import biogen_batch
-    from serve.batches.answer_batch import bioasq_batch
+    from serve.client import biogen_batch
+    from serve.client.answer_batch import bioasq_batch
+    from serve.client.synergy_batch import synergy_batch
     from serve.formats.bioasq import read_questions
     from serve.formats.biogen import read_topics_a
     from serve.formats.given_snippets import give_snippets
     from serve.graph.load_stages import load_scorer
     from serve.support.weigh_evidence import Thresholds
-    from serve.synergy.answer_round import synergy_batch
 
     if file_format == "synergy":
         return synergy_batch(questions, feedback, system, answers=answers, given=given)
@@ -205,13 +205,13 @@ def _check_format(file_format: str, feedback: Sequence[Path], *, no_answers: boo
 
 
 def _check_evidence(evidence: str, file_format: str, *, answers: bool) -> bool:
-    """Return True if the files provide it; raise InputError for conflicting options."""
+    """Return True if the files provide the evidence; raise InputError for conflicting options."""
     if evidence not in ("search", "given"):
         raise InputError(f"--evidence {evidence}: unknown; there are: search, given")
     if evidence == "given" and file_format not in GIVING:
         raise InputError(f"--evidence given: goes with --format {' or '.join(GIVING)}")
     if evidence == "given" and not answers:
-        raise InputError("--evidence given: goes not with --no-answers")
+        raise InputError("--evidence given: cannot be combined with --no-answers")
     return evidence == "given"
 
 
@@ -220,7 +220,7 @@ def _learn(context: Context, feedback: Sequence[Path]) -> dict[str, Any]:
     folder = context.settings.llm.examples
     if folder is None or not feedback:
         return {}
-    from serve.synergy.keep_examples import remember as store
+    from serve.answer.examples.example_store import store_examples as store
 
     stored = store(folder, feedback)
     context.log.print(f"examples of round {stored.number}: {len(stored.examples)} in {folder}")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cluster.answers import Check
-from cluster.weighing import Sort
+from cluster.appraisal import Sort
 from commands.context import Config, Json, Overrides, make_context
 from commands.options import (
     AsOf,
@@ -124,7 +124,7 @@ def ask(
 def serve(as_of: AsOf = None, config: Config = None, overrides: Overrides = None) -> None:
     """Run the endpoint in the foreground until interrupted."""
     from cluster.ray.watch_head import await_head_loss
-    from serve.graph.run_graph import running_graph
+    from serve.client.run_graph import running_graph
 
     context = make_context(config, overrides, False)
     if as_of:

@@ -21,86 +21,94 @@ from cluster.loopback import keep_loopback_off_proxies
 from cluster.ray.ray_access import keep_to_this_machine
 from commands.terminal import finish_output, make_log_console, prepare_output
 
-# Module and attribute of each command, with the first line of its help, so that
-# `citeray --help` imports none of the modules.
-COMMANDS = {
-    "download": (
-        ".download:download",
-        "Download PubMed files and check each against its md5; run again to fetch missing files.",
-    ),
-    "sample": (
-        ".index_jobs.index:write_sample_corpus",
-        "Write the sample corpus: illustrative citations in PubMed XML, and forty questions.",
-    ),
-    "index": (".index_jobs.index:index", "Build, update and inspect the index."),
-    "search": (".ask:search", "Search for citations that match a question."),
-    "ask": (".ask:ask", "Answer a question with citations."),
-    "answer": (
-        ".answer:answer",
-        "Answer a batch of questions and write a run file; an interrupted batch resumes.",
-    ),
-    "remember": (
-        ".answer:remember",
-        "Store approved answers as few-shot examples, one version per round, in llm.examples.",
-    ),
-    "feedback": (
-        ".saved.feedback:feedback",
-        "List, review and export users' feedback on stored answers.",
-    ),
-    "watch": (
-        ".saved.watch:watch",
-        "Manage saved questions, which are asked again after each new index version.",
-    ),
-    "export": (
-        ".export:export",
-        "Export citations for reference managers, or as a styled reference list.",
-    ),
-    "serve": (".ask:serve", "Run the endpoint in the foreground until interrupted."),
-    "demo": (
-        ".ask:demo",
-        "Index the sample corpus, start the endpoint, ask three questions and stop.",
-    ),
-    "evaluate": (
-        ".evaluation.evaluate:evaluate",
-        "A run's measures, each with its 95% bootstrap interval: BioASQ, Synergy, BioGen, RAGAS.",
-    ),
-    "table": (
-        ".evaluation.table:table",
-        "Result tables of several runs in the columns of BioASQ, Synergy or BioGen, as Markdown.",
-    ),
-    "rate": (
-        ".evaluation.rate:rate",
-        "Let two people rate answers from 1 to 5, and measure how far they agree.",
-    ),
-    "ablate": (
-        ".evaluation.ablate:ablate",
-        "Runs presets over questions and shows what each brings, with 95% bootstrap intervals.",
-    ),
-    "reproduce": (
-        ".evaluation.reproduce:reproduce",
-        "A paper's experiment: its systems run, its tables beside ours, and what differs still.",
-    ),
-    "questions": (
-        ".evaluation.questions:questions",
-        "Questions by topic and type, whole rows as they are, so that a gold file stays one.",
-    ),
-    "lint": (
-        ".evaluation.lint:lint",
-        "What is wrong with a run file, before it is scored or sent in; 1 if anything is.",
-    ),
-    "audit": (
-        ".evaluation.audit:audit",
-        "Which stored answers cite what was since retracted, deleted or revised; 1 if any.",
-    ),
-    "plan": (
-        ".plan:plan",
-        "Plan shards, replicas, memory, hours and cost for a corpus and a load.",
-    ),
-    "train": (".training.train:train", "Train the small models: adapters of the encoder."),
-    "job": (".job:job", "Run commands as jobs on a Ray cluster."),
-    "models": (".models:models", "List and download the models that the settings name."),
-    "version": (".cli:print_version", "Print the version of CiteRay."),
+# Groups of `citeray --help`. Each command has its module and attribute, and the first line of its
+# help, so that `citeray --help` imports none of the modules.
+GROUPS = {
+    "Build and maintain an index": {
+        "download": (
+            ".download:download",
+            "Download PubMed files and check each against its md5; run again to fetch missing "
+            "files.",
+        ),
+        "sample": (
+            ".index_jobs.index:write_sample_corpus",
+            "Write the sample corpus: illustrative citations in PubMed XML, and forty questions.",
+        ),
+        "index": (".index_jobs.index:index", "Build, update and inspect the index."),
+        "plan": (
+            ".plan:plan",
+            "Plan shards, replicas, memory, hours and cost for a corpus and a load.",
+        ),
+    },
+    "Ask questions": {
+        "serve": (".ask:serve", "Run the endpoint in the foreground until interrupted."),
+        "search": (".ask:search", "Search for citations that match a question."),
+        "ask": (".ask:ask", "Answer a question with citations."),
+        "watch": (
+            ".saved.watch:watch",
+            "Manage saved questions, which are asked again after each new index version.",
+        ),
+        "export": (
+            ".export:export",
+            "Export citations for reference managers, or as a styled reference list.",
+        ),
+        "demo": (
+            ".ask:demo",
+            "Index the sample corpus, start the endpoint, ask three questions and stop.",
+        ),
+    },
+    "Answer files of questions": {
+        "questions": (
+            ".evaluation.questions:questions",
+            "Select questions of a BioASQ file by topic, by type or at random.",
+        ),
+        "answer": (
+            ".answer:answer",
+            "Answer a batch of questions and write a run file; an interrupted batch resumes.",
+        ),
+        "remember": (
+            ".answer:remember",
+            "Store approved answers as few-shot examples, one version per round, in llm.examples.",
+        ),
+        "feedback": (
+            ".saved.feedback:feedback",
+            "List, review and export users' feedback on stored answers.",
+        ),
+    },
+    "Evaluate answers": {
+        "lint": (
+            ".evaluation.lint:lint",
+            "Find problems in a run file before it is scored or submitted.",
+        ),
+        "evaluate": (
+            ".evaluation.evaluate:evaluate",
+            "Score a run against gold: BioASQ, Synergy or BioGen measures with 95% intervals.",
+        ),
+        "table": (
+            ".evaluation.table:table",
+            "Print result tables of several runs in the columns of BioASQ, Synergy or BioGen.",
+        ),
+        "ablate": (
+            ".evaluation.ablate:ablate",
+            "Compare presets over the same questions, with 95% bootstrap intervals.",
+        ),
+        "reproduce": (
+            ".evaluation.reproduce:reproduce",
+            "Run a paper's systems and print its tables with the new figures beside its own.",
+        ),
+        "audit": (
+            ".evaluation.audit:audit",
+            "List stored answers that cite articles since retracted, deleted or revised.",
+        ),
+    },
+    "Models and clusters": {
+        "models": (".models:models", "List and download the models that the settings name."),
+        "train": (".training.train:train", "Train the small models, and calibrate confidence."),
+        "job": (".job:job", "Run commands as jobs on a Ray cluster."),
+        "version": (".cli:print_version", "Print the version of CiteRay."),
+    },
 }
+COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
 
 class LazyGroup(TyperGroup):
@@ -109,11 +117,13 @@ class LazyGroup(TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = {
-            name: TyperCommand(name, help=line) for name, (_, line) in COMMANDS.items()
+            name: TyperCommand(name, help=line, rich_help_panel=title)
+            for title, group in GROUPS.items()
+            for name, (_, line) in group.items()
         }
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command by name; import it only for shell completion."""
+        """Return the command by name, imported only if shell completion needs it."""
         if ctx.resilient_parsing and cmd_name in COMMANDS:
             return load_command(cmd_name)
         return super().get_command(ctx, cmd_name)
@@ -139,6 +149,7 @@ def load_command(name: str) -> Any:
     return command
 
 
+# Packages of this project, whose absence is a defect and not a missing extra.
 OURS = {
     "citeray", "cluster", "commands", "configs", "evaluation", "pipelines", "planning", "serve"
 }  # fmt: skip

@@ -19,15 +19,24 @@ from cluster.settings.settings import Settings, load_settings
 from commands.context import Context
 from serve.client.open_client import HttpClient, endpoint_url
 from serve.client.print_answer import print_answer
-from serve.graph.run_graph import serving, start_graph
+from serve.client.run_graph import serving, start_graph
 
-# (type, question, error budget). With a small model no factoid answer meets the default budget;
-# a budget of 1 shows the best one.
-QUESTIONS = (
-    ("yesno", "Is dabigatran safe in patients with a mechanical heart valve?", None),
-    ("factoid", "Which EGFR mutation is the main cause of acquired resistance to gefitinib?", 1),
-    ("summary", "How does idarucizumab reverse dabigatran?", None),
+# Fields of a request, named as the options of `citeray ask`. With a small model no factoid answer
+# meets the default error budget; a budget of 1 always shows the best answer.
+QUESTIONS: tuple[dict[str, Any], ...] = (
+    {
+        "question": "Is dabigatran safe in patients with a mechanical heart valve?",
+        "type": "yesno",
+    },
+    {
+        "question": "Which EGFR mutation is the main cause of acquired resistance to gefitinib?",
+        "type": "factoid",
+        "max_wrong": 1,
+    },
+    {"question": "How does idarucizumab reverse dabigatran?", "type": "summary"},
 )
+# An additional question if there is a language model, which then writes the answer.
+WRITTEN: dict[str, Any] = {**QUESTIONS[-1], "system": "citeray-model"}
 
 
 def _citeray(
@@ -58,7 +67,7 @@ def _settings(context: Context, index: Path) -> Settings:
 
 
 def run_demo(context: Context, keep: Path | None) -> list[dict[str, Any]]:
-    """Create and index the sample corpus, start the graph, ask three questions and stop.
+    """Create and index the sample corpus, start the graph, ask the questions and stop.
 
     The language model loads while the index is built, because it needs minutes on a small machine.
     """
@@ -81,13 +90,14 @@ def run_demo(context: Context, keep: Path | None) -> list[dict[str, Any]]:
             HttpClient(endpoint_url(settings), settings.serve.request_deadline_s + 10)
         )
         answers = []
-        for question_type, question, max_wrong in QUESTIONS:
-            command = f'$ citeray ask "{question}" --type {question_type}'
-            asked: dict[str, Any] = {"question": question, "type": question_type}
-            if max_wrong is not None:
-                command += f" --max-wrong {max_wrong}"
-                asked["max_wrong"] = max_wrong
-            context.log.print(command, style="bold")
+        written = () if settings.llm.kind == "none" else (WRITTEN,)
+        for asked in (*QUESTIONS, *written):
+            flags = " ".join(
+                f"--{name.replace('_', '-')} {value}"
+                for name, value in asked.items()
+                if name != "question"
+            )
+            context.log.print(f'$ citeray ask "{asked["question"]}" {flags}', style="bold")
             answers.append(client.answer(asked))
             if not context.json:
                 print_answer(out, answers[-1])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 STDIN = "-"
 FORMATS = ("ris", "bibtex", "csl-json", "nbib", "csv")
 STYLES = ("vancouver", "apa", "ama")
-# Upper bound of one export: about the number of documents in a batch's run.
+# Maximum number of records in one export, about the number of documents of a large batch.
 MOST_PMIDS = 100_000
 MOST_BYTES = 4 << 20
 MOST_NAMED = 5
@@ -94,7 +94,7 @@ def _cited(source: Path) -> list[int]:
 
 
 def _cited_by_batch(context: Context, batch: str) -> list[int]:
-    """Return the citations of a batch's run, fetched from the running endpoint."""
+    """Return the PMIDs that a batch's run cites; the run is fetched from the running endpoint."""
     from serve.client.open_client import endpoint_url, running_client
 
     running = running_client(context.settings)
@@ -139,7 +139,7 @@ def _read_pmids(text: str, place: str) -> list[int]:
     words = text.replace(",", " ").split()
     for number, word in enumerate(words, 1):
         if not _PMID.fullmatch(word):
-            raise InputError(f"{place}: word {number}, {cut(word, 40)!r}, is no PMID; remove it")
+            raise InputError(f"{place}: word {number}, {cut(word, 40)!r}, is not a PMID; remove it")
     return list(map(int, words))
 
 

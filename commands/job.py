@@ -149,7 +149,7 @@ def follow_to_end(head: Any, name: str, *, json: bool) -> None:
 
 
 def last_document(log: str) -> Any:
-    """Return the JSON document that a command's --json printed to its log, or None."""
+    """Return the JSON document that a command printed to its log with --json, or None."""
     for line in reversed(log.splitlines()):
         if line.startswith(("{", "[")):
             try:

@@ -20,6 +20,11 @@ models = typer.Typer(
 )
 
 
+def _licence_of_shipped(name: str) -> str:
+    """Return CiteRay's own licence for an adapter that ships with it, and "" for other models."""
+    return "Apache-2.0" if name.startswith("citeray:") else ""
+
+
 @models.command("list")
 def list_models(config: Config = None, overrides: Overrides = None, json: Json = False) -> None:
     """List the models that the settings use, and which of them are in the store."""
@@ -31,7 +36,7 @@ def list_models(config: Config = None, overrides: Overrides = None, json: Json =
             "use": use,
             "name": name,
             "stored": name in stored,
-            "licence": pins[name].licence if name in pins else "",
+            "licence": pins[name].licence if name in pins else _licence_of_shipped(name),
         }
         for use, name in used_models(context.settings).items()
     ]

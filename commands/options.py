@@ -70,9 +70,9 @@ Until = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The preset to use, and the context that defines it.
+    """The chosen preset, and the context whose settings define it.
 
-    `here` is the reason why a running endpoint cannot answer, or "" if it can.
+    `here` says why a running endpoint cannot be used, or is "" if it can.
     """
 
     context: Context

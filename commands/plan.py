@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,10 +12,11 @@ from cluster.errors import InputError
 from cluster.settings.read_config import CONFIGS
 from cluster.settings.settings import DEFAULT_CONFIG
 from cluster.storage.object_store import File
+from cluster.storage.whole_files import write_atomically
 from commands.context import Config, Context, Json, Overrides, make_context
-from pipelines.build.find_sources import find_sources
+from pipelines.indexing.sources.find_sources import find_sources
 from planning.chart_values import values_yaml
-from planning.emit import config_yaml, write_text
+from planning.emit import config_yaml
 from planning.error_bar import ErrorBar
 from planning.measure.coefficients import (
     DEFAULT_FILE,
@@ -27,9 +27,6 @@ from planning.measure.coefficients import (
 from planning.place_workers import Ask
 from planning.plan import Plan, make_plan
 from planning.show_plan import check_json, plan_json, show_check, show_plan
-from planning.simulation.show_simulation import show_simulation
-from planning.simulation.simulate import Simulation, Weather
-from planning.simulation.simulate import simulate as run_simulation
 from planning.units import parse_bytes, parse_count, parse_day, parse_rate, parse_seconds
 
 PATHS = ("search", "answer")
@@ -94,12 +91,6 @@ LlmReply = Annotated[
 PricesOf = Annotated[
     str, typer.Option(metavar="DAY", help="Date of the prices, such as 2026-11-26.")
 ]
-Simulate = Annotated[
-    bool, typer.Option("--simulate", help="Simulate one hour of load with node failures.")
-]
-NodeLostEvery = Annotated[str, typer.Option(help="How often --simulate loses a node.")]
-NodeBack = Annotated[str, typer.Option(help="How soon a lost node is back.")]
-Seed = Annotated[int, typer.Option(min=0, help="Random seed of --simulate.")]
 Explain = Annotated[bool, typer.Option("--explain", help="Show each figure's formula.")]
 
 
@@ -113,8 +104,6 @@ def plan(
     node_hour: NodeHour = None, gpu_hour: GpuHour = None,
     emit_config: EmitConfig = None, emit_values: EmitValues = None,
     prices_of: PricesOf = "", llm_reply: LlmReply = None,
-    simulate: Simulate = False, node_lost_every: NodeLostEvery = "1h",
-    node_back: NodeBack = "5min", seed: Seed = 0,
     explain: Explain = False,
     config: Config = None, overrides: Overrides = None, json: Json = False,
 ) -> None:  # fmt: skip
@@ -137,46 +126,32 @@ def plan(
     )  # fmt: skip
     built = parse_count(check_citations, "--check-citations")
     given = find_sources(sample) if sample else []
-    weather = Weather(
-        parse_seconds(node_lost_every, "--node-lost-every"),
-        parse_seconds(node_back, "--node-back"), seed,
-    )  # fmt: skip
     found, shipped = _coefficients(context, calibration, given, path, reply, calibrate=calibrate)
     rows, found = _check(context, found, built, given) if check else ([], found)
     if check and not shipped:
         write_coefficients(found, calibration or DEFAULT_FILE)
     made = make_plan(found, context.settings, ask, shipped=shipped)
     _emit(context, made, emit_config, emit_values)
-    simulated = run_simulation(found, context.settings, made, weather) if simulate else None
-    _show(context, made, rows, simulated, explain=explain)
+    _show(context, made, rows, explain=explain)
 
 
 def _emit(context: Context, made: Plan, config: Path | None, values: Path | None) -> None:
     if config:
-        write_text(config_yaml(context.settings, made), config)
+        write_atomically(config, config_yaml(context.settings, made).encode())
     if values:
-        # The chart includes the shipped files; others are written as changes to laptop.yaml.
+        # The chart has the shipped files; other settings are written as changes to laptop.yaml.
         shipped = context.config if (CONFIGS / str(context.config)).is_file() else DEFAULT_CONFIG
-        write_text(values_yaml(context.settings, made, str(shipped)), values)
+        text = values_yaml(context.settings, made, str(shipped))
+        write_atomically(values, text.encode())
 
 
-def _show(
-    context: Context,
-    made: Plan,
-    checked: list[dict[str, Any]],
-    simulated: Simulation | None,
-    *,
-    explain: bool,
-) -> None:
+def _show(context: Context, made: Plan, checked: list[dict[str, Any]], *, explain: bool) -> None:
     if context.json:
-        simulation = asdict(simulated) if simulated else None
-        context.print_json({**plan_json(made), "check": checked, "simulation": simulation})
+        context.print_json({**plan_json(made), "check": checked})
     else:
         show_plan(context.out, made, explain=explain)
-        if simulated:
-            show_simulation(context.out, simulated, made.ask.prices_of)
     for problem in made.problems:
-        context.log.print(f"will not do: {problem}", style="red")
+        context.log.print(f"not feasible: {problem}", style="red")
     if made.problems:
         raise typer.Exit(1)
 
@@ -224,7 +199,7 @@ def _coefficients(
 def _check(
     context: Context, found: Coefficients, citations: int, given: list[File]
 ) -> tuple[list[dict[str, Any]], Coefficients]:
-    """Return the rows of the check, and the coefficients with the plan's error."""
+    """Return the rows of the check, and the coefficients with the errors that it found."""
     from planning.check_plan import check_plan
 
     tell = _teller(context, "checking")

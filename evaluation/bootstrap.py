@@ -38,14 +38,14 @@ _WORDS = {1: ("better", "worse"), -1: ("worse", "better"), 0: ("higher", "lower"
 
 
 def verdict(difference: Interval, direction: int = 1) -> str:
-    """Return "better" or "worse" only if the interval excludes 0; `direction` as in Measure."""
+    """Return "better" or "worse" if the interval excludes 0; `direction` is as in Measure."""
     if not difference.excludes_zero:
         return NO_DIFFERENCE
     return _WORDS[direction][difference.value < 0]
 
 
 def intervals(scores: Scores, *, seed: int = 0, resamples: int = RESAMPLES) -> dict[str, Interval]:
-    """Return each measure of a run with its interval; {} for a run that answers nothing."""
+    """Return each measure of a run with its interval; {} if the run answers no question."""
     if not scores.ids:
         return {}
     drawn = np.concatenate(

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from cluster.errors import InputError
 from cluster.index.manifest import current_version
 from cluster.models.adapters import model_folder
-from cluster.models.model_sources import parse_name
+from cluster.models.sources.model_name import parse_name
 from cluster.models.store import ModelStore
 from cluster.settings.settings import Settings
 from cluster.settings.used_models import used_models
 from evaluation.answers.find_judge import check_judge, open_judge
 from evaluation.bioasq.evaluate_bioasq import (
+    describe_server_rouge,
     evaluate_bioasq,
-    printed_by_rouge,
     read_answers,
     read_benchmark,
 )
@@ -43,7 +43,7 @@ ENCODER = Path("encoder")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to measure a run against; the fields are the options of `citeray evaluate`.
+    """The gold and the requested measures; the fields are the options of `citeray evaluate`.
 
     `depth` is that of `citeray table`: the number of documents and snippets scored per question.
     """
@@ -119,7 +119,7 @@ def _bioasq(
     benchmark = read_benchmark(request.gold, request.feedback, request.qrels)
     answers = read_answers(run, benchmark)
     evaluated = evaluate_bioasq(answers, benchmark, request.depth)
-    if printed := printed_by_rouge(benchmark.gold, answers):
+    if printed := describe_server_rouge(benchmark.gold, answers):
         tell(printed)
     if request.bleu or request.bertscore is not None:
         from evaluation.answers.evaluate_answers import add_texts
@@ -137,7 +137,7 @@ def _bioasq(
 def find_leakage(
     gold: Path, trained_on: Sequence[Path], settings: Settings
 ) -> tuple[list[str], list[str]]:
-    """Check whether a BioASQ gold file occurs in training data; returns as `explain_leakage`.
+    """Return the findings of `explain_leakage` about a BioASQ gold file and training data.
 
     Searches `trained_on`, and the data named by the cards of the settings' models.
     """
@@ -196,14 +196,14 @@ def _biogen(
     evaluated = task(run, labels, topics, judge)
     if judge is None and not labels.by_topic:
         evaluated = evaluated.with_notes(
-            "nobody judged the citations: the gold file has no judgements, and the settings name "
+            "citations are not judged: the gold file has no judgements, and the settings name "
             "no NLI model (support.kind=nli, support.model=...)"
         )
     return evaluated, topics
 
 
 def _nli(settings: Settings) -> Judge | None:
-    """Return the settings' NLI model over the index, or None if they name none.
+    """Return a judge by the settings' NLI model, or None if they name no such model.
 
     Raises InputError if there is no index from which to read the cited documents.
     """

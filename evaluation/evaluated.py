@@ -19,13 +19,13 @@ class Evaluated:
     """A scored run.
 
     `groups` are the questions of each type; `cases` returns the questions to show, given their
-    scores. `looked_at` are columns of `scores`: the first that the run has ranks its questions, and
-    all that it has are shown for each question. `curves` are the (coverage, risk) points of each
-    type of question that has a confidence.
+    scores. `shown_scores` are columns of `scores` whose distributions the report shows; the first
+    that the run has selects its worst questions. `curves` are the (coverage, risk) points of
+    each type of question that has a confidence.
     """
 
     scores: Scores
-    looked_at: tuple[str, ...]
+    shown_scores: tuple[str, ...]
     groups: Mapping[str, tuple[str, ...]]
     cases: Callable[[Mapping[str, Mapping[str, float]]], Sequence[Case]]
     notes: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ def make_report(
     by_question = scores.by_question()
     spread = {
         column: [found[column] for found in by_question.values() if column in found]
-        for column in evaluated.looked_at
+        for column in evaluated.shown_scores
     }
     spread = {column: values for column, values in spread.items() if values}
     ranked_by = next(iter(spread), None)

@@ -12,7 +12,7 @@ from cluster.settings.settings import Settings
 from serve.graph.load_stages import load_shard, open_manifest
 
 _PMIDS = range(1, 1 << 63)
-# Number of cached citations: a question names documents, then snippets of the same documents.
+# Number of cached citations, because a question's documents are looked up again for its snippets.
 _KEPT = 1024
 
 

@@ -19,11 +19,11 @@ import yaml
 from cluster.errors import InputError
 from cluster.parse_json import parse_json
 from evaluation.bioasq.read_bioasq import Entry, document_id
+from evaluation.lint.note_problems import read_pmid
 
 CARDS = ("README.md", "MODEL_CARD.md")
 BENCHMARKS = re.compile(r"bioasq|biogen|medaesqa|mirage", re.IGNORECASE)
 
-_PMID = re.compile(r"(?:.*/pubmed/|.*pubmed\.ncbi\.nlm\.nih\.gov/|PMID:? ?)?(\d{1,8})/?", re.I)
 _ABOUT_CITATIONS = re.compile(r"pmid|pubmed|doc", re.IGNORECASE)
 _FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
 
@@ -95,9 +95,9 @@ def find_leaks(gold: Mapping[str, Entry], data: TrainingData) -> list[Leak]:
             match = text if text in gold else by_text.get(_plain(text))
             if match is not None:
                 questions.add(match)
-            pmid = _PMID.fullmatch(text)
-            if pmid and pmid.group(1) in wanted and _ABOUT_CITATIONS.search(f"{key} {text}"):
-                documents.add(pmid.group(1))
+            pmid = str(read_pmid(text))
+            if pmid in wanted and _ABOUT_CITATIONS.search(f"{key} {text}"):
+                documents.add(pmid)
         if questions or documents:
             leaks.append(
                 Leak(data.model, str(file), tuple(sorted(questions)), tuple(sorted(documents)))
@@ -115,19 +115,19 @@ def explain_leakage(
         for leak in find_leaks(gold, training):
             found.append(
                 f"leakage: {len(leak.questions)} of {len(gold)} questions and"
-                f" {len(leak.documents)} of {wanted} gold documents stand in {leak.file}, on"
-                f" which {leak.model} was trained"
+                f" {len(leak.documents)} of {wanted} gold documents occur in {leak.file}, the"
+                f" training data of {leak.model}"
             )
         for name in training.names:
             if BENCHMARKS.search(name):
                 found.append(
-                    f"leakage: {training.model} names {name} as training data, by its name a"
-                    " benchmark of biomedical questions; it is not here to be compared"
+                    f"leakage: {training.model} names {name} as training data, which by its name is"
+                    " a benchmark of biomedical questions; its file is not available for comparison"
                 )
         others = [name for name in training.names if not BENCHMARKS.search(name)]
         if others:
             unknown.append(
-                f"{training.model} (its card names {len(others)} sets that are not here)"
+                f"{training.model} (its card names {len(others)} data sets that are not available)"
             )
         if not training.has_card:
             unknown.append(f"{training.model} (no model card)")

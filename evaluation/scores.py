@@ -68,8 +68,8 @@ class Drawn:
 class Measure:
     """A measure over a set of questions.
 
-    `of` may divide 0 by 0: NaN means that the measure does not apply. `direction` is 1 if more is
-    better, -1 if less is better, and 0 if neither is.
+    `of` may divide 0 by 0, because NaN means that the measure does not apply. `direction` is 1 if
+    more is better, -1 if less is better, and 0 if neither is.
     """
 
     name: str
@@ -78,12 +78,12 @@ class Measure:
 
 
 def mean(name: str, column: str | None = None, direction: int = 1) -> Measure:
-    """Return the mean over the questions that have `column` (default: the measure's name)."""
+    """Return the measure of the mean of `column` (default `name`) over questions that have it."""
     return Measure(name, lambda drawn: drawn.mean(column or name), direction)
 
 
 def ratio(name: str, part: str, whole: str, direction: int = 1) -> Measure:
-    """Return the ratio of two sums, which weights each item equally, not each question."""
+    """Return the measure of the ratio of two sums, which weights items equally, not questions."""
     return Measure(name, lambda drawn: drawn.sum(part) / drawn.sum(whole), direction)
 
 
@@ -121,7 +121,7 @@ class Scores:
         return dict(zip(self.names, found.tolist(), strict=True))
 
     def only(self, ids: Sequence[str]) -> Scores:
-        """Return the scores of some of the answered questions, in the order of `ids`."""
+        """Return the scores of the answered questions `ids`, in their order."""
         places = {id_: place for place, id_ in enumerate(self.ids)}
         return replace(self, ids=tuple(ids), rows=self.rows[[places[id_] for id_ in ids]])
 
@@ -130,7 +130,7 @@ class Scores:
         return replace(self, rows=np.where(cells, np.nan, self.rows))
 
     def beside(self, other: Scores) -> Scores:
-        """Join the columns of both tables for the questions of this one; `other` may lack some."""
+        """Return a copy with the columns of `other`, which are NaN for questions that it lacks."""
         rows = np.full((len(self.ids), len(other.columns)), np.nan)
         places = {id_: place for place, id_ in enumerate(other.ids)}
         for row, id_ in zip(rows, self.ids, strict=True):

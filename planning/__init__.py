@@ -1,1 +1,1 @@
-"""How much machine a corpus and its readers need: measured here, carried to any size."""
+"""Estimate the machines that a corpus and a load need, from measurements of this machine."""

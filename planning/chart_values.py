@@ -1,7 +1,7 @@
-"""A plan as a values file of the Helm chart in k8s/: sizes of pods, the nodes they fit, settings.
+"""Convert a plan to values of the Helm chart in k8s/: pod sizes, node sizes and settings.
 
-What a pod asks for is the upper end of the plan's error bars, a fifth more at least; what a node
-has is that, and what the kubelet and each node's own pods take.
+A pod requests the upper end of the plan's error bars, at least a fifth more than planned. A node
+has room for its pods, the kubelet and the system pods.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from cluster.settings.settings import Settings, load_settings
-from planning.emit import head_of, planned_settings
+from planning.emit import header_comment, planned_settings
 from planning.error_bar import Kind
 from planning.place_workers import MODEL_DISK_BYTES, USABLE_MEMORY, WorkerGroup
 from planning.plan import SERVING, Plan
@@ -22,22 +22,22 @@ from planning.units import gibibytes
 GIB = 2.0**30
 FILE_CITATIONS = 30_000
 BASELINE_CITATIONS = 36_000_000
-# Ray's own processes in a pod, 1.0 GiB in every build that was watched, and the agents that come
-# later; the scratch space of logs and of what Ray spills.
+# Memory of Ray's own processes in a pod, and disk for logs and spilled objects.
 RAYS_OWN_BYTES, SCRATCH_BYTES = 1.5 * GIB, 10 * GIB
-# The error that a plan is held to: a check may have been luckier.
+# Minimum margin above a planned figure, even if a check found smaller errors.
 MARGIN = 1.2
-# Of a node's cores what the kubelet and the pods of every node (logs, network, metrics) take.
-KEPT_CPUS = 1.5
-# Settings that the chart derives itself, and those that belong to where it runs.
+# Cores of a node that the kubelet and its system pods (logs, network, metrics) take.
+RESERVED_CPUS = 1.5
+# Settings that the chart derives itself, or that depend on the place where it is installed.
 DERIVED = ("index.path", "index.cache", "entrez.cache", "serve.batches.folder", "serve.saved")
 NODE_CPUS = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192)
 
 
 def chart_values(settings: Settings, plan: Plan, config: str = "laptop.yaml") -> dict[str, Any]:
-    """The values `corpus`, `load`, `sizes`, `nodes` and `settings`; `config` is the settings' file.
+    """Return the values `corpus`, `load`, `sizes`, `nodes` and `settings`.
 
-    With one node everything is in one worker; else each group of the plan has its own pods.
+    `config` is the file of the settings. With one node everything runs in one worker pod; otherwise
+    each group of the plan has its own pods.
     """
     ask, planned = plan.ask, planned_settings(settings, plan)
     whole = ask.citations >= BASELINE_CITATIONS
@@ -54,12 +54,13 @@ def chart_values(settings: Settings, plan: Plan, config: str = "laptop.yaml") ->
 
 
 def values_yaml(settings: Settings, plan: Plan, config: str = "laptop.yaml") -> str:
-    """The values as YAML, under a comment with what was asked for."""
-    return head_of(plan) + yaml.safe_dump(chart_values(settings, plan, config), sort_keys=False)
+    """Return the values as YAML, with the request in a comment above."""
+    values = chart_values(settings, plan, config)
+    return header_comment(plan) + yaml.safe_dump(values, sort_keys=False)
 
 
 def _upper(plan: Plan, kind: Kind, value: float) -> float:
-    """The most that `value` may really be, by the last check, and `MARGIN` above it at least."""
+    """Return the upper end of the error bar of `value`, at least `MARGIN` times it."""
     bar = plan.error_bar
     return max(getattr(bar, kind).around(value)[1] if bar else value, MARGIN * value)
 
@@ -67,10 +68,10 @@ def _upper(plan: Plan, kind: Kind, value: float) -> float:
 def _pod(
     plan: Plan, cores: float, process_bytes: float, disk_bytes: float, **more: Any
 ) -> dict[str, Any]:
-    """A pod whose processes need so much; half a core a core less is requested up to 8 cores."""
+    """Return resource requests for a pod; system pods get part of the `cores` that it uses."""
     store = max(1.0, math.ceil(cores * 0.35)) if more.pop("moves_data", False) else 1.0
     memory = _upper(plan, "memory", process_bytes) + RAYS_OWN_BYTES + store * GIB
-    asked = max(cores - KEPT_CPUS, 0.75 * cores)
+    asked = max(cores - RESERVED_CPUS, 0.75 * cores)
     return {
         "cpu": math.floor(4 * asked) / 4,
         "cores": math.ceil(cores),
@@ -86,7 +87,7 @@ def _processes(group: WorkerGroup) -> float:
 
 
 def _groups(planned: Settings, plan: Plan) -> dict[str, Any]:
-    """A kind of pod for each group; autoscaling may add what the settings' most replicas need."""
+    """Return the pods of each group; the maximum number has room for `max_replicas`."""
     sizes = {"head": _head(plan, 4 if len(plan.groups) > 2 else 1)}
     for group in plan.groups:
         if group.name not in SERVING:
@@ -107,7 +108,7 @@ def _groups(planned: Settings, plan: Plan) -> dict[str, Any]:
 
 
 def _most(planned: Settings, plan: Plan, group: WorkerGroup) -> int:
-    """How many pods the stages' most replicas need."""
+    """Return the number of pods with room for the `max_replicas` of the group's stages."""
     serve = planned.serve
     if group.name == "retrieval":
         shards = plan.size.shards * serve.shard.max_replicas
@@ -123,7 +124,7 @@ def _most(planned: Settings, plan: Plan, group: WorkerGroup) -> int:
 
 
 def _one_worker(planned: Settings, plan: Plan) -> dict[str, Any]:
-    """Every stage in one worker on the one node."""
+    """Return one worker pod that runs every stage."""
     served = [g for g in plan.groups if g.name in SERVING]
     memory = sum(g.nodes * (g.memory_bytes if g.name == "llm" else _processes(g)) for g in served)
     stages = [getattr(planned.serve, s) for s in
@@ -145,13 +146,13 @@ def _one_worker(planned: Settings, plan: Plan) -> dict[str, Any]:
 
 
 def _head(plan: Plan, cores: int) -> dict[str, Any]:
-    """A head or a driver: nothing runs there but Ray's own and the job's process."""
+    """Return the pod of a head node, which runs only Ray's processes and the driver."""
     driver = next(f.value for f in plan.memory if f.name == "driver")
     return _pod(plan, cores, 2 * driver + cores * GIB, 0.0)
 
 
 def _builders(plan: Plan) -> dict[str, Any]:
-    """Pods of the build and of the daily update, with their heads."""
+    """Return the pods of the build and of the daily update, with their heads."""
     group = next(g for g in plan.groups if g.name == "build")
     alone = plan.ask.nodes == 1
     shared = {
@@ -164,7 +165,7 @@ def _builders(plan: Plan) -> dict[str, Any]:
     one = {**shared, "replicas": 1, "maxReplicas": 1}
     update = {**build, "replicas": 1, "maxReplicas": 1}
     if alone:
-        # Beside the service, on two cores and no GPU.
+        # The update shares the node with the service, so it gets two cores and no GPU.
         needed = {f.name: f.value for f in plan.memory}
         workers = needed["encode worker"] + 2 * max(needed["read worker"], needed["driver"])
         memory = max(workers, needed["vocabulary task"], 2 * needed["shard task"])
@@ -174,7 +175,7 @@ def _builders(plan: Plan) -> dict[str, Any]:
 
 
 def _nodes(sizes: Mapping[str, Any], plan: Plan) -> list[dict[str, Any]]:
-    """The nodes that the pods fit, each kind of worker on its own, heads and Redis on another."""
+    """Return node groups: one per kind of worker, and one for heads and Redis."""
     system = ("head", "buildHead", "updateHead", "fillModels", "submitter", "redis")
     kinds = [k for k in ("retrieval", "models", "llm", "build", "update") if k in sizes]
     if plan.ask.nodes == 1:
@@ -199,9 +200,9 @@ def _nodes(sizes: Mapping[str, Any], plan: Plan) -> list[dict[str, Any]]:
 def _node(
     name: str, count: int, pods: Iterable[Mapping[str, Any]], kinds: Iterable[str]
 ) -> dict[str, Any]:
-    """The least node of usual sizes that holds `pods` beside what the system keeps."""
+    """Return the smallest common node size that holds `pods` and the system's reservations."""
     pods = list(pods)
-    # Autoscalers, Redis and submitters are small; images of both kinds lie on the disk.
+    # Autoscalers, Redis and submitters need one core; the disk also holds the images.
     small = 1.0 if len(pods) > 1 else 0.0
     cpus = sum(p["cpu"] for p in pods) + small + 1.0
     memory = sum(_gib(p["memory"]) for p in pods) + 2 * small + 1.5
@@ -230,7 +231,7 @@ def _doubling(first: int) -> Iterable[int]:
 
 
 def kept_memory(gib: float) -> float:
-    """GiB of a node's memory that GKE keeps: a share by steps, and what it evicts pods for."""
+    """Return the GiB of a node's memory that GKE reserves, including the eviction threshold."""
     steps = ((4, 0.25), (4, 0.20), (8, 0.10), (112, 0.06), (math.inf, 0.02))
     kept, left = 0.1, gib
     for size, share in steps:
@@ -240,12 +241,12 @@ def kept_memory(gib: float) -> float:
 
 
 def kept_disk(gib: float) -> float:
-    """GiB of a node's boot disk that GKE keeps: for eviction, for the system and its images."""
+    """Return the GiB of a node's boot disk that GKE reserves for eviction and the system."""
     return 0.1 * gib + min(0.5 * gib, 6 + 0.35 * gib, 100.0)
 
 
 def _changed(before: Settings, planned: Settings) -> dict[str, Any]:
-    """The settings in `planned` that differ, without those that the chart derives."""
+    """Return the settings that differ, except those that the chart derives."""
     return _difference(before.model_dump(mode="json"), planned.model_dump(mode="json"), "")
 
 

@@ -1,4 +1,4 @@
-"""How wrong is a plan? A real build here, and its figures beside the predicted ones."""
+"""Compare a plan with a real build on this machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUESTIONS = 60
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """`error` is relative: 0.1 where the prediction is a tenth too large."""
+    """A predicted and a measured value."""
 
     name: str
     unit: str
@@ -37,7 +37,7 @@ class Compared:
 
     @property
     def error(self) -> float:
-        """Relative error of the prediction; 0 where the measured value is 0."""
+        """Relative error: 0.1 if the prediction is 10% too large, 0 if 0 was measured."""
         return self.predicted / self.measured - 1 if self.measured else 0.0
 
 
@@ -48,12 +48,10 @@ def check_plan(
     tell: Callable[[str], None],
     given: Sequence[File] = (),
 ) -> tuple[int, list[Compared]]:
-    """Build so many citations on this machine through Ray, search them, and compare.
+    """Index `citations` generated citations on this machine with Ray, search them, and compare.
 
-    Gives how many it really built, with what was predicted of them.
-
-    `given` sources are built whole in place of generated ones. Raises CiteRayError when the
-    build fails.
+    Returns (number of indexed citations, comparisons). If `given` is not empty, these sources are
+    indexed instead. Raises CiteRayError if the build fails.
     """
     with tempfile.TemporaryDirectory(prefix="citeray-check-") as name:
         folder = Path(name)
@@ -69,7 +67,7 @@ def check_plan(
 
 
 def _search_seconds(real: BuildMeasured, settings: Settings) -> float:
-    """The median seconds of a search of the first shard."""
+    """Return the median seconds of a search of the first shard."""
     asked = Asked.of(load_encoder(settings), settings, QUESTIONS, settings.index.shards)
     entry = real.manifest.shards[0].segments[0]
     return measure_searching(settings.index.place, entry, asked, settings).median("search")
@@ -78,16 +76,16 @@ def _search_seconds(real: BuildMeasured, settings: Settings) -> float:
 def compare(
     found: Coefficients, settings: Settings, real: BuildMeasured, searches: float | None = None
 ) -> list[Compared]:
-    """What was predicted for as many citations as were built, beside what was measured.
+    """Return predictions for the number of citations that were built, and the measured values.
 
-    `searches` are the seconds of a search of a shard; None: not measured, and left out.
+    `searches` is the measured seconds of a search of one shard, or None if it was not measured.
     """
     limit = settings.index.training_vectors
     size = Size.of(found, real.manifest.citations, settings.index.shards)
     phases = build_phases(found, size, Fleet.here(settings))
     seconds = {f.name: f.value for f in phases}
     seconds["all"] = sum(seconds.values())
-    # The clock of a real build sees training as part of what follows it.
+    # A real build reports the training of the quantiser as part of indexing.
     seconds["index"] += seconds.pop("train quantiser")
     search = found.serving.search_seconds(size.shards, size.shard_passages, size.shard_citations)
     memory = process_memory(found, size, limit)

@@ -1,28 +1,25 @@
-"""A plan as a settings file for `--config`."""
+"""Convert a plan to a settings file for `--config`."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import yaml
 
 from cluster.settings.settings import Settings
-from cluster.storage.whole_files import write_atomically
 from planning.plan import Plan
 
-# Between the replicas that the load needs and what autoscaling may add.
+# Ratio of the maximum number of replicas of a stage to the number that the load needs.
 HEADROOM = 2
 
 
 def planned_settings(settings: Settings, plan: Plan) -> Settings:
-    """`settings` with the plan's shards, encoders, and each stage's replicas, cores and batch.
+    """Return `settings` with the plan's shards, encoders, replicas, cores and batch sizes.
 
-    GPUs stay as the settings have them: a plan made without one knows nothing of them.
+    GPU settings are unchanged, because a calibration without a GPU does not measure them.
     """
     stages = {}
     for stage in plan.serving.stages:
         if stage.name.startswith("llm-"):
-            continue  # a role's replicas stand in `models`, which the plan leaves as it is
+            continue  # Replicas of a role are set in `models`, which the plan does not change.
         before = getattr(settings.serve, stage.name)
         wanted = {
             "min_replicas": stage.replicas,
@@ -48,8 +45,8 @@ def planned_settings(settings: Settings, plan: Plan) -> Settings:
     )
 
 
-def head_of(plan: Plan) -> str:
-    """The comment above a written file: what was asked for, and what the figures rest on."""
+def header_comment(plan: Plan) -> str:
+    """Return the comment for the top of a file: the request, and the origin of the figures."""
     ask = plan.ask
     return (
         f"# Written by `citeray plan` for {ask.citations:,} citations, {ask.qps:g} questions/s, "
@@ -58,11 +55,6 @@ def head_of(plan: Plan) -> str:
 
 
 def config_yaml(settings: Settings, plan: Plan) -> str:
-    """A complete settings file, so that what was laid over laptop.yaml is in it."""
+    """Return a complete settings file, which includes the overrides of the given settings."""
     data = planned_settings(settings, plan).model_dump(mode="json")
-    return head_of(plan) + yaml.safe_dump(data, sort_keys=False)
-
-
-def write_text(text: str, path: Path) -> None:
-    """Write `text` to `path` atomically, as UTF-8."""
-    write_atomically(path, text.encode())
+    return header_comment(plan) + yaml.safe_dump(data, sort_keys=False)

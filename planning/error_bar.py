@@ -1,4 +1,4 @@
-"""How far a plan may be off: as far as its coefficients were when a real build checked them."""
+"""Error bars of a plan, from the errors of its coefficients in a check with a real build."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cluster.settings.settings import Strict
 from planning.figures import Figure
 
 Kind = Literal["time", "disk", "memory", "search"]
-# How the rows of a check begin.
+# Prefix of the names of a check's rows, by kind of figure.
 ROWS: dict[Kind, str] = {
     "time": "time: ",
     "disk": "bytes of ",
@@ -20,18 +20,18 @@ ROWS: dict[Kind, str] = {
 
 
 class Span(Strict):
-    """The lowest and the highest relative error of predictions, -0.2 where a fifth too low."""
+    """The lowest and highest relative error of predictions; -0.2 means 20% too low."""
 
     low: float
     high: float
 
     def around(self, value: float) -> tuple[float, float]:
-        """What `value` may really be, at least and at most, itself included."""
+        """Return the range of the true value of a prediction; it includes the prediction."""
         return value / (1 + max(self.high, 0.0)), value / (1 + min(self.low, 0.0))
 
 
 class ErrorBar(Strict):
-    """The errors of a check that built so many citations, by what was predicted."""
+    """Relative errors in a check that built an index of `citations`, by kind of figure."""
 
     citations: int
     time: Span
@@ -41,7 +41,7 @@ class ErrorBar(Strict):
 
     @classmethod
     def of(cls, citations: int, errors: Sequence[tuple[str, float]]) -> Self:
-        """`errors` are the names of the check's rows with their relative errors."""
+        """Create it from `errors`, the names of the check's rows with their relative errors."""
         spans = {}
         for kind, begin in ROWS.items():
             found = [error for name, error in errors if name.startswith(begin)]
@@ -49,14 +49,14 @@ class ErrorBar(Strict):
         return cls(citations=citations, **spans)
 
     def shown(self, figure: Figure, kind: Kind) -> str:
-        """Such as `12.1 h to 14.9 h`."""
+        """Format the range of `figure`, such as `12.1 h to 14.9 h`."""
         span: Span = getattr(self, kind)
         low, high = (str(replace(figure, value=value)) for value in span.around(figure.value))
         return f"{low} to {high}"
 
     @property
     def words(self) -> str:
-        """One sentence with the range of relative errors by kind."""
+        """Describe the range of relative errors by kind in one sentence."""
         spans = ", ".join(
             f"{kind} {getattr(self, kind).low:+.0%} to {getattr(self, kind).high:+.0%}"
             for kind in ROWS

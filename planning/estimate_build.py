@@ -1,4 +1,4 @@
-"""From coefficients to what a build takes: bytes, memory by process, seconds by phase."""
+"""Estimate a build from coefficients: bytes, memory by process, seconds by phase."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from planning.measure.watch_processes import usable_cpus
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A corpus cut into shards. `terms` are distinct ones of it all, `shard_terms` of a shard."""
+    """A corpus split into shards. `terms` and `shard_terms` count distinct terms."""
 
     citations: int
     passages: float
@@ -41,7 +41,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """What builds: cores and GPUs of all nodes, and the encoders that run at once."""
+    """The machines of a build: cores and GPUs of all nodes, and concurrent encoders."""
 
     nodes: int
     cpus: int
@@ -52,7 +52,7 @@ class Fleet:
 
     @classmethod
     def here(cls, settings: Settings) -> Fleet:
-        """This machine, as a build by these settings would use it."""
+        """Return this machine, as a build with these settings uses it."""
         cpus = settings.ray.cpus or usable_cpus()
         index, encoder = settings.index, settings.encoder
         gpus = math.ceil(encoder.gpus * encoder.actors)
@@ -60,7 +60,7 @@ class Fleet:
 
 
 def artefact_bytes(found: Coefficients, size: Size) -> list[Figure]:
-    """Bytes on disk by artefact; staging lasts for the build alone."""
+    """Return the bytes on disk by artefact; staging exists only during the build."""
     a = found.artefacts
     by_citation = {
         "staging": a.staging_bytes_per_citation,
@@ -74,7 +74,7 @@ def artefact_bytes(found: Coefficients, size: Size) -> list[Figure]:
         ),
         Figure.of("vectors", "bytes", "passages x bytes_per_passage",
                   size.passages, a.vector_bytes_per_passage),
-        # Mapped like the others, and of it a question reads only its candidates'.
+        # Memory-mapped; a question reads only those of its candidates.
         Figure.of("token vectors", "bytes", "passages x bytes_per_passage",
                   size.passages, a.token_bytes_per_passage),
         Figure.of("term counts", "bytes", "shards x term_rows_of_a_shard x bytes_per_row",
@@ -85,15 +85,15 @@ def artefact_bytes(found: Coefficients, size: Size) -> list[Figure]:
 
 
 def shard_bytes(found: Coefficients, size: Size) -> float:
-    """Bytes of one shard that searches map: records, postings, vectors."""
+    """Return the bytes of one shard that searches map into memory."""
     mapped = ("records", "BM25", "vectors")
     return sum(f.value for f in artefact_bytes(found, size) if f.name in mapped) / size.shards
 
 
 def process_memory(found: Coefficients, size: Size, training_vectors: int) -> list[Figure]:
-    """Peak anonymous memory by process of a build."""
+    """Return the peak anonymous memory of each kind of process of a build."""
     m = found.memory
-    # The sample is taken from each shard in turn, whole citations at a time.
+    # Vectors are sampled by whole citations, from each shard in turn.
     sampled = min(training_vectors, size.citations)
     return [
         Figure("driver", m.driver_bytes, "bytes", "as measured"),
@@ -101,7 +101,7 @@ def process_memory(found: Coefficients, size: Size, training_vectors: int) -> li
         Figure("encode worker", m.encode_worker_bytes, "bytes", "as measured"),
         Figure.of("sample task", "bytes", "base_bytes + sampled_citations x bytes_per_citation",
                   m.sample_task_base_bytes, sampled, m.sample_task_bytes_per_citation),
-        # The graph is built in memory; BM25's writers and the counted terms are beside it.
+        # The graph, BM25's writers and the counted terms are in memory at the same time.
         Figure.of("shard task", "bytes",
                   "base_bytes + passages_of_a_shard x vector_bytes + term_rows_of_a_shard x bytes",
                   m.shard_task_bytes.base, size.shard_passages,
@@ -113,7 +113,7 @@ def process_memory(found: Coefficients, size: Size, training_vectors: int) -> li
 
 
 def replica_memory(found: Coefficients, size: Size) -> Figure:
-    """One replica of a shard with all that its searches map in memory."""
+    """Return the memory of one replica of a shard, including its mapped files."""
     own = found.memory.shard_replica_bytes.at(size.shard_citations)
     mapped = shard_bytes(found, size)
     return Figure.of("shard replica", "bytes", "own_bytes + mapped_bytes", own, mapped)
@@ -125,7 +125,7 @@ def _start(found: Coefficients) -> Figure:
 
 
 def _embed(found: Coefficients, size: Size, fleet: Fleet) -> Figure:
-    """Whichever is slower: all cores at all the work, or each encoder at its part of it."""
+    """Return the larger of two times: all work on all cores, and the encoders' own work."""
     b, n = found.building, size.citations
     each = found.corpus.passages_per_citation * b.encode_seconds_per_passage
     threads = found.encoder_threads if found.machine.device == "cpu" else 1
@@ -153,7 +153,7 @@ def _train(found: Coefficients, size: Size, fleet: Fleet) -> Figure:
 
 
 def _index(found: Coefficients, size: Size, fleet: Fleet) -> Figure:
-    """One task a shard, as many at once as there are cores, an HNSW by several threads each."""
+    """Return the time of one task per shard, with up to one task per core at a time."""
     b = found.building
     one = (
         b.records_core_seconds_per_citation
@@ -185,7 +185,7 @@ def _publish(found: Coefficients, size: Size) -> Figure:
 
 
 def build_phases(found: Coefficients, size: Size, fleet: Fleet) -> list[Figure]:
-    """Seconds of the clock by phase, one after the other."""
+    """Return the wall-clock seconds of each phase, in order."""
     return [
         _start(found),
         _embed(found, size, fleet),
@@ -196,14 +196,14 @@ def build_phases(found: Coefficients, size: Size, fleet: Fleet) -> list[Figure]:
 
 
 def core_seconds(found: Coefficients, size: Size, training_vectors: int) -> float:
-    """How long cores are busy in all, whatever their number."""
+    """Return the total busy time of all cores."""
     alone = Fleet(1, 1, 0, 10**9, 1, training_vectors)
     _, *phases = build_phases(found, size, alone)
     return found.building.fixed_core_seconds + sum(f.value for f in phases)
 
 
 def gpu_hours(found: Coefficients, size: Size) -> Figure | None:
-    """GPU hours of encoding; None where no GPU was measured."""
+    """Return the GPU hours of encoding, or None if no GPU was measured."""
     if found.machine.device == "cpu":
         return None
     each = found.building.encode_seconds_per_passage
@@ -213,7 +213,7 @@ def gpu_hours(found: Coefficients, size: Size) -> Figure | None:
 
 
 def update_seconds(found: Coefficients, size: Size, changed: int, fleet: Fleet) -> Figure:
-    """An update of `changed` citations: it costs what they cost, and publishing anew."""
+    """Return the seconds of an update of `changed` citations, including publishing."""
     each = found.building.update_core_seconds_per_citation / min(size.shards, fleet.cpus)
     index = Figure.of("index", "seconds", "changed x update_seconds_per_citation", changed, each)
     embed = _embed(found, Size.of(found, changed, size.shards), fleet)

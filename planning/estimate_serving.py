@@ -1,9 +1,8 @@
-"""From coefficients to how many replicas answer so many questions a second in time.
+"""Estimate the replicas that answer a load within a latency target.
 
-A question passes its stages one after the other; each is an M/M/c queue of its own
-(`planning.queueing`). The 95th percentile of the whole is taken as the sum of those of the
-stages, which is at least what it is when stages are not slow together more often than
-always: an upper bound in practice.
+A question passes its stages in sequence; each stage is an M/M/c queue (`planning.queueing`). The
+95th percentile of a question is estimated as the sum of the 95th percentiles of its stages, which
+in practice is an upper bound.
 """
 
 from __future__ import annotations
@@ -20,25 +19,24 @@ from planning.figures import Figure
 from planning.measure.coefficients import Coefficients, Point
 from planning.queueing import (
     MAX_UTILISATION,
+    quantile_per_part,
     servers_for,
     service_mean,
     service_quantile,
-    slowest_of,
     wait_quantile,
 )
 
-# HTTP, handles and the gateway's own work: not measured, the bound that the service is held to. It
-# is work of one core, so that it also says how many questions a gateway can take.
+# Core seconds of HTTP, handles and the gateway per question; the design target, not measured.
 GRAPH_SECONDS = 0.025
-# A GPU is worth about so many cores where two ways to run a stage are compared.
+# Number of cores that a GPU counts as when two ways to run a stage are compared.
 CORES_A_GPU = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a stage must do: its ways to run, over `parts` that all must answer.
+    """The ways to run a stage. A question needs replies of all its `parts`, such as shards.
 
-    Of each part `least` replicas run however few questions come, so that one may be lost.
+    Each part has at least `least` replicas.
     """
 
     name: str
@@ -51,7 +49,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class StagePlan:
-    """Replicas of each part of a stage, and seconds at the 95th percentile of a question."""
+    """The replicas of each part of a stage, and its 95th percentiles in seconds."""
 
     name: str
     parts: int
@@ -65,18 +63,18 @@ class StagePlan:
 
     @property
     def seconds(self) -> float:
-        """Seconds that a question spends here at the 95th percentile, waiting included."""
+        """95th percentile of the seconds that a question spends here, including waiting."""
         return self.service.value + self.wait.value
 
     @property
     def cores(self) -> float:
-        """CPU cores that all replicas of all parts need, those that feed GPUs included."""
+        """CPU cores of all replicas of all parts; a GPU counts as CORES_A_GPU."""
         return self.parts * self.replicas * (self.cpus + CORES_A_GPU * self.gpus)
 
 
 @dataclass(frozen=True, slots=True)
 class ServingPlan:
-    """`problem` says why the asked percentile cannot be met, or is empty."""
+    """The stages of a service. `problem` says why the target cannot be met, or is empty."""
 
     stages: tuple[StagePlan, ...]
     p95: Figure
@@ -84,33 +82,33 @@ class ServingPlan:
     gateways: int = 1
 
     def stage(self, name: str) -> StagePlan | None:
-        """The stage `name`, or None where the plan has no such stage."""
+        """Return the stage `name`, or None."""
         return next((s for s in self.stages if s.name == name), None)
 
 
 def shard_point(found: Coefficients, size: Size) -> Point:
-    """Everything that one question asks of one shard."""
+    """Return the time of all calls of one question to one shard."""
     s = found.serving
     median = (
         s.statistics_seconds
         + s.search_seconds(size.shards, size.shard_passages, size.shard_citations)
-        # The citations to fetch lie spread over the shards.
+        # The citations to fetch are spread over the shards.
         + s.fetch_seconds / size.shards
     )
     return Point(concurrent=1, median_seconds=median, p95_seconds=median * s.shard_p95_over_median)
 
 
 def demands(found: Coefficients, settings: Settings, size: Size, path: str) -> list[Demand]:
-    """The stages of a search, or of an answer, in the order of a question."""
+    """Return the stages of a search or an answer, in order."""
     s, serve, on_gpu = found.serving, settings.serve, found.machine.device != "cpu"
-    # Measured with so many threads, a model keeps its promise with no fewer cores.
+    # The measured times hold only for at least as many cores as threads were measured.
     threads = 1.0 if on_gpu else float(found.encoder_threads)
 
     def model_stage(name: str, points: tuple[Point, ...], stage: StageSettings) -> Demand:
         cpus = stage.cpus if stage.gpus else max(stage.cpus, threads)
         return Demand(name, points, cpus=cpus, gpus=stage.gpus, least=stage.min_replicas)
 
-    # By token vectors that the shards keep, late interaction is part of their own work.
+    # With stored token vectors, the shards do the late interaction.
     reranks = settings.reranker.is_stage or settings.index.token_codec is None
     wanted = [
         Demand("expander", s.expand, cpus=serve.expander.cpus or 1.0, gpus=serve.expander.gpus,
@@ -126,9 +124,9 @@ def demands(found: Coefficients, settings: Settings, size: Size, path: str) -> l
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A language model that the cluster serves: "llm", the writer's, or "llm-ROLE".
+    """A language model that the cluster serves: "llm" for the writer, or "llm-ROLE".
 
-    `cpus` and `gpus` are of one replica with all parts of its tensor parallelism.
+    `cpus` and `gpus` are those of one replica, including tensor parallelism.
     """
 
     name: str
@@ -138,7 +136,7 @@ class ServedModel:
 
 
 def served_models(settings: Settings, *, judge: bool = False) -> list[ServedModel]:
-    """The writer's model, the rewriters and the ranker that vLLM serves; or the judge alone."""
+    """Return the models that vLLM serves: writer, rewriters and ranker, or only the judge."""
     roles = settings.models.roles()
     chosen = {f"llm-{name}": role for name, role in roles.items() if (name == "judge") == judge}
     models = chosen if judge else {"llm": settings.llm, **chosen}
@@ -153,7 +151,7 @@ def served_models(settings: Settings, *, judge: bool = False) -> list[ServedMode
 
 
 def _asked_models(points: tuple[Point, ...], settings: Settings, path: str) -> Iterator[Demand]:
-    """The language models that each question asks, every one as fast as the one measured."""
+    """Yield the language models that each question asks; all are as fast as the measured one."""
     asks_roles = load_system(settings.serve.system).asks_model
     if path == "answer" and settings.llm.kind != "vllm":
         yield Demand("llm", points)
@@ -163,7 +161,7 @@ def _asked_models(points: tuple[Point, ...], settings: Settings, path: str) -> I
 
 
 def _service(demand: Demand, point: Point) -> Figure:
-    q = slowest_of(demand.parts)
+    q = quantile_per_part(demand.parts)
     value = service_quantile(point.median_seconds, point.p95_seconds, q)
     return Figure(
         f"{demand.name} service", value, "seconds",
@@ -174,9 +172,9 @@ def _service(demand: Demand, point: Point) -> Figure:
 
 
 def _stage(demand: Demand, point: Point, service: Figure, qps: float, budget_s: float) -> StagePlan:
-    q = slowest_of(demand.parts)
+    q = quantile_per_part(demand.parts)
     mean = service_mean(point.median_seconds, point.p95_seconds)
-    # A replica that works on several at once is as many servers, each that slow.
+    # A replica with several concurrent requests counts as several servers.
     needed = servers_for(qps, mean, budget_s, q)
     replicas = max(math.ceil(needed / point.concurrent), demand.least)
     servers = replicas * point.concurrent
@@ -200,7 +198,7 @@ def _stage(demand: Demand, point: Point, service: Figure, qps: float, budget_s: 
 def _plan_points(
     wanted: Sequence[Demand], points: Sequence[Point], qps: float, p95_s: float
 ) -> ServingPlan:
-    """Replicas for one way to run each stage; what time services leave is shared for waiting."""
+    """Plan one way to run each stage, and share the rest of the target as waiting time."""
     services = [_service(d, p) for d, p in zip(wanted, points, strict=True)]
     together = sum(s.value for s in services)
     slack = p95_s - GRAPH_SECONDS - together
@@ -227,9 +225,10 @@ def _plan_points(
 def plan_serving(
     found: Coefficients, settings: Settings, size: Size, qps: float, p95_s: float, path: str
 ) -> ServingPlan:
-    """The fewest cores that answer `qps` questions a second with a 95th percentile of `p95_s`.
+    """Return the plan with the fewest cores that answers `qps` questions per second.
 
-    Where that cannot be, the plan carries the load with the least delay, and says so.
+    Its 95th percentile is at most `p95_s`. If that is impossible, the plan has the lowest latency
+    and states the problem.
     """
     wanted = demands(found, settings, size, path)
     busy = math.ceil(qps * GRAPH_SECONDS / MAX_UTILISATION)

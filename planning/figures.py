@@ -1,4 +1,4 @@
-"""A number that says where it comes from."""
+"""Figures of a plan with their formulas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from planning.units import format_bytes, format_seconds
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """`value` in `unit`, by `formula` from `inputs`, whose names hold their units."""
+    """A value, computed by `formula` from `inputs`, whose names include their units."""
 
     name: str
     value: float
@@ -22,9 +22,9 @@ class Figure:
 
     @classmethod
     def of(cls, name: str, unit: str, formula: str, *values: float, note: str = "") -> Figure:
-        """What `formula`, a sum of products such as "2 x nodes x price + base", comes to.
+        """Evaluate `formula`, a sum of products such as "2 x nodes x price + base".
 
-        `values` are of the names in it, in their order. `note` follows it in brackets.
+        `values` are those of its names in order. `note` is appended to it in brackets.
         """
         names = re.split(r" x | \+ ", formula)
         unknown = dict.fromkeys(n for n in names if not n.isdigit())
@@ -37,7 +37,7 @@ class Figure:
 
     @classmethod
     def total(cls, name: str, parts: Iterable[Figure]) -> Figure:
-        """The sum of `parts`, at least one, in the unit of the first."""
+        """Return the sum of `parts` (at least one), in the unit of the first."""
         parts = list(parts)
         formula = " + ".join(part.name for part in parts)
         return cls.of(name, parts[0].unit, formula, *(part.value for part in parts))
@@ -51,7 +51,7 @@ class Figure:
         return f"{shown} {self.unit}".strip()
 
     def explained(self) -> str:
-        """Such as `index = a x b (a 2, b 3)`."""
+        """Return the figure with its formula and inputs: `index: 6 s = a x b  [a 2, b 3]`."""
         inputs = ", ".join(f"{name} {value:.6g}" for name, value in self.inputs.items())
         return f"{self.name}: {self.value:.6g} {self.unit} = {self.formula}" + (
             f"  [{inputs}]" if inputs else ""

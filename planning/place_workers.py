@@ -1,4 +1,4 @@
-"""Which nodes hold what: groups of workers, and the fleet that builds."""
+"""Assign replicas to nodes: groups of workers that serve, and the machines of a build."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from planning.estimate_serving import ServedModel, ServingPlan, served_models
 from planning.figures import Figure
 from planning.measure.coefficients import Coefficients
 
-# The rest is the system's, Ray's and its object store's.
+# Share of a node's memory for processes; the system, Ray and its object store use the rest.
 USABLE_MEMORY = 0.8
-# Assumed, as no machine with a GPU has measured it: weights on disk; what a process holds beside
-# its GPU's memory, of a small model and of a language model's engine.
+# Assumed bytes, because no machine with a GPU was measured: weights on disk, and host memory of a
+# process that uses a GPU, for small models and for a language model's engine ("_A_GPU": per GPU).
 MODEL_DISK_BYTES, LLM_DISK_A_GPU = 20e9, 50e9
 GPU_PROCESS_BYTES = 4 * 2.0**30
 LLM_MEMORY, LLM_MEMORY_A_GPU = 8 * 2.0**30, 32 * 2.0**30
@@ -23,9 +23,11 @@ LLM_MEMORY, LLM_MEMORY_A_GPU = 8 * 2.0**30, 32 * 2.0**30
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What is wanted, and what a node has. `nodes` None: as many as serving needs; prices
-    None: no cost is told, `prices_of` is their day; `shards` None: chosen. `reply_s` is the
-    median of a language model's reply where none was measured.
+    """The corpus and load to plan for, and the nodes to use.
+
+    If `nodes` is None, serving determines their number. If `shards` is None, the fewest that
+    suffice are used. Without a `node_price`, no cost is computed. `prices_of` is the day of the
+    prices, `reply_s` the median reply time in seconds of a language model that was not measured.
     """
 
     citations: int
@@ -47,7 +49,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class WorkerGroup:
-    """Nodes of one kind: what each has for Ray's workers, and its local disk, in bytes."""
+    """Nodes of one kind. Resources are per node: those of Ray's workers, and the local disk."""
 
     name: str
     nodes: int
@@ -61,9 +63,9 @@ class WorkerGroup:
 def serving_groups(
     found: Coefficients, settings: Settings, size: Size, serving: ServingPlan, ask: Ask
 ) -> list[WorkerGroup]:
-    """Groups of nodes that serve: shards, small models, and language models run by CiteRay.
+    """Return the node groups for shards, small models, and language models.
 
-    The group "judge" runs for `citeray evaluate` and `citeray ablate` alone.
+    The group "judge" is needed only by `citeray evaluate` and `citeray ablate`.
     """
     groups = [
         _retrieval(found, settings, size, serving, ask),
@@ -79,7 +81,7 @@ def serving_groups(
 def _language_models(
     name: str, models: Sequence[ServedModel], serving: ServingPlan, ask: Ask
 ) -> WorkerGroup:
-    """Nodes that each hold one replica of the largest model, or several of smaller ones."""
+    """Return nodes that each hold a replica of the largest model, or several smaller ones."""
     replicas = {}
     for m in models:
         stage = serving.stage(m.name)
@@ -88,8 +90,8 @@ def _language_models(
     gpus = math.ceil(max(m.gpus for m in models))
     cpus = max(m.cpus for m in models)
     nodes = max(
-        pods_for([m.gpus for m in every], gpus) if gpus else 1,
-        pods_for([m.cpus for m in every], max(float(ask.node_cpus), cpus)),
+        count_pods([m.gpus for m in every], gpus) if gpus else 1,
+        count_pods([m.cpus for m in every], max(float(ask.node_cpus), cpus)),
     )
     cores = math.ceil(max(cpus, sum(m.cpus for m in every) / nodes))
     used = sum(m.gpus for m in every) / nodes
@@ -98,8 +100,8 @@ def _language_models(
     return WorkerGroup(name, nodes, cores, memory, gpus, disk, holds)
 
 
-def pods_for(wanted: Sequence[float], room: float) -> int:
-    """How many pods with `room` hold all of `wanted`, the largest first, each where it fits."""
+def count_pods(wanted: Sequence[float], room: float) -> int:
+    """Return the number of pods of size `room` that hold all of `wanted`, by first fit."""
     pods: list[float] = []
     for size in sorted(wanted, reverse=True):
         fitting = next((n for n, left in enumerate(pods) if left + 1e-9 >= size), None)
@@ -111,7 +113,7 @@ def pods_for(wanted: Sequence[float], room: float) -> int:
 
 
 def _spread(replicas: int, per_node: int) -> int:
-    """The nodes over which `replicas` must be spread, at most `per_node` on each; 0: no limit."""
+    """Return the number of nodes for at most `per_node` replicas on each; 0 means no limit."""
     return math.ceil(replicas / per_node) if per_node else 1
 
 
@@ -128,7 +130,7 @@ def _retrieval(
         _spread(each, settings.serve.shard.per_node),
     )
     here = math.ceil(replicas / nodes)
-    # A verified copy of its shards, and of the next version's beside them.
+    # Each node keeps verified copies of its shards, for the current and the next version.
     disk = 2 * here * shard_bytes(found, size)
     holds = f"{replicas} shard replicas, {here} a node"
     return WorkerGroup("retrieval", nodes, here, here * memory / USABLE_MEMORY, 0, disk, holds)
@@ -161,7 +163,7 @@ def _models(found: Coefficients, settings: Settings, serving: ServingPlan, ask: 
     holds = ", ".join(
         [f"{serving.gateways} gateway", *(f"{count} {name}" for name, count, _, _ in stages)]
     )
-    # Replicas are placed by their GPUs first, which may leave one node more of the cores to give.
+    # Replicas are placed by GPU first, so their cores may be distributed unevenly.
     cores = math.ceil(cpus / nodes * (1.5 if gpus and nodes > 1 else 1.0))
     return WorkerGroup(
         "models", nodes, cores, memory / nodes / USABLE_MEMORY,
@@ -170,7 +172,7 @@ def _models(found: Coefficients, settings: Settings, serving: ServingPlan, ask: 
 
 
 def fleet_for(found: Coefficients, settings: Settings, ask: Ask, nodes: int) -> Fleet:
-    """The fleet of `nodes` that builds: cores and GPUs in all, and encoders at once, 1 or more."""
+    """Return the resources of a build on `nodes` nodes, with at least one encoder."""
     cpus, gpus = nodes * ask.node_cpus, ask.gpu_nodes * ask.gpus_per_node
     on_gpus = gpus and (settings.encoder.gpus or found.machine.device != "cpu")
     at_once = gpus if on_gpus else cpus // found.encoder_threads
@@ -181,9 +183,9 @@ def fleet_for(found: Coefficients, settings: Settings, ask: Ask, nodes: int) -> 
 def build_group(
     processes: Sequence[Figure], fleet: Fleet, ask: Ask, disk: float, shards: int
 ) -> WorkerGroup:
-    """`processes` are the peaks of a build's, `disk` the bytes of the index store.
+    """Return the nodes of a build, which build as many shards at once as they have cores.
 
-    A node may build as many shards at once as it has cores.
+    `processes` are peak memory figures, `disk` the bytes of the index store.
     """
     named = {f.name: f.value for f in processes}
     a_node = fleet.cpus / fleet.nodes

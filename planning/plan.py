@@ -1,4 +1,4 @@
-"""A plan: shards, replicas, nodes, disk, hours and cost, for what is asked of a machine park."""
+"""Plan shards, replicas, nodes, disk, hours and cost for a corpus and a load."""
 
 from __future__ import annotations
 
@@ -39,15 +39,13 @@ from planning.units import format_bytes
 
 MAX_SHARDS = 4096
 HOURS_A_MONTH = 730.0
-# The groups of nodes that a service holds the whole time.
+# Node groups that run all the time.
 SERVING = ("retrieval", "models", "llm")
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Every figure with its formula. `problems` are why the plan would not do; `error_bar` says
-    how far off it may be, None where no check has measured that.
-    """
+    """A plan. `problems` say why it is not feasible; `error_bar` is None without a check."""
 
     ask: Ask
     size: Size
@@ -69,10 +67,10 @@ class Plan:
 
 
 def _memory_problems(found: Coefficients, settings: Settings, size: Size, ask: Ask) -> list[str]:
-    """What does not fit one node."""
+    """Return a description of each process that does not fit on a node."""
     processes = process_memory(found, size, settings.index.training_vectors)
     needs = {f"one {f.name}": f.value for f in [*processes, replica_memory(found, size)]}
-    # Ray may give a node as many tasks as it has cores.
+    # Ray may run as many tasks on a node as it has cores.
     at_once = min(size.shards, ask.node_cpus)
     needs[f"{at_once} shard tasks at once"] = at_once * needs.pop("one shard task")
     usable = USABLE_MEMORY * ask.node_memory
@@ -85,11 +83,10 @@ def _memory_problems(found: Coefficients, settings: Settings, size: Size, ask: A
 
 
 def choose_shards(found: Coefficients, settings: Settings, ask: Ask) -> int:
-    """The fewest shards, a power of two, that fit a node's memory and meet the percentile.
+    """Return the smallest power of two that fits a node's memory and meets the percentile.
 
-    Building them must fit too: a node builds as many at once as it has cores.
-
-    Where none meets it, the fewest that fit and come within a tenth of the nearest.
+    The memory of a build must fit too: a node builds as many shards at once as it has cores. If no
+    number meets the percentile, return the smallest within 10% of the best latency.
     """
     if ask.shards is not None:
         return ask.shards
@@ -114,17 +111,20 @@ def _costs(
     if ask.node_price is None:
         return ()
     unit, node, gpu = "in your currency", ask.node_price, ask.gpu_price or 0.0
-    node_hours, gpu_hours = nodes * build_s / 3600, hours.value if hours else 0.0
+    priced = "node_hours x price_of_a_node_hour + gpu_hours x price_of_a_gpu_hour"
+    build = nodes * build_s / 3600, hours.value if hours else 0.0
     served = [g for g in groups if g.name in SERVING]
     held, gpus = sum(g.nodes for g in served), sum(g.nodes * g.gpus for g in served)
-    return (
-        Figure.of("a build", unit,
-                  "node_hours x price_of_a_node_hour + gpu_hours x price_of_a_gpu_hour",
-                  node_hours, node, gpu_hours, gpu),
-        Figure.of("serving, a month", unit,
-                  "hours x nodes x price_of_a_node_hour + hours x gpus x price_of_a_gpu_hour",
-                  HOURS_A_MONTH, held, node, gpus, gpu),
-    )  # fmt: skip
+    month = HOURS_A_MONTH * held, HOURS_A_MONTH * gpus
+    answer = held / (3600 * ask.qps), gpus / (3600 * ask.qps)
+    return tuple(
+        Figure.of(name, unit, priced, node_hours, node, gpu_hours, gpu)
+        for name, (node_hours, gpu_hours) in (
+            ("a build", build),
+            ("serving, a month", month),
+            (f"a question, at {ask.qps:g} per second", answer),
+        )
+    )
 
 
 def _disk(found: Coefficients, artefacts: Sequence[Figure], ask: Ask) -> tuple[Figure, ...]:
@@ -181,13 +181,13 @@ def _assumptions(
 
 
 def make_plan(found: Coefficients, settings: Settings, ask: Ask, *, shipped: bool = False) -> Plan:
-    """The plan for `ask` by `settings`, from what was measured."""
+    """Return the plan for `ask` with `settings`, from measured coefficients."""
     size = Size.of(found, ask.citations, choose_shards(found, settings, ask))
     serving = plan_serving(found, settings, size, ask.qps, ask.p95_s, ask.path)
     groups = serving_groups(found, settings, size, serving, ask)
     nodes = ask.nodes or sum(g.nodes for g in groups if g.name in SERVING)
     if settings.encoder.gpus and not ask.gpu_nodes:
-        # The settings embed on GPUs: nodes without any could not build.
+        # The settings encode on GPUs, so every node that builds needs them.
         ask = replace(ask, gpu_nodes=nodes)
     fleet = fleet_for(found, settings, ask, nodes)
     artefacts = artefact_bytes(found, size)

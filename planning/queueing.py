@@ -1,10 +1,9 @@
-"""How many servers a stage needs, and how late its slow requests are.
+"""Number of servers of a stage, and percentiles of its waiting and service times.
 
-Waiting is that of the M/M/c queue (D. Gross, J. Shortle, J. Thompson, C. Harris,
-"Fundamentals of Queueing Theory", 4th ed., 2008, section 2.3): Poisson arrivals, c servers,
-exponential service, so that waits are over- rather than underestimated where service varies
-less. How long service itself takes at a percentile is lognormal, from its measured median
-and 95th percentile.
+Waiting times are those of the M/M/c queue (Gross, Shortle, Thompson and Harris, "Fundamentals of
+Queueing Theory", 4th ed., 2008, section 2.3): Poisson arrivals, c servers, exponential service.
+They are overestimated if service times vary less. Service times are lognormal, from their measured
+median and 95th percentile.
 """
 
 from __future__ import annotations
@@ -12,16 +11,16 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-# Above it queues grow faster than any planner can promise for.
+# Above this utilisation, waiting times are too sensitive to the load to be planned.
 MAX_UTILISATION = 0.7
 P95 = 0.95
 
 
 def erlang_c(servers: int, load: float) -> float:
-    """The probability that a request must wait; `load` is arrivals x service time (erlangs).
+    """Return the probability that a request waits; `load` is in erlangs.
 
-    1 where the load is more than the servers can do. By the recursion of Erlang's B, which
-    neither overflows nor cancels.
+    It is 1 if the load exceeds the servers. Computed by the recursion of Erlang's B formula, which
+    is numerically stable.
     """
     if load >= servers:
         return 1.0
@@ -32,7 +31,7 @@ def erlang_c(servers: int, load: float) -> float:
 
 
 def wait_quantile(servers: int, rate_per_s: float, service_s: float, q: float = P95) -> float:
-    """Seconds that the share `q` of requests wait at most; infinite where they pile up.
+    """Return the `q` quantile of the waiting time in seconds; infinite if the queue grows.
 
     P(wait > t) = C exp(-(c / s - rate) t), with C of `erlang_c` and s the mean service time.
     """
@@ -46,15 +45,15 @@ def wait_quantile(servers: int, rate_per_s: float, service_s: float, q: float = 
 
 
 def servers_for(rate_per_s: float, service_s: float, budget_s: float, q: float = P95) -> int:
-    """The fewest servers of which at most MAX_UTILISATION are busy and `wait_quantile` fits."""
+    """Return the fewest servers within MAX_UTILISATION whose wait is at most `budget_s`."""
     servers = max(1, math.ceil(rate_per_s * service_s / MAX_UTILISATION - 1e-9))
     while wait_quantile(servers, rate_per_s, service_s, q) > budget_s:
         servers += 1
     return servers
 
 
-def slowest_of(parts: int, q: float = P95) -> float:
-    """The quantile that each of `parts` must keep so that all of them keep `q` together.
+def quantile_per_part(parts: int, q: float = P95) -> float:
+    """Return the quantile that each of `parts` must meet so that the slowest meets `q`.
 
     A question waits for its slowest shard (J. Dean, L. A. Barroso, "The Tail at Scale", CACM
     56(2), 2013).
@@ -63,12 +62,12 @@ def slowest_of(parts: int, q: float = P95) -> float:
 
 
 def service_quantile(median_s: float, p95_s: float, q: float = P95) -> float:
-    """The `q` quantile of the lognormal with this median and 95th percentile."""
+    """Return the `q` quantile of the lognormal with this median and 95th percentile."""
     return median_s * math.exp(_sigma(median_s, p95_s) * NormalDist().inv_cdf(q))
 
 
 def service_mean(median_s: float, p95_s: float) -> float:
-    """Mean service time in seconds of the lognormal with this median and 95th percentile."""
+    """Return the mean in seconds of the lognormal with this median and 95th percentile."""
     return median_s * math.exp(_sigma(median_s, p95_s) ** 2 / 2)
 
 

@@ -1,4 +1,4 @@
-"""A plan and a check as short tables, or as one JSON document."""
+"""Print a plan or a check as tables, or return it for JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _table(title: str, *columns: str) -> Table:
 def _figures(
     title: str, figures: Iterable[Figure], bar: ErrorBar | None = None, kind: Kind = "time"
 ) -> Table:
-    """`bar` adds what each may really be."""
+    """Return a table of figures; `bar` adds the error bar of each."""
     table = Table(show_header=False, title=title, title_justify="left")
     for figure in figures:
         table.add_row(figure.name, str(figure), *([bar.shown(figure, kind)] if bar else []))
@@ -59,7 +59,7 @@ def _serving(plan: Plan) -> Table:
 
 
 def all_figures(plan: Plan) -> list[Figure]:
-    """Every figure of the plan, in the order of the tables."""
+    """Return every figure of the plan, in the order of the tables."""
     figures = [*plan.disk, *plan.artefacts, *plan.memory, *plan.phases, plan.build, plan.update]
     for stage in plan.serving.stages:
         figures += [stage.service, stage.wait, stage.utilisation]
@@ -86,7 +86,8 @@ def show_plan(out: Console, plan: Plan, *, explain: bool) -> None:
               f"take {plan.shard_start} when it starts", soft_wrap=True)  # fmt: skip
     out.print(_groups(plan))
     if plan.costs:
-        out.print(_figures("Cost, in the currency of your prices", plan.costs))
+        day = f" of {ask.prices_of}" if ask.prices_of else ""
+        out.print(_figures(f"Cost, in the currency of your prices{day}", plan.costs))
     if explain:
         for figure in all_figures(plan):
             out.print(figure.explained(), soft_wrap=True, highlight=False)
@@ -95,14 +96,14 @@ def show_plan(out: Console, plan: Plan, *, explain: bool) -> None:
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
-    """The plan as one JSON object; `feasible` is false where it has problems."""
+    """Return the plan for JSON; `feasible` is false if it has problems."""
     bar = plan.error_bar.model_dump() if plan.error_bar else None
     return {**asdict(plan), "error_bar": bar, "feasible": not plan.problems}
 
 
 def show_check(out: Console, rows: Sequence[Compared]) -> None:
-    """Print predictions beside measurements, with relative errors."""
-    table = _table("Predicted beside measured", "what", "predicted", "measured", "error")
+    """Print predicted and measured values with relative errors."""
+    table = _table("Predicted and measured", "what", "predicted", "measured", "error")
     for row in rows:
         shown = [str(Figure("", v, row.unit, "")) for v in (row.predicted, row.measured)]
         table.add_row(row.name, *shown, f"{row.error:+.0%}")
@@ -110,5 +111,5 @@ def show_check(out: Console, rows: Sequence[Compared]) -> None:
 
 
 def check_json(rows: Sequence[Compared]) -> list[dict[str, Any]]:
-    """Rows of a check as JSON objects, with the relative error to 4 digits."""
+    """Return the rows of a check for JSON, with the relative error to 4 digits."""
     return [{**asdict(row), "error": round(row.error, 4)} for row in rows]

@@ -1,4 +1,4 @@
-"""Quantities as people write them: 38M citations, 2s, 500ms, 64GB."""
+"""Parse and format quantities: 38M citations, 2s, 500ms, 64GB."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BYTES = {
 
 
 def parse_count(text: str, option: str) -> int:
-    """A whole number above 0, such as 38M or 30k; InputError names `option`."""
+    """Parse a whole number above 0, such as 38M; raise InputError, naming `option`."""
     value = _parse(text, option, COUNTS, "a number such as 38M, 300k or 1200000")
     if value != int(value):
         raise InputError(f"{option} {text}: {value:g} is not a whole number; give one such as 300k")
@@ -29,22 +29,22 @@ def parse_count(text: str, option: str) -> int:
 
 
 def parse_rate(text: str, option: str) -> float:
-    """A number above 0, such as 50 or 0.5."""
+    """Parse a number above 0, such as 50 or 0.5."""
     return _parse(text, option, COUNTS, "a number such as 50 or 0.5")
 
 
 def parse_seconds(text: str, option: str) -> float:
-    """Seconds above 0, from 2s, 500ms, 10min or 1h."""
+    """Return seconds above 0, from 2s, 500ms, 10min or 1h."""
     return _parse(text, option, SECONDS, "a time with its unit such as 2s or 500ms")
 
 
 def parse_bytes(text: str, option: str) -> int:
-    """Bytes above 0, from 64GB (powers of 1000), 64GiB or 64Gi (powers of 1024)."""
+    """Return bytes above 0, from 64GB (powers of 1000), 64GiB or 64Gi (powers of 1024)."""
     return round(_parse(text, option, BYTES, "a size with its unit such as 64GB or 64Gi"))
 
 
 def parse_day(text: str, option: str) -> str:
-    """`text` where it is a day such as 2026-11-26, or empty; InputError names `option`."""
+    """Check that `text` is a day such as 2026-11-26 or empty; raise InputError otherwise."""
     try:
         return date.fromisoformat(text).isoformat() if text else ""
     except ValueError as error:
@@ -65,7 +65,7 @@ def _parse(text: str, option: str, units: Mapping[str, float], wanted: str) -> f
 
 
 def format_bytes(value: float) -> str:
-    """Bytes with a decimal unit up to TB and about 3 digits: "64 GB"."""
+    """Format bytes with a decimal unit and about 3 digits: "64 GB"."""
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if value >= size:
             return (
@@ -77,7 +77,7 @@ def format_bytes(value: float) -> str:
 
 
 def format_seconds(value: float) -> str:
-    """A duration in the unit that suits it, from ms to days: "12.1 h"."""
+    """Format a duration in a suitable unit, from ms to days: "12.1 h"."""
     if value >= 2 * 86400:
         return f"{value / 86400:,.1f} days"
     if value >= 2 * 3600:
@@ -88,5 +88,5 @@ def format_seconds(value: float) -> str:
 
 
 def gibibytes(value: float) -> str:
-    """As Kubernetes writes sizes, rounded up, such as 64Gi."""
+    """Format bytes as a Kubernetes quantity, rounded up, such as 64Gi."""
     return f"{math.ceil(value / 2**30)}Gi"

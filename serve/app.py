@@ -19,12 +19,18 @@ from ray.serve.schema import LoggingConfig, TracingConfig
 
 from cluster.errors import CiteRayError, one_line
 from cluster.settings.settings import Settings, SpreadStageSettings
-from serve.graph.deployments import Batches, Encoder, Reranker, Writer
+from serve.graph.deployments import (
+    BatchesDeployment,
+    EncoderDeployment,
+    RerankerDeployment,
+    WriterDeployment,
+)
+from serve.graph.follow_versions import follow_expander, follow_shard
+from serve.graph.following_stage import FollowingStage
 from serve.graph.gateway import Cluster, Gateway
-from serve.graph.index_stages import Expander, Shard
 from serve.graph.load_stages import open_manifest
 from serve.graph.ray_meters import RayMeters, metric_pages
-from serve.graph.versions.take_turns import Lease
+from serve.graph.version_lease import MemoryLease
 from serve.llm_app import LLM_APP, MODELS_APP, build_llm_app, read_arguments, served_here
 from serve.search.pubmed.search_online import Online
 
@@ -33,9 +39,7 @@ APP = "citeray"
 HEALTH_CHECK_S = 3.0
 # Label of Ray nodes that selects where a stage runs.
 POOL = "citeray/pool"
-# By default, idle OpenMP threads busy-wait on a core that another stage could use. With 16 clients
-# on 2 cores, passive waiting raises the throughput from 2.0 to 2.7 questions per second, and makes
-# a reranker that runs alone 5% slower.
+# By default, idle OpenMP threads busy-wait on a core that another stage could use.
 THREADS = {"OMP_WAIT_POLICY": "PASSIVE"}
 
 
@@ -79,8 +83,8 @@ def deployment(
     return wrapped.options(name=name, **stage_options(chosen), **options).bind(*arguments)
 
 
-def one_for_all(stage: Any, name: str, pool: str, *arguments: Any) -> Any:
-    """Return a deployment with a single replica, without CPUs of its own, for the whole graph."""
+def single_replica(stage: Any, name: str, pool: str, *arguments: Any) -> Any:
+    """Return a deployment with one replica for the whole graph, which reserves no CPU."""
     wrapped: Any = ray_serve.deployment(stage)
     options = {"num_replicas": 1, "max_ongoing_requests": 1000}
     actor = {"num_cpus": 0, **in_pool(pool)}
@@ -92,26 +96,37 @@ def build_app(settings: Settings) -> Any:
     manifest = open_manifest(settings)
     stages = settings.serve
     facts = (settings, manifest)
-    # In the gateways' pool, whose nodes have the batches' folder.
+    # Pool of the single replicas: the gateways' nodes have the folder of the batches.
     pool = stages.gateway.pool
-    following = (*facts, one_for_all(Lease, "Turns", pool))
-    encoder = deployment(Encoder, "Encoder", stages.encoder, *facts)
+    lease = single_replica(MemoryLease, "VersionLease", pool)
+    encoder = deployment(EncoderDeployment, "Encoder", stages.encoder, *facts)
     bound = {
-        "expander": deployment(Expander, "Expander", stages.expander, *following),
+        "expander": deployment(
+            FollowingStage, "Expander", stages.expander, follow_expander, settings, lease, manifest
+        ),
         "encoder": encoder,
-        "pubmed": one_for_all(Online, "PubMed", pool, settings.entrez),
-        "writer": deployment(Writer, "Writer", stages.writer, *following, encoder),
+        "pubmed": single_replica(Online, "PubMed", pool, settings.entrez),
+        "writer": deployment(WriterDeployment, "Writer", stages.writer, *facts, lease, encoder),
     }
     if settings.reranker.is_stage:
-        bound["reranker"] = deployment(Reranker, "Reranker", stages.reranker, settings)
+        bound["reranker"] = deployment(RerankerDeployment, "Reranker", stages.reranker, settings)
     shards = [
-        deployment(Shard, f"Shard-{number:04d}", stages.shard, *following, number)
+        deployment(
+            FollowingStage,
+            f"Shard-{number:04d}",
+            stages.shard,
+            follow_shard,
+            settings,
+            lease,
+            manifest,
+            number,
+        )
         for number in range(len(manifest.shards))
     ]
     # The gateway writes its own access log, with more detail than Serve's.
     logs = LoggingConfig(encoding="JSON", enable_access_log=False)
     gateway = ray_serve.ingress()(Gateway)
-    batches = one_for_all(Batches, "Batches", pool, *facts, bound, shards)
+    batches = single_replica(BatchesDeployment, "Batches", pool, *facts, bound, shards)
     cluster = Cluster(RayMeters, metric_pages)
     arguments = (*facts, bound, shards, batches, cluster)
     return deployment(gateway, "Gateway", stages.gateway, *arguments, logging_config=logs)
@@ -145,7 +160,7 @@ def run_models(settings: Settings) -> None:
 
     Raises CiteRayError if one cannot start.
     """
-    # If this times out after a minute, the next call waits another minute for the proxies.
+    # If `start` times out after a minute, `run` waits another minute for the proxies.
     with contextlib.suppress(TimeoutError, ActorDiedError):
         ray_serve.start()
     try:
@@ -160,8 +175,8 @@ def stop_models() -> None:
 
 
 def _run(app: Any, name: str, route_prefix: str | None, settings: Settings) -> None:
-    # Both calls wait at most one minute for the proxies. On a busy machine a proxy takes longer, or
-    # is replaced. The caller waits for the graph, and therefore for the proxies, anyway.
+    # Both calls wait at most one minute for the proxies, which may start later on a busy machine.
+    # Ignore the timeout, because the caller waits for the graph and thus for the proxies.
     with contextlib.suppress(TimeoutError, ActorDiedError):
         ray_serve.start(
             http_options={"host": settings.serve.host, "port": settings.serve.port},
@@ -179,7 +194,7 @@ def _run(app: Any, name: str, route_prefix: str | None, settings: Settings) -> N
 def stop(drain_s: float) -> None:
     """Delete both applications, including the language model's processes.
 
-    Refuses new questions and waits up to `drain_s` seconds for running ones.
+    First refuses new questions and waits up to `drain_s` seconds for running ones.
     """
     running = ray_serve.status().applications
     if APP in running:

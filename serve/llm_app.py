@@ -19,10 +19,11 @@ from ray.exceptions import RayError
 from ray.serve.exceptions import RayServeException
 
 from cluster.errors import InputError, LLMError
+from cluster.models.adapters import model_folder
+from cluster.models.store import as_transformers_folder
 from cluster.ray.end_orphans import watch_from_aside
 from cluster.settings.settings import LanguageModelSettings, Settings, load_settings
-from serve.graph.call_handles import call, stream
-from serve.graph.load_stages import llm_dtype, llm_folder
+from serve.contracts.backend import call_handle, stream_handle
 from serve.llm.chat_form import (
     Message,
     Say,
@@ -40,13 +41,31 @@ MODELS_APP = "citeray-models"
 DEPLOYMENT = "LanguageModel"
 
 
+def llm_folder(settings: Settings) -> Path:
+    """Return the language model's folder in the layout that vLLM loads."""
+    return as_transformers_folder(model_folder(settings.llm))
+
+
+def llm_dtype(settings: Settings) -> str:
+    """Return the dtype of the language model.
+
+    On GPUs vLLM chooses ("auto"), because this process may not see a GPU. A CPU without bfloat16
+    support gets float32: emulating bfloat16 takes twice as long.
+    """
+    if settings.serve.llm.gpus:
+        return "auto"
+    from cluster.models.hardware import choose_dtype
+
+    return str(choose_dtype("auto", "cpu")).removeprefix("torch.")
+
+
 class LanguageModel:
     """The vLLM engine of `ray.serve.llm`, called with OpenAI request bodies.
 
-    A Serve application has one root deployment: the first model, bound to the others (`beside`).
+    A Serve application has one root deployment, the first model; `beside` are the other models.
     """
 
-    # Serve awaits `__init__`.
+    # A coroutine, which Ray Serve awaits.
     async def __init__(self, settings: Settings, *beside: Any) -> None:  # type: ignore[misc]
         from ray.serve.llm import LLMConfig
 
@@ -59,7 +78,8 @@ class LanguageModel:
             # inherits this variable.
             os.environ["OMP_NUM_THREADS"] = str(os.cpu_count() or 1)
         watch_from_aside()
-        self._server = _server(config, one_process=_one_process(settings))
+        one_process = not settings.serve.llm.gpus and settings.llm.tensor_parallel == 1
+        self._server = _server(config, one_process=one_process)
         await self._server.start()
 
     async def chat(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -95,12 +115,8 @@ class LanguageModel:
             await server.__del__()
 
 
-def _one_process(settings: Settings) -> bool:
-    return not settings.serve.llm.gpus and settings.llm.tensor_parallel == 1
-
-
 def _server(config: Any, *, one_process: bool) -> Any:
-    """Return a `ray.serve.llm` server, not started; `one_process` runs the engine in one."""
+    """Return a `ray.serve.llm` server, not started; `one_process`: its engine is one process."""
     from ray.llm._internal.serve.engines.vllm.vllm_engine import VLLMEngine
     from ray.serve.llm.deployment import LLMServer
 
@@ -108,7 +124,7 @@ def _server(config: Any, *, one_process: bool) -> Any:
         def _start_async_llm_engine(self, args: Any, engine_config: Any, group: Any) -> Any:
             if one_process:
                 # By default Ray uses one process to schedule and one to compute. On a CPU the
-                # first busy-waits on a core that the second needs, and both import vLLM (15 s).
+                # first busy-waits on a core that the second needs, and both import vLLM.
                 engine_config.parallel_config.distributed_executor_backend = "uni"
             return super()._start_async_llm_engine(args, engine_config, group)
 
@@ -121,7 +137,7 @@ def _server(config: Any, *, one_process: bool) -> Any:
 
 
 class HandleChatModel:
-    """A model served by Ray Serve as a `ChatModel`; its handle is looked up on the first call."""
+    """`ChatModel` that Ray Serve serves; its handle is looked up on the first call."""
 
     def __init__(
         self,
@@ -139,15 +155,15 @@ class HandleChatModel:
     async def chat(
         self, messages: Sequence[Message], *, say: Say | None = None, **options: Any
     ) -> str:
-        """See `ChatModel.chat`."""
+        """Return the reply to `messages`; `options` are those of `ChatModel.chat`."""
         body = chat_request(self._model_id, messages, completion=self._completion, **options)
         try:
             if self._handle is None:
                 self._handle = ray_serve.get_deployment_handle(*self._deployment)
             if say is None:
-                reply = await call(self._handle, "chat", body)
+                reply = await call_handle(self._handle, "chat", body)
             else:
-                lines = stream(self._handle, "chat_in_pieces", {**body, "stream": True})
+                lines = stream_handle(self._handle, "chat_in_pieces", {**body, "stream": True})
                 async with aclosing(lines):
                     reply = await read_pieces(lines, say)
         except (RayError, RayServeException) as error:
@@ -169,9 +185,9 @@ def deployment_of(name: str) -> str:
 
 
 def served_here(settings: Settings) -> dict[str, Settings]:
-    """Return the models that this cluster serves by role, with "" for the writer first.
+    """Return the roles whose models this cluster serves, the writer ("") first, with settings.
 
-    The value is the settings with that role's model as `llm`. The judge is not included.
+    The settings have the model of the role as `llm`. The judge is not included.
     """
     found = {"": settings} if settings.llm.kind == "vllm" else {}
     for name, role in settings.models.roles().items():
@@ -224,9 +240,11 @@ def llm_options(settings: Settings, name: str = "") -> dict[str, Any]:
         "VLLM_LOGGING_LEVEL": "ERROR",
         # FlashInfer's sampler compiles kernels at its first use, which needs nvcc.
         "VLLM_USE_FLASHINFER_SAMPLER": "0",
-        **_share_of_a_gpu(settings),
         **llm.environment,
     }
+    if 0 < stage.gpus < 1:
+        # By default vLLM's workers request a whole GPU, which Ray cannot place in a smaller bundle.
+        environment.setdefault("VLLM_RAY_PER_WORKER_GPUS", str(stage.gpus))
     options: dict[str, Any] = {
         "name": deployment_of(name),
         "max_ongoing_requests": stage.max_ongoing,
@@ -243,15 +261,6 @@ def llm_options(settings: Settings, name: str = "") -> dict[str, Any]:
     else:
         options["num_replicas"] = stage.min_replicas
     return options
-
-
-def _share_of_a_gpu(settings: Settings) -> dict[str, str]:
-    """Return the variable by which vLLM's workers request the GPU share of their bundle.
-
-    By default they request a whole GPU, which Ray cannot place in a bundle with less.
-    """
-    gpus = settings.serve.llm.gpus
-    return {"VLLM_RAY_PER_WORKER_GPUS": str(gpus)} if 0 < gpus < 1 else {}
 
 
 def build_llm_app(settings: Settings) -> Any:

@@ -12,13 +12,13 @@ from playwright.sync_api import Browser, expect, sync_playwright
 CHROMIUM = shutil.which("chromium")
 QUIET = ("gpu", "background-networking", "component-update", "sync", "quic")
 
-# What a page should show may take a busy machine longer than Playwright's own 5 s.
+# A busy machine may need longer than Playwright's default of 5 s to update a page.
 expect.set_options(timeout=30_000)
 
 
 @contextmanager
 def open_browser() -> Iterator[Browser]:
-    """A browser; skips the test where there is none."""
+    """Yield a browser; skip the test if Chromium is not installed."""
     if CHROMIUM is None:
         pytest.skip("no chromium on PATH; on Debian: apt-get install chromium")
     with sync_playwright() as playwright:

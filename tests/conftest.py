@@ -9,7 +9,7 @@ from hypothesis import settings
 from tests.markers import KINDS, can_match
 from tests.unit_guard import UnitGuard
 
-# A pause of a busy machine is not a failure, and a failing example is found again by the next run.
+# No deadline, because a busy machine may pause; derandomised, so that a failure can be repeated.
 settings.register_profile("citeray", deadline=None, derandomize=True)
 settings.load_profile("citeray")
 
@@ -20,14 +20,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not import a file none of whose tests can match `-m`: many import torch or Ray."""
+    """Skip importing files in which no test can match `-m`, because many import torch or Ray."""
     expression = config.option.markexpr
     if not expression or not collection_path.name.startswith("test_"):
         return None
     return None if can_match(collection_path, expression) else True
 
 
-# `-m` deselects tests in a hook of its own, which must see the markers that are added here.
+# pytest deselects by `-m` in its own hook, which must run after these markers are added.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:

@@ -25,7 +25,7 @@ EVERYTHING = "\n".join(TEXTS.values())
 
 FENCED = re.compile(r"^ *```[a-z]*\n(.*?)^ *```$", re.M | re.S)
 INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
-# Before a command may stand a prompt or the environment's folder; `citeray COMMAND` names none.
+# A prompt or the environment's folder may precede a command; `citeray COMMAND` is a placeholder.
 COMMAND = re.compile(r"^(?:\$ )?(?:\.venv/bin/)?citeray (?=\S)(?!COMMAND)")
 
 
@@ -40,7 +40,7 @@ class Command(NamedTuple):
 
 
 def code_lines(text: str) -> Iterator[str]:
-    """Each line of code on a page, in blocks and in the text, continued lines joined."""
+    """Yield each line of code of a page, with continued lines joined."""
     for block in FENCED.findall(text):
         yield from block.replace("\\\n", " ").splitlines()
     for code in INLINE.findall(FENCED.sub("", text)):
@@ -58,6 +58,6 @@ def documented_commands() -> list[Command]:
 
 
 def targets(text: str) -> set[str]:
-    """The make targets that a text names, in blocks of code and in the text."""
+    """Return the make targets that a text names in its code."""
     lines = (re.match(r"make ([a-z-]+)", line.strip()) for line in code_lines(text))
     return {match[1] for match in lines if match}

@@ -1,8 +1,8 @@
-"""A proxy in front of an object store of this machine that fails when it is told to.
+"""A proxy in front of a local object store that fails on request.
 
-    python -m tests.failing_store PORT      prints its own port; takes orders on standard input
+    python -m tests.failing_store PORT      prints its port; reads commands from standard input
 
-A process of its own, as Arrow may hold Python's lock while it waits for a store.
+It is a process of its own because Arrow may hold the GIL while it waits for a store.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from typing import IO, Literal
 from tests.serve.http_server import free_port
 
 ROOT = Path(__file__).resolve().parents[1]
-# A refusal and a reset of the connection, a reply that ends in its middle, and two statuses.
+# Refused connection, reset connection, truncated reply, and two HTTP statuses.
 Fault = Literal["refuse", "reset", "cut", "500", "403"]
 _CUT_AFTER = 1000
 _BLOCK = 1 << 16
 
 
 class FailingStore:
-    """The proxy at `port`: whole until `fail`, and again after `heal`."""
+    """The proxy at `port`, which works except between `fail` and `heal`."""
 
     def __init__(self, port: int, orders: IO[bytes], done: IO[bytes]) -> None:
         self.port = port
         self._orders, self._done = orders, done
 
     def fail(self, fault: Fault, at: str) -> None:
-        """From the next request that says `at` on, every request fails so."""
+        """Fail every request from the next one that contains `at`."""
         self._order({"fault": fault, "at": at})
 
     def heal(self) -> None:
@@ -49,7 +49,7 @@ class FailingStore:
 
 @contextmanager
 def failing_store(port: int) -> Iterator[FailingStore]:
-    """In front of the store at `port`."""
+    """Start a proxy in front of the store at `port`."""
     command = [sys.executable, "-m", "tests.failing_store", str(port)]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -68,7 +68,7 @@ class _Proxy:
         self._lock = threading.Lock()
         self._listener = socket.socket()
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Bound to a number, or the port is given up where it refuses.
+        # A fixed port, which stays the same while the proxy refuses connections.
         self.port = free_port()
         self._listener.bind(("127.0.0.1", self.port))
         self._listen()
@@ -76,7 +76,7 @@ class _Proxy:
     def order(self, fault: str, at: str) -> None:
         refused = self._fails and self._fault == "refuse"
         self._fault, self._at, self._fails = fault, at.encode(), False
-        # Whoever is still connected is of the time before the order.
+        # Close the connections that were opened before the command.
         self._disconnect()
         if refused:
             self._listen()
@@ -102,7 +102,7 @@ class _Proxy:
                         break
                     store.sendall(asked)
             finally:
-                # Or the other thread waits for it for good.
+                # Otherwise the other thread waits for the store forever.
                 store.shutdown(socket.SHUT_RDWR)
         self._clients.discard(client)
 
@@ -113,7 +113,7 @@ class _Proxy:
             head = f"HTTP/1.1 {self._fault} Failed\r\nContent-Length: 0\r\nConnection: close"
             client.sendall(head.encode() + b"\r\n\r\n")
             client.shutdown(socket.SHUT_WR)
-            # Closed with bytes unread, a socket resets what it has sent.
+            # Closing a socket with unread bytes would reset the connection.
             while client.recv(_BLOCK):
                 pass
             return
@@ -122,10 +122,10 @@ class _Proxy:
                 store.sendall(asked)
                 client.sendall(store.recv(_CUT_AFTER, socket.MSG_WAITALL))
         if self._fault == "refuse" and first:
-            # It keeps its port, and refuses until it listens again. A second time would shut down
-            # what it accepts from then on.
+            # The socket keeps its port and refuses connections until it listens again. A second
+            # shutdown would close the connections accepted after that.
             self._listener.shutdown(socket.SHUT_RDWR)
-        # What is closed so is reset.
+        # Closing with this option resets the connection.
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._clients.discard(client)
         self._disconnect()

@@ -12,24 +12,24 @@ from pathlib import Path
 
 
 class FreshEnv:
-    """At `folder`, without pip; `bare` has no packages at all."""
+    """An environment in `folder` without pip; with `bare` it has no packages at all."""
 
     def __init__(self, folder: Path, *, bare: bool = False) -> None:
         self.bin = folder / "bin"
         venv.create(folder, with_pip=False)
         if not bare:
             here = folder / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
-            # Of a folder that is added so, Python reads no .pth: an editable CiteRay stays out.
+            # Such a folder is not searched for .pth files, so an editable CiteRay is absent.
             (here / "shared.pth").write_text(sysconfig.get_path("purelib") + "\n")
 
     def pip(self, *arguments: str, cwd: Path) -> None:
-        """Runs pip of this environment on the fresh one."""
+        """Run this environment's pip on the fresh environment."""
         command = [sys.executable, "-m", "pip", "--python", str(self.bin / "python"), *arguments]
         done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
 
     def run(self, command: Sequence[str], cwd: Path) -> subprocess.CompletedProcess[str]:
-        """A program of the environment."""
+        """Run a program of the environment."""
         return subprocess.run(
             [str(self.bin / command[0]), *command[1:]],
             cwd=cwd,

@@ -1,11 +1,10 @@
 """A server of the few Google Cloud Storage calls that Arrow makes, on loopback.
 
-    python -m tests.gcs_server      prints its port, and serves until its standard input ends
+    python -m tests.gcs_server      prints its port, and serves until standard input closes
 
-Arrow holds Python's lock while it waits for this store, so the server is a process of its own.
-The JSON API of https://cloud.google.com/storage/docs/json_api/v1: objects are listed, told
-of, read by byte range, uploaded in resumable sessions or at once under the precondition
-ifGenerationMatch, and deleted; buckets are told of.
+It is a process of its own because Arrow holds the GIL while it waits for this store. It implements
+a part of https://cloud.google.com/storage/docs/json_api/v1: list, metadata, reads by byte range,
+resumable and simple uploads with ifGenerationMatch, deletion, and metadata of buckets.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ from tests.object_store import BUCKET
 from tests.serve.http_server import serving
 
 ROOT = Path(__file__).resolve().parents[1]
-# The shortest that is given up after; each call that fails is tried again so long.
+# Seconds for which Arrow retries a failed call; the minimum.
 RETRY_S = 3
 
 
 @contextmanager
 def gcs_server(environment: pytest.MonkeyPatch, folder: Path) -> Iterator[int]:
-    """Starts it with one empty bucket and gives its port; names credentials in the environment."""
+    """Start a server with an empty bucket, set credentials in `environment`, and yield the port."""
     command = [sys.executable, "-m", "tests.gcs_server"]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -53,7 +52,7 @@ def gcs_server(environment: pytest.MonkeyPatch, folder: Path) -> Iterator[int]:
 
 
 def _account(port: int) -> dict[str, str]:
-    """A service account with a key of its own, which asks the server for its tokens."""
+    """Return a service account with a new key, whose token endpoint is the server."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     form = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     return {
@@ -67,7 +66,7 @@ def _account(port: int) -> dict[str, str]:
 
 
 def gcs_url(port: int, path: str, bucket: str = BUCKET) -> str:
-    """The URL of `path` in the bucket, as the store at `port` of this machine has it."""
+    """Return the URL of `path` in the bucket of the local store at `port`."""
     query = f"endpoint_override=127.0.0.1:{port}&scheme=http&retry_limit_seconds={RETRY_S}"
     return f"gs://{bucket}/{path}?{query}"
 
@@ -75,12 +74,12 @@ def gcs_url(port: int, path: str, bucket: str = BUCKET) -> str:
 class _Bucket:
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
-        # Of each object the generation and the time of its last write.
+        # Generation and time of the last write of each object.
         self.written: dict[str, tuple[int, str]] = {}
         self._uploads: dict[str, tuple[str, bytearray]] = {}
 
     def told(self, name: str) -> dict[str, Any]:
-        """An object's metadata."""
+        """Return the metadata of an object."""
         return {
             "kind": "storage#object",
             "name": name,
@@ -109,18 +108,18 @@ class _Bucket:
         return JSONResponse(self.told(name))
 
     def holds(self, name: str, generation: str) -> bool:
-        """Whether the object is of that generation; "0": there is none."""
+        """Return whether the object has this generation; "0" means that it does not exist."""
         found = str(self.written[name][0]) if name in self.objects else "0"
         return found == generation
 
     def begin(self, name: str) -> str:
-        """The id of a new upload."""
+        """Start an upload and return its id."""
         upload = uuid.uuid4().hex
         self._uploads[upload] = (name, bytearray())
         return upload
 
     def receive(self, upload: str, span: str, data: bytes) -> Response:
-        """A part of an upload; 308 asks for more until the total is known and there."""
+        """Receive a part of an upload; reply 308 until all of it has arrived."""
         name, held = self._uploads[upload]
         held += data
         total = span.rpartition("/")[2]

@@ -1,6 +1,6 @@
-"""Which markers the tests of a file can carry, read from its text, so that it need not be imported.
+"""Read the markers that the tests of a file may have from its text, without importing it.
 
-A file states the kind of its tests once, `pytestmark = pytest.mark.ray`; single tests may carry
+A file states the kind of its tests once, as `pytestmark = pytest.mark.ray`; single tests may have
 further markers. A test without a kind is a unit test.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 KINDS = frozenset({"slow", "process", "model", "ray", "browser", "nightly"})
 NAMES = KINDS | {"unit", "durability"}
 _MARK = re.compile(r"\bpytest\.mark\.(\w+)")
-# Regular expressions, since parsing all files took seconds in each worker.
+# Regular expressions, because parsing all files takes seconds in each worker.
 _FILE_MARKS = re.compile(r"^pytestmark\s*=\s*(\[[^\]]*\]|[^\n]*)", re.MULTILINE)
 
 
@@ -32,7 +32,7 @@ def matches(marks: frozenset[str], expression: str) -> bool:
     """Return whether a test with `marks` matches the `-m` expression."""
     with_unit = marks if marks & KINDS else marks | {"unit"}
     names = _Marks(dict.fromkeys(with_unit, True))
-    # The language of `-m` is that of Python's Boolean expressions.
+    # The syntax of `-m` is that of Python's Boolean expressions.
     return bool(eval(expression, {"__builtins__": {}}, names))
 
 
@@ -44,7 +44,7 @@ def _possible_marks(path: Path) -> Iterator[frozenset[str]]:
 
 
 def _read_marks(path: Path) -> tuple[frozenset[str], frozenset[str]]:
-    """(markers that each test of the file carries, markers that some of them may carry)."""
+    """Return (markers of each test in the file, further markers of some of its tests)."""
     text = path.read_text(encoding="utf-8")
     everywhere = _named_marks(text)
     of_file = _FILE_MARKS.search(text)
@@ -53,5 +53,5 @@ def _read_marks(path: Path) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _named_marks(text: str) -> frozenset[str]:
-    """The markers of ours that appear in `text` as `pytest.mark.NAME`."""
+    """Return CiteRay's markers that appear in `text` as `pytest.mark.NAME`."""
     return frozenset(_MARK.findall(text)).intersection(NAMES)

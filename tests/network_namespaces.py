@@ -1,4 +1,4 @@
-"""Networks of their own for threads of a test, and the processes that these start."""
+"""Network namespaces for threads of a test and the processes that they start."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ OWN = "/proc/thread-self/ns/net"
 
 
 class Namespace:
-    """A network that no name keeps: it is gone once it is closed and no process is on it.
+    """Unnamed network namespace, which disappears when it is closed and no process uses it.
 
-    A thread is on it while it has entered it. Never for longer: threads that a library starts
-    meanwhile, as Arrow's, would stay on it.
+    A thread uses it within an `entered` block. Keep blocks short: threads that a library such as
+    Arrow starts meanwhile stay in the namespace.
     """
 
     def __init__(self) -> None:
@@ -32,12 +32,12 @@ class Namespace:
 
     @property
     def path(self) -> str:
-        """By which `ip` finds it, as long as it is open."""
+        """Path by which `ip` can use the namespace while it is open."""
         return f"/proc/{os.getpid()}/fd/{self._own}"
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """This thread, and what it starts within the block, is on it."""
+        """Put this thread, and processes it starts in the block, into the namespace."""
         with Path(OWN).open() as before:
             self._try("setns", self._own, CLONE_NEWNET)
             try:
@@ -46,7 +46,7 @@ class Namespace:
                 self._try("setns", before.fileno(), CLONE_NEWNET)
 
     def run(self, *command: str, given: str | None = None) -> str:
-        """What the command prints that is run on it, with `given` as its standard input."""
+        """Return the output of a command run in the namespace, with `given` as standard input."""
         with self.entered():
             return run(*command, given=given)
 

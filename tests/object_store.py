@@ -1,4 +1,4 @@
-"""A server of the S3 protocol on loopback: moto's, where it is installed."""
+"""A local server of the S3 protocol from moto, if it is installed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BUCKET = "pubmed"
 
 @contextmanager
 def s3_server(environment: pytest.MonkeyPatch) -> Iterator[fs.S3FileSystem]:
-    """Starts it with one empty bucket, names it in the environment, and gives a client of it."""
+    """Start a server with one empty bucket, set its environment variables, and yield a client."""
     server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

@@ -1,4 +1,4 @@
-"""Publishes a manifest as it is, without a lease: for tests of what reads an index."""
+"""Publish a manifest unchanged and without a lease, for tests of code that reads an index."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""HTTP servers that record what they receive: an endpoint, or a proxy."""
+"""HTTP servers that record the requests they receive, as an endpoint or a proxy."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Recorder(ThreadingHTTPServer):
-    """Records each request as one text: request line, headers and body. Answers with `reply`,
-    and with an empty page of metrics.
+    """Record each request as one text: request line, headers and body.
 
-    A request for a path of `redirects` is sent on to the URL there.
+    The reply is `reply`, an empty body for metrics, or a redirect if the path is in `redirects`.
     """
 
     daemon_threads = True
@@ -53,7 +52,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def recorder(reply: bytes = b"{}") -> Iterator[Recorder]:
-    """A running Recorder, which stops with the block."""
+    """Run a Recorder until the block ends."""
     with Recorder(reply) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()

@@ -1,4 +1,4 @@
-"""A small index made without Ray and without a model, for tests of what reads one."""
+"""A small index, built without Ray and without a model."""
 
 import hashlib
 import shutil
@@ -32,10 +32,10 @@ from cluster.records import Citation, Section
 from cluster.storage.places import Place
 from cluster.storage.whole_files import write_atomically
 from cluster.text.analysis import ANALYSER, analyse
-from pipelines.build.build_shard import train_quantiser
-from pipelines.build.embed_passages import embed_citations, split_citations
-from pipelines.build.publish_index import publish_terms
-from pipelines.build.split_passages import make_splitter
+from pipelines.indexing.publish_index import publish_terms
+from pipelines.indexing.shards.build_shard import train_quantiser
+from pipelines.indexing.staging.embed_passages import embed_citations, split_citations
+from pipelines.indexing.staging.split_passages import make_splitter
 from tests.publish_manifest import publish
 from tests.vocabulary_file import write_each
 
@@ -45,7 +45,7 @@ Embed = Callable[..., Embedded]
 
 
 def bag_of_words(texts: Sequence[str]) -> np.ndarray:
-    """A stand-in encoder: unit vectors of hashed terms, so that shared words are near."""
+    """Encode texts as unit vectors of hashed terms, so that shared words give near vectors."""
     vectors = np.zeros((len(texts), DIMENSIONS), np.float32)
     for row, text in enumerate(texts):
         for term in analyse(text):
@@ -58,7 +58,7 @@ WORDS = [f"word{number}" for number in range(400)]
 
 
 def code_tokens(codec: TokenCodec, tokens: np.ndarray) -> np.ndarray:
-    """Codes as `TokenCodec` describes them, without torch."""
+    """Encode token vectors as `TokenCodec` does, without torch."""
     pairs = zip(codec.bounds, codec.project(tokens).T, strict=True)
     places = np.stack([np.searchsorted(b, column) for b, column in pairs]).T.reshape(
         len(tokens), codec.bytes_a_token, -1
@@ -71,7 +71,7 @@ def codec_by(encode: Encode) -> TokenCodec:
 
 
 def embed_by(encode: Encode, codec: TokenCodec) -> Embed:
-    """An encoder whose tokens are the terms of a text, each with its own vector."""
+    """Return an encoder whose tokens are the terms of a text; each term has its own vector."""
     known: dict[str, np.ndarray] = {}
 
     def embed(texts: Sequence[str], _: object = None) -> Embedded:
@@ -91,7 +91,7 @@ embed_words = embed_by(bag_of_words, CODEC)
 
 
 def keep_codec(index: Place, codec: TokenCodec = CODEC) -> TokensEntry:
-    """The codec's file below `index`, as a manifest names it."""
+    """Write the codec below `index` and return its entry in the manifest."""
     data = codec.to_bytes()
     path = index / codec_file(hashlib.sha256(data).hexdigest())
     write_atomically(path, data)
@@ -113,7 +113,7 @@ def make_index(
 ) -> Manifest:
     """Write and publish version v000001 of `citations` at `index`, which the test may change.
 
-    A copy of the shared index. Its files are copied, not linked: tests damage them in place.
+    The files are copied from the shared index, not linked, because tests damage them in place.
     """
     shared, manifest = shared_index(citations, encode=encode, **how)
     shutil.copytree(shared, index, dirs_exist_ok=True, symlinks=True)
@@ -144,7 +144,7 @@ def write_index(
     gpus: float = 0,
     encode: Encode = bag_of_words,
 ) -> Manifest:
-    """As `make_index`, written anew in any case."""
+    """Write and publish an index as `make_index` does, without sharing."""
     splitter = make_splitter("characters", 512, 64)
     entries = []
     scratch = index / "scratch"

@@ -1,8 +1,9 @@
-"""Rules of the house that no single module can show."""
+"""Rules about the whole source tree."""
 
 import ast
 import re
 from collections import Counter
+from collections.abc import Mapping, Set
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
@@ -17,9 +18,9 @@ PACKAGES = ("cluster", "pipelines", "serve", "evaluation", "planning", "commands
 MAY_IMPORT_RAY = {
     "cluster/ray/jobs.py",
     "cluster/ray/session.py",
-    "pipelines/build/embed_sources.py",
-    "pipelines/build/index_tasks.py",
-    "pipelines/build/jobs.py",
+    "pipelines/indexing/staging/embed_sources.py",
+    "pipelines/indexing/index_tasks.py",
+    "pipelines/indexing/jobs.py",
     "pipelines/train/ray_workers.py",
     "serve/app.py",
     "serve/graph/deployments.py",
@@ -34,6 +35,19 @@ FORBIDDEN = {
     "planning": {"evaluation", "commands"},
     "commands": set(),
 }
+# Packages and modules of serve/ from top to bottom: each imports only from the lines below it.
+LAYERS = (
+    {"client"},
+    {"app"},
+    {"graph"},
+    {"http", "llm_app"},
+    {"pipeline", "references", "saved"},
+    {"batches", "search"},
+    {"answer", "question"},
+    {"formats"},
+    {"contracts"},
+    {"llm", "support", "wording"},
+)
 MODULES = sorted(p for package in PACKAGES for p in (ROOT / package).rglob("*.py"))
 
 
@@ -47,17 +61,46 @@ def tree_of(path: Path) -> ast.Module:
 
 
 @cache
-def imported_packages(path: Path) -> frozenset[str]:
+def imported_names(path: Path) -> frozenset[str]:
+    """Return all names that a module imports, also within functions, such as "serve.app.build"."""
     names: set[str] = set()
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            names.add(node.module or "")
-    return frozenset(name.split(".")[0] for name in names)
+            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return frozenset(names)
 
 
-def test_imports_go_one_way() -> None:
+def imported_packages(path: Path) -> set[str]:
+    return {name.split(".")[0] for name in imported_names(path)}
+
+
+def unit_of(name: str) -> str:
+    """Return the package of a name: "serve.search" or "pipelines.train", otherwise "cluster"."""
+    depth = 2 if name.startswith(("serve.", "pipelines.")) else 1
+    return ".".join(name.split(".")[:depth])
+
+
+@cache
+def imports_between_packages() -> dict[str, set[str]]:
+    imports: dict[str, set[str]] = {}
+    for path in MODULES:
+        unit = unit_of(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        imports.setdefault(unit, set()).update(map(unit_of, imported_names(path)))
+    return {unit: (found & imports.keys()) - {unit} for unit, found in imports.items()}
+
+
+def left_in_cycles(imports: Mapping[str, Set[str]]) -> dict[str, set[str]]:
+    """Return the nodes in a cycle and those that import one (Kahn's algorithm)."""
+    left = dict(imports)
+    while free := [name for name, wanted in left.items() if not wanted & left.keys()]:
+        for name in free:
+            del left[name]
+    return {name: set(wanted & left.keys()) for name, wanted in left.items()}
+
+
+def test_imports_follow_the_layers_of_packages() -> None:
     upward = {
         str(path.relative_to(ROOT)): wrong
         for path in MODULES
@@ -66,7 +109,7 @@ def test_imports_go_one_way() -> None:
     assert upward == {}
 
 
-def test_only_the_wiring_imports_ray() -> None:
+def test_only_allowed_modules_import_ray() -> None:
     found = {str(path.relative_to(ROOT)) for path in MODULES if "ray" in imported_packages(path)}
     assert found == MAY_IMPORT_RAY
 
@@ -84,7 +127,7 @@ def test_nothing_unsafe_is_loaded() -> None:
 MOST_MODULES = 15
 
 
-def test_a_folder_holds_few_modules() -> None:
+def test_folders_have_a_limited_number_of_modules() -> None:
     counts = Counter(path.parent for path in MODULES if path.name != "__init__.py")
     too_full = {str(f.relative_to(ROOT)): n for f, n in counts.items() if n > MOST_MODULES}
     assert too_full == {}
@@ -94,7 +137,7 @@ MOST_LINES = 50
 
 
 def lines_of_functions(path: Path) -> dict[str, int]:
-    """Lines from `def` to the end, by function; one within another counts by itself alone."""
+    """Return the number of lines of each function, without those of nested functions."""
     found: dict[str, int] = {}
 
     def visit(node: ast.AST) -> int:
@@ -109,7 +152,7 @@ def lines_of_functions(path: Path) -> dict[str, int]:
     return found
 
 
-def test_a_function_fits_a_screen() -> None:
+def test_functions_have_a_limited_number_of_lines() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{name}: {lines} lines"
         for path in MODULES
@@ -119,19 +162,33 @@ def test_a_function_fits_a_screen() -> None:
     assert found == []
 
 
-def test_no_imports_go_in_a_circle() -> None:
+def test_imports_of_modules_are_acyclic() -> None:
     names = {".".join(p.relative_to(ROOT).with_suffix("").parts): p for p in MODULES}
     imports = {name: imported_modules(path) & names.keys() for name, path in names.items()}
-    # Kahn's: what imports nothing that is left goes; what stays stands in a circle or above one.
-    left = dict(imports)
-    while free := [name for name, wanted in left.items() if not wanted & left.keys()]:
-        for name in free:
-            del left[name]
-    assert left == {}
+    assert left_in_cycles(imports) == {}
+
+
+def test_imports_of_packages_are_acyclic() -> None:
+    """Packages of serve/ and pipelines/ count separately, and so do imports in functions."""
+    assert left_in_cycles(imports_between_packages()) == {}
+
+
+def test_layers_of_serve_import_downwards() -> None:
+    level = {f"serve.{name}": place for place, names in enumerate(LAYERS) for name in names}
+    upward = {
+        (unit, other)
+        for unit, found in imports_between_packages().items()
+        for other in found & level.keys()
+        if unit in level and level[other] <= level[unit]
+    }
+    assert upward == set()
+    # A new package of serve/ needs a place in LAYERS.
+    units = {unit for unit in imports_between_packages() if unit.startswith("serve.")}
+    assert units - {"serve.__init__"} == level.keys()
 
 
 def imported_modules(path: Path) -> set[str]:
-    """What a module imports when it is imported itself: not in its functions, nor for types."""
+    """Return the modules imported at import time, without those in functions or for types."""
     found: set[str] = set()
     waiting: list[ast.AST] = [tree_of(path)]
     while waiting:
@@ -147,124 +204,51 @@ def imported_modules(path: Path) -> set[str]:
     return found
 
 
-def test_pytest_goes_into_every_folder_of_tests(pytestconfig: pytest.Config) -> None:
-    """By default it leaves out folders of some names, such as build, which is a package's here."""
+def test_pytest_collects_every_folder_of_tests(pytestconfig: pytest.Config) -> None:
+    """By default, pytest skips folders with some names, such as build."""
     left_out = pytestconfig.getini("norecursedirs")
     folders = {path.parent.name for path in (ROOT / "tests").rglob("test_*.py")}
     assert [f for f in folders if any(fnmatch(f, pattern) for pattern in left_out)] == []
 
 
-# What renders text with Rich's markup and emoji codes unless told otherwise: `commands/terminal.py`
-# makes consoles and columns that do not.
-RENDERERS = {
-    "Console", "TextColumn", "RichHandler", "Panel", "Prompt", "Confirm", "Status", "Spinner",
-    "from_markup",
-}  # fmt: skip
-MAKES_CONSOLES = "commands/terminal.py"
+# Rich renders markup and emoji codes in these by default; commands/terminal.py turns that off.
+RENDERS_MARKUP = re.compile(
+    r"(?<![\w.])(Console|TextColumn|RichHandler|Panel|Status|Spinner)\(|"
+    r"\bfrom_markup\(|^from rich(\.markup|\.prompt)? import|^import rich|"
+    r"^from rich\.\S+ import .* as ",
+    re.MULTILINE,
+)
+# Clients that read proxies from the environment by themselves, also for this machine.
+MAKES_CLIENT = re.compile(
+    r"\b(httpx\.((Async)?(Client|HTTPTransport)|get|post|put|patch|delete|head|request|stream)|"
+    r"requests\.(get|post|put|patch|delete|head|request)|aiohttp\.(ClientSession|request)|"
+    r"http\.client\.HTTPS?Connection)\((?!trust_env=False)|"
+    r"^from (httpx|requests|aiohttp|http\.client) import .*(Client|Transport|Connection|request)\b|"
+    r"\burl(open|retrieve)\b|\bbuild_opener\b",
+    re.MULTILINE,
+)
 
 
-def calls_of_rich(source: str) -> list[str]:
-    """`line name` of what renders markup: a call of RENDERERS, or `rich.print` imported."""
-    found: list[str] = []
-    if "rich" not in source:
-        return found
-    from_rich: set[str] = {"from_markup"}
-    for node in ast.walk(parsed(source)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "rich":
-            from_rich.update(alias.asname or alias.name for alias in node.names)
-            renamed = {a.name for a in node.names if a.asname} & RENDERERS
-            found += [f"{node.lineno} {name}" for name in sorted(renamed)]
-            if node.module in ("rich", "rich.markup"):
-                found.append(f"{node.lineno} from {node.module}")
-        elif isinstance(node, ast.Import):
-            found += [
-                f"{node.lineno} {a.name}" for a in node.names if a.name.split(".")[0] == "rich"
-            ]
-        elif isinstance(node, ast.Call):
-            called = node.func
-            name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-            if name in RENDERERS and name in from_rich:
-                found.append(f"{node.lineno} {name}")
-    return found
+def modules_with(pattern: re.Pattern[str]) -> set[str]:
+    found = (path for path in MODULES if pattern.search(path.read_text(encoding="utf-8")))
+    return {str(path.relative_to(ROOT)) for path in found}
 
 
 def test_only_the_factory_makes_consoles() -> None:
-    found = {
-        str(p.relative_to(ROOT)): calls
-        for p in MODULES
-        if (calls := calls_of_rich(p.read_text(encoding="utf-8")))
-    }
-    assert found.keys() == {MAKES_CONSOLES}, found
-
-
-def test_the_rule_of_consoles_finds_each_way_around_the_factory() -> None:
-    ways = [
-        "from rich.console import Console\nConsole()",
-        "from rich.console import Console as C\nC()",
-        "import rich.console\nrich.console.Console()",
-        "from rich import print\nprint('x')",
-        "from rich.progress import TextColumn\nTextColumn('x')",
-        "from rich.text import Text\nText.from_markup('x')",
-        "from rich.markup import escape\nescape('x')",
-        "from rich.logging import RichHandler\nRichHandler()",
-    ]
-    assert [way for way in ways if not calls_of_rich(way)] == []
-    taken = "from rich.console import Console\ndef f(out: Console) -> None:\n    out.print(1)"
-    assert calls_of_rich(taken) == []
-
-
-# Clients that read proxies from the environment by themselves. `cluster/http_clients.py` and
-# `cluster/requests_adapter.py` leave them out for this machine.
-CLIENTS = {
-    "httpx": {
-        "Client", "AsyncClient", "HTTPTransport", "AsyncHTTPTransport",
-        "get", "post", "put", "patch", "delete", "head", "options", "request", "stream",
-    },
-    "requests": {"get", "post", "put", "patch", "delete", "head", "options", "request"},
-    "aiohttp": {"ClientSession", "request"},
-    "urllib.request": {"urlopen", "urlretrieve", "build_opener"},
-    "http.client": {"HTTPConnection", "HTTPSConnection"},
-}  # fmt: skip
-MAKES_CLIENTS = {"cluster/http_clients.py"}
-
-
-def clients_made(source: str) -> list[str]:
-    """`line name` of each client of CLIENTS that is made without `trust_env=False`."""
-    found: list[str] = []
-    if not any(module in source for module in CLIENTS):
-        return found
-    names = {f"{module}.{name}" for module, held in CLIENTS.items() for name in held}
-    for node in ast.walk(parsed(source)):
-        if isinstance(node, ast.ImportFrom):
-            imported = {f"{node.module}.{alias.name}" for alias in node.names}
-            found += [f"{node.lineno} {name}" for name in sorted(imported & names)]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in names:
-            alone = any(
-                k.arg == "trust_env" and ast.unparse(k.value) == "False" for k in node.keywords
-            )
-            if not alone:
-                found.append(f"{node.lineno} {ast.unparse(node.func)}")
-    return found
+    assert modules_with(RENDERS_MARKUP) == {"commands/terminal.py"}
 
 
 def test_only_the_factory_makes_http_clients() -> None:
-    found = {
-        str(p.relative_to(ROOT)): clients
-        for p in MODULES
-        if (clients := clients_made(p.read_text(encoding="utf-8")))
-    }
-    assert found.keys() - MAKES_CLIENTS == set(), found
+    assert modules_with(MAKES_CLIENT) <= {"cluster/http_clients.py"}
 
 
-def test_the_rule_of_clients_finds_each_way_around_the_factory() -> None:
-    ways = [
-        "import httpx\nhttpx.get('x')",
-        "import httpx\nhttpx.AsyncClient(timeout=1)",
-        "from httpx import Client\nClient()",
-        "import requests\nrequests.post('x')",
-        "import urllib.request\nurllib.request.urlopen('x')",
-        "from urllib.request import urlopen",
-        "import aiohttp\naiohttp.ClientSession()",
-    ]
-    assert [way for way in ways if not clients_made(way)] == []
-    assert clients_made("import httpx\nhttpx.Client(trust_env=False, timeout=1)") == []
+def test_patterns_detect_each_way_to_bypass_the_factories() -> None:
+    for pattern, texts in (
+        (RENDERS_MARKUP, ("x = Console()", "import rich.console", "from rich import print")),
+        (RENDERS_MARKUP, ("from rich.console import Console as C", "Text.from_markup('x')")),
+        (MAKES_CLIENT, ("httpx.get('x')", "httpx.AsyncClient(timeout=1)", "requests.post('x')")),
+        (MAKES_CLIENT, ("from httpx import Client", "urllib.request.urlopen('x')")),
+    ):
+        assert [text for text in texts if not pattern.search(text)] == []
+    assert not MAKES_CLIENT.search("httpx.Client(trust_env=False, timeout=1)")
+    assert not RENDERS_MARKUP.search("from rich.console import Console\nout.print(1)")

@@ -1,4 +1,4 @@
-"""Proxies of the environment: never used for this machine, and used for other hosts."""
+"""Proxies named in the environment are used for other hosts and never for this machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.recorders import Recorder, recorder
 
 VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 SECRET = "s3cret-key"
-# Notations that all connect to this machine.
+# Host names and addresses of this machine.
 HOSTS = ("127.0.0.1", "localhost", "127.0.0.2", "127.1", "0.0.0.0", "[::ffff:127.0.0.1]")
 ELSEWHERE = "http://llm.example.org"
 
@@ -111,7 +111,7 @@ CALLS: dict[str, Callable[[str], object]] = {
 }
 
 
-def test_no_request_to_this_machine_reaches_a_proxy(
+def test_local_requests_use_no_proxy(
     monkeypatch: pytest.MonkeyPatch, endpoint: Recorder, proxy: Recorder
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"):
@@ -129,7 +129,7 @@ def test_no_request_to_this_machine_reaches_a_proxy(
 
 
 @pytest.mark.slow
-def test_libraries_with_clients_of_their_own_use_no_proxy_for_this_machine(
+def test_exporter_and_s3_client_use_no_proxy_for_local_requests(
     monkeypatch: pytest.MonkeyPatch, endpoint: Recorder, proxy: Recorder
 ) -> None:
     """The exporter of traces, and the S3 client of conditional writes."""
@@ -151,7 +151,7 @@ def test_libraries_with_clients_of_their_own_use_no_proxy_for_this_machine(
     assert proxy.received == []
 
 
-def test_every_name_of_this_machine_is_reached_directly(
+def test_every_name_of_this_machine_uses_no_proxy(
     monkeypatch: pytest.MonkeyPatch, endpoint: Recorder, proxy: Recorder
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
@@ -161,12 +161,10 @@ def test_every_name_of_this_machine_is_reached_directly(
     assert len(endpoint.received) == len(HOSTS)
 
 
-def test_other_hosts_are_reached_through_the_proxy(
-    monkeypatch: pytest.MonkeyPatch, proxy: Recorder
-) -> None:
+def test_other_hosts_use_the_proxy(monkeypatch: pytest.MonkeyPatch, proxy: Recorder) -> None:
     proxy.reply = b'{"choices":[{"message":{"content":"yes"},"finish_reason":"stop"}]}'
     for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        # Both forms of naming a proxy that are in use.
+        # Both common forms of a proxy address.
         for address in (f"http://127.0.0.1:{proxy.port}", f"127.0.0.1:{proxy.port}"):
             monkeypatch.setenv(variable, address)
             for call in CALLS.values():
@@ -186,13 +184,13 @@ def test_no_proxy_is_respected(
             client.get(url)
         assert len(proxy.received) == 2
         for url in ("http://no.such.host.example.org/", "http://other.test:81/"):
-            # It is looked up here, and has no address.
+            # The name is resolved locally and has no address.
             with pytest.raises(httpx.ConnectError):
                 client.get(url)
     assert len(proxy.received) == 2
 
 
-def test_redirects_choose_the_proxy_anew(
+def test_redirects_select_the_proxy_again(
     monkeypatch: pytest.MonkeyPatch, endpoint: Recorder, proxy: Recorder
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
@@ -205,7 +203,7 @@ def test_redirects_choose_the_proxy_anew(
         client.get(f"{ELSEWHERE}/back")
     assert [t.split()[1] for t in proxy.received] == [f"{ELSEWHERE}/there", f"{ELSEWHERE}/back"]
     assert [t.split()[1] for t in endpoint.received] == ["/away", "/here"]
-    # httpx drops the key where a redirect leaves the host.
+    # httpx drops the Authorization header on a redirect to another host.
     assert [SECRET in t for t in (*proxy.received, *endpoint.received)] == [
         False,
         True,
@@ -214,7 +212,7 @@ def test_redirects_choose_the_proxy_anew(
     ]
 
 
-def test_an_unsupported_proxy_is_named_only_where_it_would_be_used(
+def test_unsupported_proxy_is_reported_only_where_it_would_be_used(
     monkeypatch: pytest.MonkeyPatch, endpoint: Recorder
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", "socks9://me:word@127.0.0.1:1")
@@ -231,19 +229,19 @@ def test_an_unsupported_proxy_is_named_only_where_it_would_be_used(
     assert running_client(served_at(ELSEWHERE)) is None
 
 
-def test_socks_needs_a_package_that_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_socks_without_its_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "socksio", None)
     monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1")
     with pytest.raises(UnsupportedProxyError, match=r"ALL_PROXY .* \(socks5://\); name an http"):
         get_plainly(ELSEWHERE)
-    # Its own variable comes before ALL_PROXY, which then is not used.
+    # HTTP_PROXY takes precedence over ALL_PROXY.
     with recorder() as proxy:
         monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
         get_plainly(ELSEWHERE)
         assert len(proxy.received) == 1
 
 
-def test_credentials_of_a_url_are_not_in_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_hold_no_credentials_of_a_url(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(call_endpoint, "PAUSES_S", ())
     said = {}
     for name in ("language model", "endpoint", "E-utilities", "download"):

@@ -1,4 +1,4 @@
-"""The guard of unit tests fails what is not one, and the reader of markers leaves out no test."""
+"""The guard fails tests that break the limits of unit tests, and no matching test is skipped."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items):
 def guarded(pytester: pytest.Pytester) -> pytest.Pytester:
     pytester.syspathinsert(Path(__file__).resolve().parents[1])
     pytester.makeconftest(CONFTEST)
-    # A stand-in, so that the real one need not be imported.
+    # A substitute, so that the real vLLM is not imported.
     pytester.makepyfile(vllm="")
     return pytester
 
@@ -86,7 +86,7 @@ def test_clock_counts_sleep_and_own_work() -> None:
     assert 0.09 <= clock.seconds() < 1
 
 
-def test_file_is_imported_only_if_a_test_can_match(
+def test_file_is_imported_only_if_one_of_its_tests_can_match(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     of_file, of_test = "pytestmark = pytest.mark.ray", "@pytest.mark.nightly\ndef test_a(): ..."

@@ -1,4 +1,4 @@
-"""The wheel works outside the clone, beside a user's own names, and its client needs little."""
+"""The installed wheel works outside the clone, next to a user's packages, with few dependencies."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ pytestmark = pytest.mark.nightly
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("cluster", "commands", "configs", "evaluation", "pipelines", "planning", "serve")
-# What a user's own project may have beside it.
+# Package names that a user's project may also have.
 THEIRS = (*SOURCES, "docs", "tests")
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from the tracked files, so that nothing is left of an earlier build."""
+    """Path of the wheel, built in a clean folder."""
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
     for name in SOURCES:
@@ -37,7 +37,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def env(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> FreshEnv:
-    """The wheel, beside the packages of the tests."""
+    """Environment with the wheel and the packages of the tests."""
     made = FreshEnv(tmp_path_factory.mktemp("env"))
     made.pip("install", "--quiet", "--no-deps", str(wheel), cwd=wheel.parent)
     return made
@@ -45,20 +45,20 @@ def env(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> FreshEnv:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A user's folder, whose names are those of our packages, each of its own content."""
+    """User's folder with packages that have the same names as ours."""
     for name in THEIRS:
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("OWNER = 'the user'\n")
     return tmp_path
 
 
-def test_the_wheel_holds_one_top_level_name(wheel: Path, tmp_path: Path) -> None:
+def test_wheel_has_one_top_level_package(wheel: Path, tmp_path: Path) -> None:
     shutil.unpack_archive(wheel, tmp_path, "zip")
     assert {p.name for p in tmp_path.iterdir() if p.suffix != ".dist-info"} == {"citeray"}
     assert (tmp_path / "citeray" / "py.typed").is_file()
 
 
-def test_the_version_is_that_of_the_git_tag(tmp_path: Path) -> None:
+def test_version_is_the_git_tag(tmp_path: Path) -> None:
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     author = ("-c", "user.name=a", "-c", "user.email=a@example.org")
     for step in (("init", "-q"), ("add", "."), ("commit", "-qm", "x"), ("tag", "v0.2.0")):
@@ -68,9 +68,7 @@ def test_the_version_is_that_of_the_git_tag(tmp_path: Path) -> None:
     assert done.stdout.strip() == "0.2.0"
 
 
-def test_names_of_a_users_project_and_of_the_wheel_do_not_meet(
-    env: FreshEnv, project: Path
-) -> None:
+def test_wheel_does_not_shadow_packages_of_the_user(env: FreshEnv, project: Path) -> None:
     script = "; ".join(
         [
             "from citeray import Answer, CiteRay",
@@ -82,7 +80,7 @@ def test_names_of_a_users_project_and_of_the_wheel_do_not_meet(
     assert done.returncode == 0, done.stderr
 
 
-def test_the_wheels_commands_index_and_search(env: FreshEnv, project: Path) -> None:
+def test_commands_of_the_wheel_run(env: FreshEnv, project: Path) -> None:
     shown = env.run(["citeray", "--help"], project)
     assert " index " in shown.stdout
     made = env.run(["citeray", "sample", "sample"], project)
@@ -95,13 +93,13 @@ def test_the_wheels_commands_index_and_search(env: FreshEnv, project: Path) -> N
 
 @pytest.fixture(scope="module")
 def client_env(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> FreshEnv:
-    """What `pip install citeray` brings, and nothing else."""
+    """An environment with only `pip install citeray`."""
     made = FreshEnv(tmp_path_factory.mktemp("client"), bare=True)
     made.pip("install", "--quiet", str(wheel), cwd=wheel.parent)
     return made
 
 
-def test_the_client_and_remote_commands_need_neither_torch_nor_ray(
+def test_client_and_remote_commands_need_neither_torch_nor_ray(
     client_env: FreshEnv, tmp_path: Path
 ) -> None:
     script = "import importlib.util as u; from citeray import *; print(u.find_spec('torch'))"
@@ -112,9 +110,7 @@ def test_the_client_and_remote_commands_need_neither_torch_nor_ray(
         assert shown.returncode == 0, shown.stderr
 
 
-def test_a_command_that_needs_more_says_what_to_install(
-    client_env: FreshEnv, tmp_path: Path
-) -> None:
+def test_command_without_its_packages_names_the_extra(client_env: FreshEnv, tmp_path: Path) -> None:
     done = client_env.run(["citeray", "index", "build", "."], tmp_path)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()

@@ -1,4 +1,4 @@
-"""Adapters of the tiny models, with weights that change what the models compute."""
+"""Adapters of the tiny models, with random weights that change the models' results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LAYERS = r".*\.layer\.\d+\..*(query|key|value|dense)"
 
 
 def adapted_encoder(base: Path, seed: int = 1) -> tuple[SentenceTransformer, PeftModel]:
-    """The encoder at `base` with an adapter on it that is not merged."""
+    """Return the encoder at `base`, and its model with an adapter that is not merged."""
     import torch
     from peft import LoraConfig, get_peft_model
     from sentence_transformers import SentenceTransformer
@@ -31,7 +31,7 @@ def adapted_encoder(base: Path, seed: int = 1) -> tuple[SentenceTransformer, Pef
 
 
 def make_tiny_adapter(base: Path, path: Path, seed: int = 1, base_name: str = "") -> Path:
-    """Such an adapter, written as peft does."""
+    """Write a tiny adapter to `path` as peft does."""
     _, adapted = adapted_encoder(base, seed)
     adapted.peft_config["default"].base_model_name_or_path = base_name or f"file:{base}"
     adapted.save_pretrained(str(path))

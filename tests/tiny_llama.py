@@ -1,4 +1,4 @@
-"""A tiny random Llama that speaks in bytes: served as the large ones are, without their sense."""
+"""A tiny random Llama with byte tokens, which is served like a large model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ CHAT = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}
 
 
 def make_tiny_llama(path: Path, seed: int = 0) -> Path:
-    """2 layers, 4 heads over 2 of keys, so that two can share it; safetensors with a tokeniser."""
+    """Write a model with 2 layers and 2 key-value heads, divisible by two GPUs, and a tokeniser."""
     import torch
     from tokenizers import Tokenizer
     from tokenizers.decoders import ByteLevel as ByteLevelDecoder
@@ -31,7 +31,7 @@ def make_tiny_llama(path: Path, seed: int = 0) -> Path:
         num_attention_heads=4,
         num_key_value_heads=2,
         max_position_embeddings=512,
-        # A random model of the usual, smaller weights says one token over and over.
+        # With the usual smaller weights, a random model repeats one token.
         initializer_range=0.2,
         bos_token_id=0,
         eos_token_id=1,

@@ -1,4 +1,4 @@
-"""Tiny random models with a real tokeniser: they load as the large ones do, in no time."""
+"""Tiny random models with a real tokeniser, which load like large models but quickly."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WORDS = (
 
 
 def make_tiny_encoder(path: Path, seed: int = 0) -> Path:
-    """A 2-layer, 32-wide BERT with mean pooling, in the sentence-transformers layout."""
+    """Write a 2-layer, 32-wide BERT with mean pooling, in the sentence-transformers layout."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
     from transformers import BertModel
@@ -42,7 +42,7 @@ def make_tiny_encoder(path: Path, seed: int = 0) -> Path:
 
 
 def make_tiny_cross_encoder(path: Path, seed: int = 0, labels: int = 1) -> Path:
-    """The same BERT with a classification head, in the transformers layout."""
+    """Write the same BERT with a classification head, in the transformers layout."""
     from transformers import BertForSequenceClassification
 
     _save(BertForSequenceClassification(_config(seed, num_labels=labels)), path / "cross-encoder")
@@ -62,7 +62,7 @@ def make_tiny_reader(path: Path, labels: Sequence[str] = LABELS) -> Path:
 
 
 def make_tiny_tagger(path: Path, words: list[str]) -> Path:
-    """A tiny BERT of these words that calls every token a disease with probability 1 - 2e-9."""
+    """Write a tiny BERT with the vocabulary `words` that labels every token as a disease."""
     import torch
     from transformers import BertConfig, BertForTokenClassification, BertTokenizerFast
 
@@ -100,7 +100,7 @@ def _config(seed: int, num_labels: int = 2) -> BertConfig:
         intermediate_size=64,
         max_position_embeddings=MAX_TOKENS,
         initializer_range=0.5,
-        # So wide a random model makes noise of dropout alone, and learns nothing through it.
+        # No dropout, because its noise would keep so small a random model from learning.
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
         num_labels=num_labels,

@@ -1,7 +1,7 @@
-"""Hold unit tests to what a unit test is: no torch, no Ray, no process, and at most 2 seconds.
+"""Enforce the limits of unit tests: no torch, no Ray, no process, and at most 2 seconds.
 
-Imports are checked where a run has unit tests alone (`make check`, and the first part of
-`make test`), since other tests share their process and import both.
+Imports are checked only in runs that consist of unit tests (`make check` and the first part of
+`make test`), because other tests in the same process import both.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ TASKS = Path("/proc/self/task")
 
 
 def forbidden_imports() -> set[str]:
-    """The forbidden packages that this process has imported."""
+    """Return the forbidden packages that this process has imported."""
     return {name for name in FORBIDDEN if name in sys.modules}
 
 
 class Clock:
-    """Seconds since its creation, less those for which threads waited for a processor.
+    """Seconds since its creation, without those in which threads waited for a processor.
 
-    A busy machine must not fail a test. Linux counts the waiting of each thread; elsewhere nothing
-    is subtracted. The result is never below the processor time of the process.
+    A busy machine must not fail a test. Linux records the waiting time of each thread; elsewhere,
+    nothing is subtracted. The result is never below the processor time of the process.
     """
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class UnitGuard:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, Any, Any]:
-        """Hold the fixtures of a unit test to the same limits, but not to its time."""
+        """Apply the same limits, except the time limit, to the fixtures of a unit test."""
         return (yield from self._guarded(item, None))
 
     @pytest.hookimpl(wrapper=True)

@@ -1,4 +1,4 @@
-"""A vocabulary file from concepts written out one by one."""
+"""Write a vocabulary file from a list of concepts."""
 
 from __future__ import annotations
 

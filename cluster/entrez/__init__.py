@@ -1,1 +1,1 @@
-"""NCBI's E-utilities: a query to PMIDs, and PMIDs to records, at the pace that NCBI asks for."""
+"""Client for NCBI's E-utilities: searching PubMed and fetching records, with a rate limit."""

@@ -1,8 +1,8 @@
 """Requests to E-utilities with rate limit, cache, retries and a deadline.
 
-Uses httpx instead of Biopython's `Bio.Entrez`, which blocks its thread, sleeps 15 s between
-retries, has no timeout, keeps key and rate limit in globals without a lock, and fetches DTDs from
-the network to parse replies.
+Uses httpx instead of Biopython's `Bio.Entrez`, which has a fixed server address and no timeout,
+blocks its thread, sleeps 15 s between retries, and keeps key and rate limit in globals without a
+lock.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import httpx
 
 from cluster.entrez.cache_replies import ReplyCache
 from cluster.entrez.keep_pace import PER_SECOND, PER_SECOND_WITH_KEY, RateLimiter, limiter_of
-from cluster.entrez.read_replies import PassingError
+from cluster.entrez.read_replies import TransientError
 from cluster.errors import CiteRayError, PubMedError
 from cluster.http_clients import UnsupportedProxyError, open_async_client
-from cluster.settings.settings import EntrezSettings
+from cluster.settings.stages.entrez import EntrezSettings
 
 T = TypeVar("T")
 LOG = logging.getLogger(__name__)
@@ -80,12 +80,12 @@ class Entrez:
         """Return the result of `read` for the reply; only replies that it accepts are cached.
 
         Raises PubMedError if the server is still unreachable or failing after all retries, and the
-        errors of `read`, except PassingError, which causes a retry.
+        errors of `read`, except TransientError, which causes a retry.
         """
         place = f"{self.url}/{utility}"
         kept = await asyncio.to_thread(self._cache.read, place, params) if cached else None
         if kept is not None:
-            # A damaged cache entry is requested again.
+            # If the cache entry is damaged, the reply is requested again.
             with suppress(CiteRayError):
                 return await asyncio.to_thread(read, kept)
         reply, result = await self._ask_until_read(place, params, read)
@@ -104,7 +104,7 @@ class Entrez:
             try:
                 reply = await self._post(place, params)
                 return reply, await asyncio.to_thread(read, reply)
-            except PassingError as problem:
+            except TransientError as problem:
                 tries += 1
                 self.last_problem = str(problem)
                 if tries > self._patience.retries:
@@ -113,11 +113,11 @@ class Entrez:
                         f"{problem}; try again later"
                     ) from problem
                 wait_s = self._wait_s(tries, problem)
-                if problem.crowded:
+                if problem.rate_limited:
                     self._limiter.hold(wait_s)
             await asyncio.sleep(wait_s)
 
-    def _wait_s(self, tries: int, problem: PassingError) -> float:
+    def _wait_s(self, tries: int, problem: TransientError) -> float:
         backoff_s = self._patience.backoff_s * 2 ** (tries - 1) * random.uniform(0.5, 1)
         return min(backoff_s if problem.wait_s is None else problem.wait_s, MAX_WAIT_S)
 
@@ -132,19 +132,19 @@ class Entrez:
             ):
                 reply = await self._read_limited(response)
         except (TimeoutError, httpx.TimeoutException):
-            raise PassingError(f"no answer within {timeout_s:g} s") from None
+            raise TransientError(f"no reply within {timeout_s:g} s") from None
         except UnsupportedProxyError as error:
             raise PubMedError(f"{place}: {error}") from None
         except (httpx.InvalidURL, httpx.UnsupportedProtocol):
             # The message of InvalidURL may quote a part of a password.
             raise PubMedError(f"{place}: not a valid http(s) URL; check entrez.base_url") from None
         except httpx.HTTPError as error:
-            raise PassingError(f"a broken connection ({str(error) or repr(error)})") from None
+            raise TransientError(f"a broken connection ({str(error) or repr(error)})") from None
         status = response.status_code
         if status == 429 or status >= 500:
             asked = response.headers.get("Retry-After", "")
             wait_s = float(asked) if asked.isdecimal() else None
-            raise PassingError(f"HTTP {status}", wait_s, crowded=status == 429)
+            raise TransientError(f"HTTP {status}", wait_s, rate_limited=status == 429)
         if status not in (200, 400):
             raise PubMedError(f"{place}: HTTP {status}; check entrez.base_url")
         return reply
@@ -156,7 +156,7 @@ class Entrez:
             if len(reply) > self._patience.max_reply_bytes:
                 raise PubMedError(
                     f"{response.url}: a reply of more than {self._patience.max_reply_bytes} "
-                    "bytes, as PubMed never sends; check entrez.base_url"
+                    "bytes, larger than any of PubMed; check entrez.base_url"
                 )
         return bytes(reply)
 

@@ -52,7 +52,7 @@ class ReplyCache:
             write_atomically(path, reply)
             now = self._clock()
             os.utime(path, (now, now))
-            self._throw_out()
+            self._evict()
         except OSError as error:
             return f"{path}: {error.strerror or error}"
         return ""
@@ -61,7 +61,7 @@ class ReplyCache:
         request = json.dumps([place, sorted(params.items())])
         return self._folder / hashlib.sha256(request.encode()).hexdigest()
 
-    def _throw_out(self) -> None:
+    def _evict(self) -> None:
         """Evict old replies; tolerate files that another process has removed."""
         kept = []
         with os.scandir(self._folder) as entries:

@@ -18,7 +18,7 @@ _SPREAD_S = 1.2
 
 
 class RateLimiter:
-    """Lets requests start at least 1.2 / `per_second` seconds apart.
+    """Rate limiter that starts requests at least 1.2 / `per_second` seconds apart.
 
     Unused starts do not accumulate: there is no burst after a pause or a blocked event loop, so
     that no second has more than `per_second` starts.

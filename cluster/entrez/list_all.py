@@ -1,8 +1,8 @@
 """List all records of a query, beyond the first 9,999 of PubMed's esearch.
 
 "For PubMed, ESearch can only retrieve the first 9,999 records matching the query", even with the
-history server (https://www.ncbi.nlm.nih.gov/books/NBK25499/). Therefore the result is stored there
-and listed by ranges of the entry date, of which each record has exactly one.
+history server (https://www.ncbi.nlm.nih.gov/books/NBK25499/). Therefore the result is stored on
+that server and listed by ranges of the entry date, of which each record has exactly one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cluster.errors import PubMedError
 REACH = 9_999
 # Maximum number of times that a lost search is stored on the history server again.
 RENEWALS = 3
-# Before the oldest record, and a year ahead to allow for wrong clocks.
+# Entry dates to search: from before the oldest record to a year ahead, in case a clock is wrong.
 EARLIEST = date(1700, 1, 1)
 AHEAD = timedelta(days=366)
 DAY = timedelta(days=1)

@@ -1,4 +1,4 @@
-"""Parse the replies of E-utilities to results or errors.
+"""Parse the replies of E-utilities into results or errors.
 
 E-utilities often report errors with HTTP status 200, so every reply is checked for them
 (https://www.ncbi.nlm.nih.gov/books/NBK25499/; the error texts are from bug reports, such as
@@ -21,25 +21,27 @@ from cluster.records import Citation, Rejected
 SOURCE = "efetch"
 _ERROR_ELEMENT = re.compile(rb"<ERROR>(.*?)</ERROR>", re.DOTALL)
 _LOST_HISTORY = re.compile(r"history|webenv|query #|query_key", re.IGNORECASE)
-_PASSING = re.compile(
+_TRANSIENT = re.compile(
     r"rate limit|backend failed|time-?d? ?out|temporar|empty response|unavailable|try again",
     re.IGNORECASE,
 )
 # Errors that JSON with an unexpected structure may raise.
-_UNLIKE = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
+_MALFORMED = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 _NO_SUCH_IDS = re.compile(r"ID list is empty|no correct IDs|Invalid uid", re.IGNORECASE)
 
 
-class PassingError(CiteRayError):
+class TransientError(CiteRayError):
     """A transient error. `wait_s` is the delay that the server requested, if any.
 
-    `crowded` is True if the server received too many requests from this client.
+    `rate_limited` is True if the server received too many requests from this client.
     """
 
-    def __init__(self, message: str, wait_s: float | None = None, crowded: bool = False) -> None:
-        super().__init__(message, wait_s, crowded)
+    def __init__(
+        self, message: str, wait_s: float | None = None, rate_limited: bool = False
+    ) -> None:
+        super().__init__(message, wait_s, rate_limited)
         self.wait_s = wait_s
-        self.crowded = crowded
+        self.rate_limited = rate_limited
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -71,7 +73,7 @@ class Fetched:
 def read_search(reply: bytes) -> Found:
     """Parse esearch's JSON.
 
-    Raises PassingError for a transient error, HistoryLostError, InputError if PubMed refuses the
+    Raises TransientError for a transient error, HistoryLostError, InputError if PubMed refuses the
     query, and PubMedError if it refuses the caller.
     """
     try:
@@ -89,8 +91,8 @@ def read_search(reply: bytes) -> Found:
             web_env=str(result.get("webenv", "")),
             query_key=str(result.get("querykey", "")),
         )
-    except _UNLIKE as error:
-        raise PassingError(f"the reply is no search result ({_start_of(reply)})") from error
+    except _MALFORMED as error:
+        raise TransientError(f"the reply is not a search result ({_start_of(reply)})") from error
 
 
 def _unknown(result: dict[str, Any]) -> tuple[str, ...]:
@@ -105,8 +107,8 @@ def _unknown(result: dict[str, Any]) -> tuple[str, ...]:
 def read_citations(reply: bytes) -> Fetched:
     """Parse efetch's XML; PMIDs that PubMed does not have are missing from the result.
 
-    Raises PassingError for a transient error or a truncated reply, and PubMedError if NCBI refuses
-    the request.
+    Raises TransientError for a transient error or a truncated reply, and PubMedError if NCBI
+    refuses the request.
     """
     refused = _refused_fetch(reply)
     if refused and _NO_SUCH_IDS.search(refused):
@@ -116,7 +118,7 @@ def read_citations(reply: bytes) -> Fetched:
     try:
         records = list(parse_stream(io.BytesIO(reply), SOURCE))
     except SourceError as error:
-        raise PassingError(f"the reply is no whole set of records ({error})") from error
+        raise TransientError(f"the reply is not a complete set of records ({error})") from error
     return Fetched(
         tuple([each for each in records if isinstance(each, Citation)]),
         tuple([each.detail for each in records if isinstance(each, Rejected)]),
@@ -128,7 +130,7 @@ def _refused_fetch(reply: bytes) -> str:
     if reply.lstrip()[:1] == b"{":
         try:
             return str(json.loads(reply, strict=False)["error"])
-        except _UNLIKE:
+        except _MALFORMED:
             return ""
     if b"<PubmedArticleSet" in reply[:4096]:
         return ""
@@ -147,9 +149,9 @@ def _refusal(text: str, otherwise: type[CiteRayError]) -> CiteRayError:
     if "retstart" not in said:
         if _LOST_HISTORY.search(said):
             return HistoryLostError(f"E-utilities have lost a stored search ({said}); search again")
-        if _PASSING.search(said):
-            return PassingError(said, crowded="rate limit" in said.lower())
-    return otherwise(f"PubMed refuses the request ({said}); mend the query")
+        if _TRANSIENT.search(said):
+            return TransientError(said, rate_limited="rate limit" in said.lower())
+    return otherwise(f"PubMed refuses the request ({said}); correct the query")
 
 
 def _start_of(reply: bytes) -> str:

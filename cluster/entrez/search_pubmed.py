@@ -1,6 +1,6 @@
 """Search PubMed online for PMIDs, and fetch Citations by PMID.
 
-Used by presets that search online:
+Presets that search online use it as follows:
 
     pubmed = PubMed(load_settings().entrez)
     pmids = await pubmed.search("egfr AND lung neoplasms[mh]", limit=200)
@@ -22,7 +22,7 @@ from cluster.entrez.list_all import REACH, list_all
 from cluster.entrez.read_replies import Fetched, Found, read_citations, read_search
 from cluster.errors import InputError
 from cluster.records import Citation
-from cluster.settings.settings import EntrezSettings
+from cluster.settings.stages.entrez import EntrezSettings
 
 T = TypeVar("T")
 Tell = Callable[[str], None]
@@ -58,11 +58,9 @@ class PubMed:
     def _session(self) -> AbstractAsyncContextManager[Entrez]:
         return entrez_session(self._settings, self._limiter, self._patience)
 
-    async def count(
-        self, query: str, *, date_from: date | None = None, date_to: date | None = None
-    ) -> int:
-        """Return the number of matching records published between the dates, both included."""
-        params = {**_search_params(query, date_from, date_to), "retmax": "0"}
+    async def count(self, query: str) -> int:
+        """Return the number of matching records."""
+        params = {**_search_params(query, None, None), "retmax": "0"}
         async with self._session() as entrez:
             found = await entrez.ask("esearch.fcgi", params, read_search)
         _check_query(found, query, LOG.warning)
@@ -84,7 +82,7 @@ class PubMed:
         newest first. Lists longer than that are not cached.
         """
         if limit < 1:
-            raise InputError(f"limit: {limit} is no number of records; ask for 1 or more")
+            raise InputError(f"limit: {limit} is not a number of records; request 1 or more")
         params = {**_search_params(query, date_from, date_to), "sort": sort}
         async with self._session() as entrez:
             if limit > REACH:
@@ -95,7 +93,7 @@ class PubMed:
         _check_query(found, query, tell)
         promised = min(limit, found.count)
         if len(found.pmids) < promised:
-            tell(f"PubMed lists only {len(found.pmids)} of the {promised} records it counts")
+            tell(f"PubMed lists only {len(found.pmids)} of the {promised} records that it counts")
         return list(found.pmids)
 
     async def fetch_xml(self, pmids: Sequence[int]) -> list[tuple[bytes, Fetched]]:
@@ -125,7 +123,7 @@ class PubMed:
         if missing:
             rejected = [why for reply in replies for why in reply.rejected]
             tell(
-                f"PubMed gave no citation for {len(missing)} of {len(wanted)} PMIDs: "
+                f"PubMed returned no citation for {len(missing)} of {len(wanted)} PMIDs: "
                 f"{_some(missing)}" + (f" ({_some(rejected)})" if rejected else "")
             )
         return [found[pmid] for pmid in wanted if pmid in found]
@@ -184,9 +182,9 @@ def _check_query(found: Found, query: str, tell: Tell) -> None:
     if found.count == 0:
         raise InputError(
             f"query {query[:200]!r}: PubMed finds nothing, and does not know {unknown}; "
-            "mend the spelling, or leave out the quotation marks or the field"
+            "correct the spelling, or remove the quotation marks or the field"
         )
-    tell(f"PubMed searched without {unknown}, which it does not know")
+    tell(f"PubMed ignored {unknown}, which it does not know")
 
 
 def _some(names: Sequence[str]) -> str:

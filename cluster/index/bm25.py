@@ -33,8 +33,7 @@ WRITER_HEAP_BYTES = 128 << 20
 # The first search asks for this many times the limit, and at least for FIRST_LEAST hits, because
 # re-scoring changes the order.
 FIRST_FACTOR, FIRST_LEAST = 4, 50
-# Cost of returning a hit, as a number of rows that tantivy scores under a filter
-# (benchmarks/bench_filters.py).
+# Cost of returning a hit, in rows that tantivy scores under a filter in the same time.
 ROWS_PER_HIT = 14
 
 
@@ -48,7 +47,7 @@ def _schema() -> tantivy.Schema:
 
 
 class Bm25Writer:
-    """Writes units at consecutive rows from 0; `close` makes them one tantivy segment.
+    """Writes units (citations or passages) to rows from 0; `close` makes one tantivy segment.
 
     `terms` is the total number of terms of all units.
     """
@@ -81,7 +80,7 @@ class Bm25Writer:
         self._writer.commit()
         self._writer.wait_merging_threads()
 
-    def abandon(self) -> None:
+    def discard(self) -> None:
         """Discard uncommitted units, and wait for tantivy's threads to stop writing."""
         del self._writer
 
@@ -127,7 +126,7 @@ def _lucene_idf(frequency: int, units: int) -> float:
     return math.log(1 + (max(units - frequency, 0) + 0.5) / (frequency + 0.5))
 
 
-def _links_to(directory: Path) -> TemporaryDirectory[str]:
+def _link_folder(directory: Path) -> TemporaryDirectory[str]:
     # tantivy's own threads may remove the lock file at the same time.
     folder = TemporaryDirectory(prefix="citeray-bm25-", ignore_cleanup_errors=True)
     for path in (p for p in directory.iterdir() if p.suffix != ".lock"):
@@ -142,7 +141,7 @@ def postings_of(directory: Path) -> Iterator[tantivy.Index]:
     tantivy writes a lock file where it opens an index, so the index is opened through symbolic
     links; the directory may be read-only. Raises ValueError or OSError if tantivy cannot read it.
     """
-    with _links_to(directory) as links:
+    with _link_folder(directory) as links:
         index = tantivy.Index.open(links)
         index.reload()
         yield index
@@ -153,7 +152,7 @@ class Bm25Index:
 
     def __init__(self, directory: Path) -> None:
         # The links must exist as long as the index that was opened through them.
-        self._links = None if os.access(directory, os.W_OK) else _links_to(directory)
+        self._links = None if os.access(directory, os.W_OK) else _link_folder(directory)
         index = tantivy.Index.open(self._links.name if self._links else str(directory))
         index.reload()
         self._schema = index.schema
@@ -189,12 +188,12 @@ class Bm25Index:
         if compiled is None or limit == 0 or (among is not None and among.rows.count == 0):
             return found, scores
         if among is not None and among.filters.by_rows:
-            return self._best_of(query, limit, dead, among)
+            return self._score_all(query, limit, dead, among)
         scored: set[int] = set()
         first = wanted = max(FIRST_FACTOR * limit, FIRST_LEAST)
         drop = among is not None
-        # tantivy's own order differs slightly from Lucene's, and dead rows use up hits: double
-        # the number of hits until there are enough and the latest ones change nothing.
+        # tantivy's order differs slightly from Lucene's, and dead rows use up hits: double the
+        # number of hits until there are enough and the latest ones do not change the result.
         while True:
             drop = drop and among is not None and self._dropping_pays(wanted, among)
             rows, exhausted = self._hits(compiled, wanted, among, drop=drop)
@@ -210,12 +209,12 @@ class Bm25Index:
             if settled or exhausted:
                 return found, scores
             if drop and len(rows) < wanted // 2:
-                # Rows that match the query pass the filters less often than other rows.
+                # Rows that match the query pass less often than other rows: let tantivy filter.
                 drop = False
             else:
                 wanted *= 2
 
-    def _best_of(
+    def _score_all(
         self, query: Bm25Query, limit: int, dead: frozenset[int], among: FilteredRows
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         """Search by scoring every row that passes, for filters that tantivy cannot apply."""
@@ -249,7 +248,7 @@ class Bm25Index:
         return rows, len(hits) < wanted
 
     def scores(self, query: Bm25Query, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-        """Return Lucene's BM25 of each of `rows`, equal to `Bm25Query.score` of its terms."""
+        """Return Lucene's BM25 of each of `rows`; 0 for a row without a term of the query."""
         if not len(rows) or not query.weights:
             return np.zeros(len(rows), np.float32)
         counts, lengths = self._bags.count(rows, list(query.weights))

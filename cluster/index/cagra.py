@@ -18,7 +18,7 @@ from cluster.index.vectors import ADD_CHUNK, Vectors, build
 
 LOGGER = logging.getLogger(__name__)
 
-# A CPU builds a smaller graph in seconds and deterministically; cuVS would lower its degree.
+# A CPU builds smaller graphs in seconds and deterministically; cuVS would reduce their degree.
 FEWEST_ROWS = 100_000
 
 

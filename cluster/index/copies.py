@@ -32,7 +32,7 @@ from cluster.storage.places import (
 )
 
 _COPIED_AT_ONCE = 4
-_IsKept: TypeAlias = Callable[[Path, Artefact], bool]
+_IsUsable: TypeAlias = Callable[[Path, Artefact], bool]
 
 
 def verified(folder: Place, artefacts: Mapping[str, Artefact]) -> Path:
@@ -45,7 +45,7 @@ def verified(folder: Place, artefacts: Mapping[str, Artefact]) -> Path:
         for name, expected in artefacts.items():
             check_artefact(folder / name, expected)
         return folder
-    return _copies(folder, artefacts, _is_whole)
+    return _copies(folder, artefacts, _is_valid)
 
 
 def at_hand(folder: Place, artefacts: Mapping[str, Artefact], *names: str) -> Path:
@@ -57,7 +57,7 @@ def at_hand(folder: Place, artefacts: Mapping[str, Artefact], *names: str) -> Pa
     if isinstance(folder, Path):
         return folder
     named = {name: artefacts[name] for name in names if name in artefacts}
-    return _copies(folder, named, _is_as_large)
+    return _copies(folder, named, _has_expected_size)
 
 
 @contextmanager
@@ -92,21 +92,21 @@ def drop_copies(index: Place, manifest: Manifest) -> None:
                 path.unlink(missing_ok=True)
 
 
-def _copies(folder: StoredPlace, artefacts: Mapping[str, Artefact], is_kept: _IsKept) -> Path:
+def _copies(folder: StoredPlace, artefacts: Mapping[str, Artefact], is_usable: _IsUsable) -> Path:
     def keep(name: str) -> None:
-        _keep_copy(folder / name, artefacts[name], is_kept)
+        _ensure_copy(folder / name, artefacts[name], is_usable)
 
     with ThreadPoolExecutor(_COPIED_AT_ONCE) as pool:
         list(pool.map(keep, artefacts))
     return folder.copy
 
 
-def _keep_copy(place: StoredPlace, expected: Artefact, is_kept: _IsKept) -> None:
+def _ensure_copy(place: StoredPlace, expected: Artefact, is_usable: _IsUsable) -> None:
     """Copy the object unless a valid copy exists; a concurrent caller waits for the copy."""
     with naming_cache_faults(place):
         place.copy.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{place.copy}.lock"):
-            if not is_kept(place.copy, expected):
+            if not is_usable(place.copy, expected):
                 _copy(place, expected)
 
 
@@ -128,7 +128,7 @@ def _copy(place: StoredPlace, expected: Artefact) -> None:
         os.replace(scratch / "copy", place.copy)
 
 
-def _is_whole(path: Path, expected: Artefact) -> bool:
+def _is_valid(path: Path, expected: Artefact) -> bool:
     try:
         check_artefact(path, expected)
     except IndexFormatError:
@@ -136,7 +136,7 @@ def _is_whole(path: Path, expected: Artefact) -> bool:
     return True
 
 
-def _is_as_large(path: Path, expected: Artefact) -> bool:
+def _has_expected_size(path: Path, expected: Artefact) -> bool:
     try:
         return path.stat().st_size == expected.bytes
     except FileNotFoundError:

@@ -2,18 +2,18 @@
 
 CURRENT                               the published version's name and checksum
 versions/v000001.json                 its manifest
-versions/v000001.vocabulary.arrow     the entities of the corpus
-versions/v000001.terms.arrow          number of units that hold each term; later versions add theirs
+versions/v000001.vocabulary.arrow     the concepts of the corpus and their names
+versions/v000001.terms.arrow          numbers of citations and passages per term that it adds
 versions/quantiser-<sha256>.faiss     trained, empty FAISS index that encodes the vectors
 versions/tokens-<sha256>.safetensors  codec of the token vectors
 segments/0003/<segment>/              one immutable segment of shard 3
     citations.arrow  passages.arrow  vectors.faiss  bm25-citations/  bm25-passages/
     tokens.bin                          the codes of the passages' tokens
-    supersedes.arrow                    the PMIDs it replaces and removes in older segments
+    supersedes.arrow                    the PMIDs that it replaces or removes in older segments
     terms.arrow                         number of units that hold each term, minus removed ones
-    term-counts.arrow                   what it adds to the vocabulary
+    term-counts.arrow                   counts of names that it adds to the vocabulary
     filters.arrow                       filterable columns, one row per citation
-    In an object store its name ends in a dot and eight random characters.
+    (in an object store, <segment> ends in a dot and eight random characters)
 staging/<build>/                      a build or update in progress; removed once published
 LEASE, LEASE.lock                     the lease of the writer (cluster/index/lease.py)
 """

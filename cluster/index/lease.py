@@ -27,7 +27,7 @@ from cluster.errors import CiteRayError, StorageError
 from cluster.index.layout import CURRENT, LEASE
 from cluster.index.lease_record import (
     LeaseRecord,
-    active_here,
+    active_holders,
     may_be_replaced,
     new_record,
     record_of,
@@ -67,8 +67,8 @@ class Lease:
         self._current: Stamped | None = None
         self._lost = ""
         self._lock = threading.Lock()
-        self._over = threading.Event()
-        self._renewer = threading.Thread(target=self._keep, daemon=True)
+        self._released = threading.Event()
+        self._renewer = threading.Thread(target=self._renew_periodically, daemon=True)
 
     @property
     def token(self) -> int:
@@ -85,7 +85,7 @@ class Lease:
     def check(self) -> None:
         """Raise LeaseLostError if the lease is lost. Renews it first if renewal is overdue."""
         overdue = time.monotonic() - self._renewed > LEASE_S
-        if overdue and not self._over.is_set():
+        if overdue and not self._released.is_set():
             self.renew()
         if self._lost:
             raise LeaseLostError(self._lost)
@@ -139,7 +139,7 @@ class Lease:
                 pointer = read_pointer(found.data, self.index / CURRENT)
                 if pointer.token > self.token:
                     # This holder was paused after taking the lease and has a successor.
-                    self._lost = self._lost or self._sentence()
+                    self._lost = self._lost or self._lost_message()
                     raise LeaseLostError(self._lost)
                 fenced = _text(pointer.model_copy(update={"token": self.token}))
                 self._current = swap(self.index / CURRENT, found, fenced)
@@ -150,20 +150,20 @@ class Lease:
 
     def start(self) -> None:
         """Start a daemon thread that renews the lease every RENEW_S seconds."""
-        active_here.add(self._record.holder)
+        active_holders.add(self._record.holder)
         self._renewer.start()
 
     def release(self) -> None:
         """Release the lease if it is still held; after a failure it expires by itself."""
-        self._over.set()
+        self._released.set()
         if self._renewer.is_alive():
             self._renewer.join()
         with suppress(CiteRayError):
             self._write(holder="")
-        active_here.discard(self._record.holder)
+        active_holders.discard(self._record.holder)
 
-    def _keep(self) -> None:
-        while not self._over.wait(RENEW_S):
+    def _renew_periodically(self) -> None:
+        while not self._released.wait(RENEW_S):
             try:
                 self.renew()
             except LeaseLostError:
@@ -182,11 +182,11 @@ class Lease:
             try:
                 self._stamped = swap(self.index / LEASE, self._stamped, _text(record))
             except SwapConflictError as error:
-                self._lost = self._sentence()
+                self._lost = self._lost_message()
                 raise LeaseLostError(self._lost) from error
             self._record, self._renewed = record, begun
 
-    def _sentence(self) -> str:
+    def _lost_message(self) -> str:
         found = read_stamped(self.index / LEASE)
         now = record_of(found, self.index) if found else None
         taker = f"another {now}" if now and now.holder else "another command has held it since"

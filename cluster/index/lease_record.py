@@ -22,7 +22,7 @@ from cluster.storage.sealed_text import unseal
 
 _VERSION = re.compile(r"v(\d{6,})\.")
 # Active holders in this process; a lease of this process with another holder can be replaced.
-active_here: set[str] = set()
+active_holders: set[str] = set()
 
 
 class LeaseRecord(BaseModel):
@@ -55,14 +55,14 @@ def may_be_replaced(record: LeaseRecord, age_s: float, lease_s: float) -> bool:
     """Return whether the lease has expired, or its holder's process on this machine has ended.
 
     A lease dated more than `lease_s` seconds in the future has also expired: the clock of the
-    storage was set back after the last renewal, and would otherwise block the index for as long.
+    storage was set back after the last renewal, and the index would otherwise stay blocked.
     """
     if abs(age_s) > lease_s:
         return True
-    if record.machine != _machine():
+    if record.machine != _boot_id():
         return False
     if record.pid == os.getpid():
-        return record.holder not in active_here
+        return record.holder not in active_holders
     return _start_of(record.pid) != record.started
 
 
@@ -75,7 +75,7 @@ def new_record(index: Place, before: LeaseRecord | None, command: str) -> LeaseR
         command=command,
         user=_user(),
         host=socket.gethostname(),
-        machine=_machine(),
+        machine=_boot_id(),
         pid=os.getpid(),
         started=_start_of(os.getpid()),
         since=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -83,7 +83,7 @@ def new_record(index: Place, before: LeaseRecord | None, command: str) -> LeaseR
 
 
 def _highest_version(index: Place, before: LeaseRecord | None) -> int:
-    """Return the highest number used or reserved; without a lease, also read the file names."""
+    """Return the highest version number; without an earlier lease, also read the file names."""
     numbers = [before.version if before else 0]
     if pointer := current_pointer(index):
         numbers.append(int(pointer["version"][1:]))
@@ -104,7 +104,7 @@ def record_of(stamped: Stamped, index: Place) -> LeaseRecord:
 
 
 @lru_cache(maxsize=1)
-def _machine() -> str:
+def _boot_id() -> str:
     """Return an id of this boot and its PID namespace; a random id if they are unknown."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -1,9 +1,9 @@
 """Publishes a complete segment atomically, in a folder or in an object store.
 
 In a folder, a segment is written to a temporary folder, which is then renamed. For an object
-store, it is written on this machine and uploaded, its entry last: files without an entry are
-not a segment. Two tasks may write the same segment at once if one belongs to a killed run.
-Since a store cannot rename, each uploads under a unique name, which becomes the segment's.
+store, it is written on this machine and uploaded, its entry (segment.json) last: files without
+an entry are ignored. Two tasks may write the same segment at once if one belongs to a killed
+run. A store cannot rename, so each uploads under a unique name, which becomes the segment's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cluster.storage.disk_faults import naming_disk_faults
 from cluster.storage.places import Place, StoredPlace, list_files, scratch_folder, upload
 from cluster.storage.whole_files import sync, write_atomically
 
-_SENT_AT_ONCE = 4
+_PARALLEL = 4
 
 
 def find_segment(directory: Place) -> SegmentEntry | None:
@@ -57,7 +57,7 @@ def read_entry(directory: Place) -> SegmentEntry | None:
 
 
 @contextmanager
-def room_beside(directory: Place) -> Iterator[Path]:
+def temporary_segment(directory: Place) -> Iterator[Path]:
     """Yield an empty local folder to write the segment in, and remove it afterwards."""
     if isinstance(directory, StoredPlace):
         with scratch_folder(directory) as folder:
@@ -81,12 +81,12 @@ def put_segment(aside: Path, directory: Place, entry: SegmentEntry) -> SegmentEn
     if isinstance(directory, StoredPlace):
         name = f"{entry.id}.{uuid.uuid4().hex[:8]}"
         entry = entry.model_copy(update={"id": name})
-        _send(aside, directory.parent / name, entry)
+        _upload(aside, directory.parent / name, entry)
         return entry
     # Fails if `remove_partials` has removed the folder.
     (aside / SEGMENT).write_bytes(entry_text(entry))
     # A version that names it may be published at once and must survive a power loss.
-    with ThreadPoolExecutor(_SENT_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_PARALLEL) as pool:
         list(pool.map(sync, (*aside.rglob("*"), aside)))
     try:
         aside.rename(directory)
@@ -111,8 +111,8 @@ def remove_partials(index: Place) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _send(aside: Path, directory: StoredPlace, entry: SegmentEntry) -> None:
-    with ThreadPoolExecutor(_SENT_AT_ONCE) as pool:
+def _upload(aside: Path, directory: StoredPlace, entry: SegmentEntry) -> None:
+    with ThreadPoolExecutor(_PARALLEL) as pool:
         list(pool.map(lambda name: upload(aside / name, directory / name), entry.artefacts))
     write_atomically(directory / SEGMENT, entry_text(entry))
 

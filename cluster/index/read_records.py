@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from cluster.arrow_records import RowTaker, citation_from_row, map_table, titles_and_abstracts
 from cluster.index.filters.match_authors import plain, rows_by
-from cluster.index.filters.read_designs import designs_of
+from cluster.index.filters.write_filters import designs_of
 from cluster.index.layout import CITATIONS, PASSAGES
 from cluster.index.supersedes import read_supersedes
 from cluster.records import Citation, Passage, SectionName, search_text
@@ -24,7 +24,7 @@ SECTION_NAMES: tuple[SectionName, SectionName] = ("title", "abstract")
 
 
 class SegmentRecords:
-    """Records of a segment. Opening reads only the PMIDs, 8 bytes each, and no checksum."""
+    """Records of a segment. Opening reads only the PMIDs and verifies no checksum."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

@@ -146,7 +146,7 @@ class SegmentReader:
         return {term: frequency_of([self.opened.terms], term, over) for term in terms}
 
     def vectors(self, passages: Rows) -> Vectors:
-        """Return the stored vectors (n, d) of passage rows; adding them again keeps the codes."""
+        """Return the vectors (n, d) of passage rows; storing these again gives the same codes."""
         return self.opened.vectors.stored(passages)
 
     def dense_scores(self, query: Vectors, rows: Rows) -> Vectors:
@@ -172,11 +172,6 @@ class SegmentReader:
         best = np.zeros(len(rows), np.float32)
         np.maximum.at(best, owners, index.scores(query, passages))
         return best
-
-    @property
-    def columns(self) -> FilterColumns:
-        """The columns that filters are applied to."""
-        return self.opened.filters
 
     def count_passing(self, filters: Filters) -> int:
         """Return the number of live citations that pass; for `until`, also reads their months."""

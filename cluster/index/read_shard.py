@@ -51,11 +51,11 @@ def limit_of_shard(limit: int, shards: int, missed: float = MISSED) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ShardQuery:
-    """`vector` (d,) and `bm25` are None if their branch is off; `filters` apply to both.
+    """Query to a shard; `vector` (d,) or `bm25` is None if that branch is off.
 
-    With `own_statistics` each shard uses its own term counts instead of those of `bm25`.
-    Citations are fetched for the `fetched` best candidates of the shard, ranked by the sum of
-    its scores weighted by `weights`. The question's `tokens` (n, width) score these again.
+    `filters` apply to both. With `own_statistics`, a shard uses its own term counts, not those of
+    `bm25`. Citations are fetched for the `fetched` best candidates, ranked by the sum of both
+    scores weighted by `weights`, and are scored again by the question's `tokens` (n, width).
     """
 
     vector: Vectors | None
@@ -107,7 +107,7 @@ class Fetched:
 
 
 def abstract_first(passages: Sequence[Passage]) -> list[int]:
-    """See `Fetched.abstract_first`."""
+    """Return the indices of the abstract's passages; of all passages if there are none."""
     places = range(len(passages))
     return [i for i in places if passages[i].section == "abstract"] or list(places)
 
@@ -268,7 +268,7 @@ class ShardReader:
 def _fetched(
     segment: SegmentReader, rows: Rows, vector: Vectors | None, tokens: Halves | None
 ) -> Iterator[Fetched]:
-    """Yield the citations at `rows` of one segment, read together where possible."""
+    """Yield the citations at `rows` of one segment; reads and scores them in one pass."""
     parts = segment.records.with_passages(rows)
     ends = np.cumsum([len(passages) for _, passages in parts])
     every = segment.records.passages_of(rows)

@@ -35,11 +35,10 @@ class QuestionVectors:
 
 ADD_CHUNK = 8192
 # Costs of a filtered search, in rows that an exact search scores: skipping 25 rows that do not
-# pass costs as much as scoring one row, and each step along the graph as much as scoring 40
-# (faiss 1.15, M 32, 384 dimensions of 8 bits, scattered rows that are not yet cached).
+# pass costs as much as scoring one row, and each step along the graph as much as scoring 40.
 SKIPPED_PER_SCORED = 25
 SCORED_PER_STEP = 40
-# Margin for rows that fail the filter; without it every other search would be repeated.
+# Factor for more rows that fail the filter than expected, to avoid repeated searches.
 OVER_ASK = 1.2
 # FAISS's limits apply to the whole process, so only one file is read at a time.
 _READING = Lock()
@@ -102,19 +101,19 @@ def _limited_to(size: int) -> Iterator[None]:
             faiss.set_deserialization_loop_limit(loops_before)
 
 
-def chunks_of(parts: Iterable[Vectors], size: int = ADD_CHUNK) -> Iterator[Vectors]:
-    """Yield the rows of `parts` in order, in chunks of exactly `size` rows except the last."""
+def _chunks_of(parts: Iterable[Vectors]) -> Iterator[Vectors]:
+    """Yield the rows of `parts` in order, in chunks of ADD_CHUNK rows, the last shorter."""
     waiting: list[Vectors] = []
     rows = 0
     for part in parts:
         waiting.append(part)
         rows += len(part)
-        if rows < size:
+        if rows < ADD_CHUNK:
             continue
         joined = np.concatenate(waiting)
-        full = rows - rows % size
-        for begin in range(0, full, size):
-            yield joined[begin : begin + size]
+        full = rows - rows % ADD_CHUNK
+        for begin in range(0, full, ADD_CHUNK):
+            yield joined[begin : begin + ADD_CHUNK]
         waiting, rows = [joined[full:]], rows - full
     if rows:
         yield np.concatenate(waiting)
@@ -123,7 +122,7 @@ def chunks_of(parts: Iterable[Vectors], size: int = ADD_CHUNK) -> Iterator[Vecto
 def build(empty: Any, parts: Iterable[Vectors], threads: int) -> Any:
     """Fill a trained, empty HNSW with the rows of `parts` (each (n, d) float32)."""
     faiss.omp_set_num_threads(threads)
-    for chunk in chunks_of(parts):
+    for chunk in _chunks_of(parts):
         empty.add(np.ascontiguousarray(chunk))
     return empty
 
@@ -178,16 +177,16 @@ class VectorIndex:
         if limit == 0:
             return np.empty(0, np.int64), np.empty(0, np.float32)
         if self._exact:
-            return self._scan(query, limit, live)
-        return self._walk(query, limit, live, max(self._ef_search, limit))
+            return self._search_exact(query, limit, live)
+        return self._search_graph(query, limit, live, max(self._ef_search, limit))
 
     def search_among(self, query: Vectors, limit: int, among: RowSelection) -> tuple[Rows, Vectors]:
         """Search the rows in `among`, exactly or by the graph, whichever costs less.
 
         The graph search requests extra rows for those that are expected to fail the filter,
         and more of them until `limit` rows remain or an exact search costs less. FAISS's own
-        selector is not used, because it fills the result with rows met on the way to the
-        nearest ones, so that one cannot tell whether the search went far enough.
+        selector is not used, because it fills the result with rows that it passes on the way
+        to the nearest ones, which hides that a search did not go far enough.
         """
         limit = min(limit, among.count)
         if limit == 0:
@@ -196,19 +195,19 @@ class VectorIndex:
         wide = OVER_ASK * max(self._ef_search, limit) * self.size / among.count
         while not self._exact and wide * SCORED_PER_STEP < scan_cost:
             asked = min(int(wide), self.size)
-            rows, scores = self._walk(query, asked, None, asked)
+            rows, scores = self._search_graph(query, asked, None, asked)
             held = among.holds(rows)
             if np.count_nonzero(held) >= limit:
                 return rows[held][:limit], scores[held][:limit]
             wide *= 4
-        return self._scan(query, limit, among.selector)
+        return self._search_exact(query, limit, among.selector)
 
-    def _scan(self, query: Vectors, limit: int, selector: Any) -> tuple[Rows, Vectors]:
+    def _search_exact(self, query: Vectors, limit: int, selector: Any) -> tuple[Rows, Vectors]:
         parameters = faiss.SearchParameters(sel=selector)
         scores, rows = self._storage.search(query[None, :], limit, params=parameters)
         return _found(rows[0], scores[0])
 
-    def _walk(
+    def _search_graph(
         self, query: Vectors, limit: int, selector: Any, ef_search: int
     ) -> tuple[Rows, Vectors]:
         # Keep the default bounded queue: without it FAISS 1.15 ignores the selector.

@@ -33,7 +33,7 @@ def read_as_of(index: Place, source: str) -> Manifest:
     fitting = _up_to(source, versions, [s.name for s in current.sources])
     if not fitting:
         raise InputError(
-            f"{source}: no version of {index} goes back so far; the earliest ends with "
+            f"{source}: no version of {index} is old enough; the earliest ends with "
             f"{versions[0][0]}"
         )
     name, version = fitting[-1]

@@ -28,7 +28,7 @@ from cluster.index.layout import (
     bm25_directory,
 )
 from cluster.index.manifest import Artefact, DeadEntry, SegmentEntry, artefact
-from cluster.index.put_segment import find_segment, put_segment, room_beside
+from cluster.index.put_segment import find_segment, put_segment, temporary_segment
 from cluster.index.terms.term_table import (
     NO_TERMS,
     TermCounter,
@@ -138,7 +138,7 @@ class PostingsWriter:
                 writer.close()
         finally:
             for writer in writers:
-                writer.abandon()
+                writer.discard()
 
     def add(self, rows: SegmentRows, filters: Sequence[Posted]) -> None:
         """Index the citations and passages of `rows` after those added so far.
@@ -236,7 +236,7 @@ def _build_vectors(parts: Iterable[vectors.Vectors], plan: SegmentPlan, scratch:
 
 @dataclass(frozen=True, slots=True)
 class Dead:
-    """Counts of units that a segment makes dead in older ones, and of their terms."""
+    """Counts of units that a segment replaces or removes in older ones, and of their terms."""
 
     entry: DeadEntry
     terms: pa.Table
@@ -245,7 +245,7 @@ class Dead:
 NONE_DEAD = Dead(DeadEntry(), NO_TERMS)
 
 
-def _adds_nothing(directory: Path) -> Dead:
+def _supersedes_nothing(directory: Path) -> Dead:
     return NONE_DEAD
 
 
@@ -253,7 +253,7 @@ def write_segment(
     batches: Iterable[pa.RecordBatch],
     directory: Place,
     plan: SegmentPlan,
-    complete: Callable[[Path], Dead] = _adds_nothing,
+    complete: Callable[[Path], Dead] = _supersedes_nothing,
 ) -> SegmentEntry:
     """Write a segment from staged batches in EMBEDDED_SCHEMA; see `write_rows`."""
     rows = (_staged(batch, plan.dimensions) for batch in batches)
@@ -264,17 +264,17 @@ def write_rows(
     batches: Iterable[SegmentRows],
     directory: Place,
     plan: SegmentPlan,
-    complete: Callable[[Path], Dead] = _adds_nothing,
+    complete: Callable[[Path], Dead] = _supersedes_nothing,
 ) -> SegmentEntry:
     """Write the segment `directory` from batches with unique, ascending PMIDs.
 
     The segment is written to a temporary folder and moved when it is complete. `complete` adds
-    its own files to that folder and returns what the segment makes dead in older ones. A complete
+    its own files to that folder and returns the counts of what it replaces or removes. A complete
     segment that already exists is kept, so that a rerun only has to read it.
     """
     if (entry := find_segment(directory)) is not None:
         return entry
-    with room_beside(directory) as aside:
+    with temporary_segment(directory) as aside:
         citations, passages, sides = _write_parts(batches, aside, plan)
         dead = complete(aside)
         counts = [sides.counter.table(), negated(dead.terms)]

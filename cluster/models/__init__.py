@@ -1,1 +1,1 @@
-"""The small models: where they come from, how they are loaded, what each says."""
+"""Models except the language model: fetching, loading and running them."""

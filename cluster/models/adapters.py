@@ -21,6 +21,7 @@ from cluster.errors import InputError
 from cluster.models.load_safely import LOAD_ERRORS, SAFE_WEIGHTS, SAFELY
 from cluster.models.store import ModelStore, as_transformers_folder, checksum
 from cluster.parse_json import parse_json
+from cluster.settings.fields import ModelSettings
 from cluster.storage.whole_files import sha256_of
 
 WEIGHTS, CONFIG, TRAINING = "adapter_model.safetensors", "adapter_config.json", "training.json"
@@ -50,25 +51,12 @@ class Adapted(Protocol):
 
     @property
     def model(self) -> str:
-        """The model's name in one of the store's four forms; "" for the adapter's base model."""
+        """The model's name; "" for the adapter's base model."""
         ...
 
     @property
     def adapter(self) -> str:
-        """The adapter's name in one of the store's four forms; "" for none."""
-        ...
-
-
-class NamedModel(Adapted, Protocol):
-    """Settings of a model.
-
-    If `model` is an adapter, its base model is used with it, or with `adapter` if that is set.
-    Without `model`, `adapter` is used with its base model.
-    """
-
-    @property
-    def sha256(self) -> str:
-        """Expected `checksum` of the base model; "" for the pinned one, if any."""
+        """The adapter's name; "" for none."""
         ...
 
 
@@ -77,7 +65,7 @@ def full_name(named: Adapted) -> str:
     return " with ".join(name for name in (named.model, named.adapter) if name)
 
 
-def model_folder(named: NamedModel, store: ModelStore | None = None) -> Path:
+def model_folder(named: ModelSettings, store: ModelStore | None = None) -> Path:
     """Return the folder of the model, with its adapter merged into it.
 
     Raises the errors of `ModelStore.resolve`, and InputError for an invalid adapter or one that
@@ -88,7 +76,7 @@ def model_folder(named: NamedModel, store: ModelStore | None = None) -> Path:
     return base if adapter is None else _merged(store, base, adapter)
 
 
-def weights_checksum(named: NamedModel, store: ModelStore | None = None) -> str:
+def weights_checksum(named: ModelSettings, store: ModelStore | None = None) -> str:
     """Return the checksum of the model, or of the model and its adapter together.
 
     Only the weights and the configuration of an adapter count, not its model card.
@@ -98,7 +86,7 @@ def weights_checksum(named: NamedModel, store: ModelStore | None = None) -> str:
     return found if adapter is None else _joint(found, adapter_checksum(adapter))
 
 
-def plain_model(named: NamedModel, store: ModelStore | None = None) -> str:
+def plain_model(named: ModelSettings, store: ModelStore | None = None) -> str:
     """Return the name of the model without an adapter."""
     store = store or ModelStore()
     folder = store.resolve(named.model or named.adapter)
@@ -110,7 +98,7 @@ def is_adapter(folder: Path) -> bool:
     return (folder / CONFIG).is_file()
 
 
-def _parts(named: NamedModel, store: ModelStore) -> tuple[Path, Path | None]:
+def _parts(named: ModelSettings, store: ModelStore) -> tuple[Path, Path | None]:
     """Return the folders of the model and of its adapter, if there is one."""
     adapter = store.resolve(named.adapter) if named.adapter else None
     if not named.model and adapter is not None:
@@ -126,7 +114,7 @@ def base_of(adapter: Path) -> str:
     adapter_checksum(adapter)
     name = read_object(adapter / CONFIG).get("base_model_name_or_path")
     if not name:
-        raise InputError(f"{adapter} names no base model: set the model in the settings")
+        raise InputError(f"{adapter} does not name its base model: set the model in the settings")
     return str(name)
 
 
@@ -134,7 +122,7 @@ def read_object(path: Path) -> dict[str, Any]:
     """Return the JSON object in the file `path`. Raises InputError for any other content."""
     value = parse_json(path.read_text(encoding="utf-8"), str(path))
     if not isinstance(value, dict):
-        raise InputError(f"{path}: not a JSON object; fetch the adapter again")
+        raise InputError(f"{path}: not a JSON object; download the adapter again")
     return value
 
 
@@ -143,7 +131,7 @@ def adapter_checksum(folder: Path) -> str:
     for name in (WEIGHTS, CONFIG):
         if not (folder / name).is_file():
             raise InputError(
-                f"{folder} is no adapter: it has no {name}; train one with `citeray train`"
+                f"{folder} is not an adapter ({name} is missing); train one with `citeray train`"
             )
     listing = "".join(f"{sha256_of(folder / name)}  {name}\n" for name in (CONFIG, WEIGHTS))
     return hashlib.sha256(listing.encode()).hexdigest()
@@ -177,7 +165,7 @@ def _check_base(adapter: Path, model: Path, found: str) -> None:
     if base["sha256"] != found:
         raise InputError(
             f"{adapter} was trained for {base['model']} ({base['sha256'][:12]}), and {model} is "
-            f"another model ({found[:12]}): name the first as the model, or train the adapter again"
+            f"another model ({found[:12]}): use the former as the model, or train the adapter again"
         )
 
 
@@ -208,7 +196,7 @@ def _merge_encoder(model: Path, adapter: Path, target: Path) -> None:
     encoder = SentenceTransformer(
         str(model), device="cpu", **SAFELY, model_kwargs={"use_safetensors": True}
     )
-    # Merges in place: the encoder's layers take the adapter's weights.
+    # This changes the encoder itself: its layers are replaced by the merged ones.
     PeftModel.from_pretrained(encoder[0].auto_model, str(adapter)).merge_and_unload()
     encoder.save(str(target), create_model_card=False)
 

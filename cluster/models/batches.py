@@ -38,14 +38,14 @@ def padded(tokens: Sequence[NDArray[np.int32]], pad: int, left: bool) -> dict[st
     ids = np.full(seen.shape, pad, np.int64)
     ids[seen] = np.concatenate(tokens)
     mask = torch.from_numpy(seen.astype(np.int64))
-    # The names are those of sentence-transformers' preprocessing.
+    # These are the keys that the preprocessing of sentence-transformers returns.
     return {"input_ids": torch.from_numpy(ids), "attention_mask": mask, "modality": "text"}
 
 
 def batched_by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Yield the positions in `lengths`, longest first, in batches of at most `budget` when padded.
+    """Yield the positions in `lengths`, longest first, in batches.
 
-    A length above `budget` gets a batch of its own.
+    A padded batch has at most `budget` tokens; a longer text gets a batch of its own.
     """
     order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
     begin = 0
@@ -61,7 +61,7 @@ def batched(items: Sequence[Item], size: int) -> Iterator[list[Item]]:
 
 
 def one_ahead(work: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-    """Yield `work(item)` in order; a thread computes the next while the caller uses this one."""
+    """Yield `work(item)` in order; a thread computes the next result while one is in use."""
     if len(items) < 2:
         yield from map(work, items)
         return

@@ -1,4 +1,4 @@
-"""Check that vectors computed in two number types may be compared."""
+"""Check that vectors computed in two number types are comparable."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from pathlib import Path
 
 from cluster.errors import IndexFormatError
 from cluster.models.encoder import Encoder
-from cluster.models.kept.keep_models import MIN_COSINE
+from cluster.models.model_cache.cache_entries import MIN_COSINE
 from cluster.models.openvino_runtime import PROBE_PASSAGES, PROBE_QUESTIONS
 
 
 def check_dtype(encoder: Encoder, model_dir: Path, made_in: str) -> None:
     """Raise IndexFormatError unless `encoder` fits an index whose vectors were made in `made_in`.
 
-    Loads the model in `model_dir`, the encoder's own, in that number type too, and compares the
-    vectors of a few texts: each pair must have a cosine of at least MIN_COSINE. Nothing is computed
-    where the number types are the same, or where the index does not record its own (""). Raises
+    Loads the encoder's model from `model_dir` again, in that number type, and compares the vectors
+    of a few texts: each pair must have a cosine of at least MIN_COSINE. Nothing is computed if the
+    number types are the same, or if the index does not record its number type (""). Raises
     InputError for an unknown number type.
     """
     if made_in in ("", encoder.dtype):

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from cluster.errors import one_line
 from cluster.models.adapters import quiet_loading
-from cluster.models.kept.run_converted import openvino
+from cluster.models.model_cache.converted_model import openvino
 from cluster.models.store import ModelStore
 
 # Smaller models are not cached, and run on torch unless OpenVINO is requested: converting one takes
@@ -37,11 +37,10 @@ def is_small(module: Any) -> bool:
 
 
 def convert(module: Any, example: Mapping[str, Tensor], output: str) -> tuple[Any, Path | None]:
-    """Convert `module`, or read it from the cache in the model store: (model, cache folder).
+    """Return the converted `module`, from the cache if possible, and its folder in the cache.
 
-    The folder is None for a model that is not cached. Conversion takes 1 to 2 s. Weights from the
-    cache are memory-mapped, so that several processes share them. Raises ValueError if an input
-    has no effect on the model.
+    The folder is None for a model that is not cached. Weights from the cache are memory-mapped, so
+    that several processes share them. Raises ValueError if an input has no effect on the model.
     """
     if is_small(module):
         return _converted(module, example, output), None
@@ -57,7 +56,7 @@ def convert(module: Any, example: Mapping[str, Tensor], output: str) -> tuple[An
     if not folder.is_dir():
         model = _converted(module, example, output)
         try:
-            _keep(model, folder)
+            _save(model, folder)
         except (OSError, RuntimeError) as error:
             log.info("%s: the converted model is not cached (%s)", folder, one_line(str(error)))
             return model, None
@@ -66,10 +65,10 @@ def convert(module: Any, example: Mapping[str, Tensor], output: str) -> tuple[An
 
 def _converted(module: Any, example: Mapping[str, Tensor], output: str) -> Any:
     """Convert `module` without the cache."""
-    # OpenVINO's own tracing of a transformers model takes three times as long.
+    # OpenVINO's own tracing of a transformers model takes longer.
     with quiet_loading(), torch.no_grad(), warnings.catch_warnings():
-        # The tracer warns about values that it treats as constants. The probes have other shapes,
-        # so that a wrong constant changes their results.
+        # The tracer warns about values that it treats as constants. Wrong ones are detected
+        # later, because they change the results of the probes, which have other shapes.
         warnings.simplefilter("ignore")
         plain = _ByPosition(copy.deepcopy(module).float().eval(), list(example), output)
         trace: Any = torch.jit.trace
@@ -82,7 +81,7 @@ def _converted(module: Any, example: Mapping[str, Tensor], output: str) -> Any:
     return model
 
 
-def _keep(model: Any, folder: Path) -> None:
+def _save(model: Any, folder: Path) -> None:
     """Write `model` to `folder` atomically."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder.parent, prefix=".partial-") as aside:

@@ -29,17 +29,17 @@ from cluster.models.batches import batched, batched_by_length, moved, one_ahead,
 from cluster.models.compress_tokens import Compress, make_compress
 from cluster.models.embedded import NO_CODES, Embedded
 from cluster.models.hardware import choose_device, choose_dtype
-from cluster.models.kept.keep_models import Conditions, only_mean
-from cluster.models.kept.kept_encoder import keep_encoder
 from cluster.models.load_safely import LOAD_ERRORS, SAFELY, unloadable
+from cluster.models.model_cache.cache_entries import Conditions, has_mean_pooling
+from cluster.models.model_cache.converted_encoder import cache_encoder
 from cluster.models.openvino_runtime import (
     PROBE_PASSAGES,
     PROBE_QUESTIONS,
     Runtime,
+    cache_record,
     choose_runtime,
-    kept_of,
 )
-from cluster.settings.settings import EncoderSettings
+from cluster.settings.stages.encoder import EncoderSettings
 from cluster.text.tokenise import Tokenise, Tokens
 
 Vectors = NDArray[np.float32]
@@ -53,9 +53,9 @@ class Encoder:
 
     Texts are truncated to `max_tokens` (default: the model's limit). `batch_size` is in texts.
     `threads` sets the number of torch's threads for the whole process. `runtime` is the runtime of
-    the forward pass on a CPU: torch, openvino, or "auto", which times both at load and takes the
-    faster one. Raises InputError if the folder does not load, the dtype or device is unknown,
-    `max_tokens` exceeds the model's limit, or `runtime` is not available.
+    the forward pass on a CPU: torch, openvino, or "auto", which is openvino if it is installed.
+    Raises InputError if the folder does not load, the dtype or device is unknown, `max_tokens`
+    exceeds the model's limit, or `runtime` is not available.
     """
 
     def __init__(
@@ -87,11 +87,11 @@ class Encoder:
             self._limit(max_tokens)
         self.runtime = self._choose_runtime(runtime, number_type)
         if self.runtime == "openvino":
-            self._keep(Conditions(model_dir, device, dtype, runtime, threads))
+            self._cache(Conditions(model_dir, device, dtype, runtime, threads))
 
     @classmethod
     def by(cls, settings: EncoderSettings, model_dir: Path) -> Self:
-        """Load the encoder in `model_dir` with `settings`; raises as the constructor does."""
+        """Load the encoder in `model_dir` with `settings`; raises the constructor's errors."""
         return cls(
             model_dir,
             device=settings.device,
@@ -224,7 +224,7 @@ class Encoder:
             )
 
     def _choose_runtime(self, runtime: Runtime, number_type: torch.dtype) -> str:
-        """Replace the transformer's forward pass if OpenVINO is chosen; pooling is unchanged."""
+        """Choose the runtime and return its name; OpenVINO replaces only the forward pass."""
         if not isinstance(self._model[0], Transformer):
             return "torch"
         probes = [PROBE_QUESTIONS, PROBE_PASSAGES, *([question] for question in PROBE_QUESTIONS)]
@@ -238,12 +238,12 @@ class Encoder:
             name=self.name,
         )
 
-    def _keep(self, conditions: Conditions) -> None:
+    def _cache(self, conditions: Conditions) -> None:
         modules = {type(module).__name__: module for module in self._model}
         facts = {"edges": self._edges.tolist(), "dimensions": self.dimensions}
-        kept = kept_of(self._model[0].model, self._tokenizer, conditions, **facts)
-        if kept is not None and only_mean(modules):
-            keep_encoder(conditions, kept, PROBE_PASSAGES, self)
+        kept = cache_record(self._model[0].model, self._tokenizer, conditions, **facts)
+        if kept is not None and has_mean_pooling(modules):
+            cache_encoder(conditions, kept, PROBE_PASSAGES, self)
 
     def _probe(self, texts: Sequence[str]) -> Tensor:
         outputs = self._run(texts, len(texts))

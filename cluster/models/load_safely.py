@@ -1,4 +1,4 @@
-"""Options to load model folders safely: local files only, no pickles, no code of a model."""
+"""Options to load model folders safely: local files only, no pickles, no remote code."""
 
 from __future__ import annotations
 

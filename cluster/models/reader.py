@@ -1,6 +1,6 @@
 """Reader: a cross-encoder that predicts whether and how a text answers a question.
 
-A token classifier over "question [SEP] text" that predicts in one pass whether the text is
+It is a token classifier over "question [SEP] text" that predicts in one pass whether the text is
 relevant, whether it says yes or no to a yes/no question, which sentences answer, and which words
 name the answer. `cluster.models.readings` computes these from the logits. Texts are read whole, a
 long one in several overlapping windows. Training (`citeray train reader`) measures quality with
@@ -23,15 +23,15 @@ from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from cluster.errors import InputError
 from cluster.models.hardware import choose_device, choose_dtype
-from cluster.models.kept.keep_models import Conditions
-from cluster.models.kept.kept_reader import keep_reader
 from cluster.models.load_safely import LOAD_ERRORS, SAFE_WEIGHTS, SAFELY, unloadable
+from cluster.models.model_cache.cache_entries import Conditions
+from cluster.models.model_cache.converted_reader import cache_reader
 from cluster.models.openvino_runtime import (
     PROBE_PASSAGES,
     PROBE_QUESTIONS,
     Runtime,
+    cache_record,
     choose_runtime,
-    kept_of,
 )
 from cluster.models.readings import LABELS, STRIDE, BatchReader, PairLogits
 
@@ -57,7 +57,7 @@ class Reader(BatchReader):
         self.max_tokens = max_tokens
         self._model = model.eval()
         self._threads = threads
-        # Windows start at the end of a text.
+        # Truncate on the left, because the first window is the end of the text.
         tokenizer.truncation_side = "left"
         self._tokenizer = tokenizer
         # Truncation and padding are state of the tokeniser, so calls from threads are serialised.
@@ -75,7 +75,7 @@ class Reader(BatchReader):
         threads: int | None = None,
         runtime: Runtime = "torch",
     ) -> Self:
-        """Load a reader from the model in `folder`; `runtime` is as for an Encoder.
+        """Load a reader from the model in `folder`; `runtime` is as in `Encoder`.
 
         Raises InputError for a folder that does not load, other labels, an unknown `dtype`, a
         missing GPU, a `runtime` that is not available, or windows that the model cannot read.
@@ -110,8 +110,8 @@ class Reader(BatchReader):
             threads=threads,
             name=folder.name,
         )
-        if chosen == "openvino" and (kept := kept_of(reader._model, tokenizer, conditions)):
-            keep_reader(conditions, kept, PROBE_QUESTIONS[0], PROBE_PASSAGES, reader)
+        if chosen == "openvino" and (kept := cache_record(reader._model, tokenizer, conditions)):
+            cache_reader(conditions, kept, PROBE_QUESTIONS[0], PROBE_PASSAGES, reader)
         return reader
 
     def _probe(self, texts: Sequence[str]) -> Tensor:
@@ -123,12 +123,12 @@ class Reader(BatchReader):
     def _run(self, question: str, texts: Sequence[str]) -> tuple[Any, Tensor]:
         """Return the model's inputs for all windows, and its logits (windows, tokens, labels)."""
         if self._threads:
-            # As in cluster.models.encoder: OpenMP keeps this setting for each calling thread.
+            # OpenMP keeps this setting for each calling thread, as cluster.models.encoder explains.
             torch.set_num_threads(self._threads)
         with self._tokenizing:
             inputs = encode_pairs(self._tokenizer, question, texts, self.max_tokens)
         known = {k: inputs[k].to(self._model.device) for k in self._tokenizer.model_input_names}
-        # One long text may have hundreds of windows.
+        # Run windows in batches, because one long text may have hundreds.
         firsts = range(0, len(inputs["input_ids"]), self._batch_size)
         with torch.inference_mode():
             parts = [
@@ -138,7 +138,7 @@ class Reader(BatchReader):
         return inputs, torch.cat(parts).float().cpu()
 
     def score(self, question: str, texts: Sequence[str]) -> Iterator[PairLogits]:
-        """See `BatchReader.score`."""
+        """Yield the logits of each window of each text, a text's last window first."""
         inputs, logits = self._run(question, texts)
         offsets = inputs["offset_mapping"].numpy()
         rows = inputs["overflow_to_sample_mapping"].tolist()

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, softmax
 
 from cluster.text.sentences import sentence_spans
 
@@ -25,7 +26,7 @@ STANCE_LABELS = slice(YES, SILENT + 1)
 # Lowest probability of a word in a name. It is low because callers weight names by score.
 NAME_SHARE = 0.2
 # A window takes a stance if its relevance times its probability of a stance is at least this.
-SAID = 0.5
+MIN_STANCE = 0.5
 # Overlap of two windows of one text, in tokens.
 STRIDE = 96
 # Names may have hyphens, slashes, primes, decimal points: IL-6, PI3K/AKT, 5'-UTR, 2.5, 30%.
@@ -51,9 +52,9 @@ class ScoredSpan:
 class Reading:
     """The reader's result for a question and a text.
 
-    `relevance` is the probability that the text answers. `yes`, `no` and `silent` add up to 1 and
-    are meant for yes/no questions only. `names` are the spans that may name the answer, `sentences`
-    are all sentences, scored by how well they answer; both are in the order of the text.
+    `relevance` is the probability that the text answers the question. `yes`, `no` and `silent` add
+    up to 1 and are meant for yes/no questions only. `names` are the spans that may name the answer,
+    `sentences` all sentences, scored by how well they answer; both are in the order of the text.
     """
 
     relevance: float
@@ -115,7 +116,7 @@ def join_windows(windows: Sequence[Reading]) -> Reading:
     if len(windows) == 1:
         return windows[0]
     last = windows[0]
-    clearest = last if _said(last) >= SAID else max(windows, key=_said)
+    clearest = last if _stance_strength(last) >= MIN_STANCE else max(windows, key=_stance_strength)
     return Reading(
         max(reading.relevance for reading in windows),
         clearest.yes,
@@ -126,7 +127,7 @@ def join_windows(windows: Sequence[Reading]) -> Reading:
     )
 
 
-def _said(reading: Reading) -> float:
+def _stance_strength(reading: Reading) -> float:
     return reading.relevance * (1 - reading.silent)
 
 
@@ -156,15 +157,15 @@ def read_logits(text: str, window: PairLogits, spans: TextSpans | None = None) -
     spans = spans or split_text(text)
     logits, offsets = window.logits, window.offsets
     pair = logits.mean(0)
-    yes, no, silent = _softmax(pair[STANCE_LABELS]).tolist()
+    yes, no, silent = softmax(pair[STANCE_LABELS]).tolist()
     own = logits[window.seen]
     sentences = []
-    for begin, end, held in _held(spans.sentences, offsets):
+    for begin, end, held in _rows_within(spans.sentences, offsets):
         mean = own[held].mean(0)
         lean = float(mean[YES] - mean[NO])
-        sentences.append(ScoredSpan(begin, end, _sigmoid(mean[SUMMARY]), lean))
+        sentences.append(ScoredSpan(begin, end, float(expit(mean[SUMMARY])), lean))
     names = tuple(_names(spans.words, offsets, own[:, SPAN_LABELS])) if len(own) else ()
-    return Reading(_sigmoid(pair[RELEVANT]), yes, no, silent, names, tuple(sentences))
+    return Reading(float(expit(pair[RELEVANT])), yes, no, silent, names, tuple(sentences))
 
 
 def _names(
@@ -176,11 +177,11 @@ def _names(
     punctuation reach NAME_SHARE too. It ends before a word whose first token is more likely to
     begin a name than to continue one.
     """
-    shares = _softmax(logits)
+    shares = softmax(logits, axis=-1)
     inside = 1 - shares[:, _O]
     run: list[ScoredSpan] = []
     end = 0
-    for begin, word_end, held in _held(words, offsets):
+    for begin, word_end, held in _rows_within(words, offsets):
         score = float(inside[held].mean())
         first, last = held[0], held[-1] + 1
         goes_on = shares[first, _B] <= shares[first, _I] and (inside[end:first] >= NAME_SHARE).all()
@@ -199,7 +200,7 @@ def _joined(run: Sequence[ScoredSpan]) -> ScoredSpan:
     return ScoredSpan(run[0].begin, run[-1].end, score)
 
 
-def _held(
+def _rows_within(
     spans: Sequence[tuple[int, int]], offsets: NDArray[np.int64]
 ) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
     """Yield each span with the rows of `offsets` that begin in it; skip spans without any."""
@@ -208,13 +209,3 @@ def _held(
         low, high = np.searchsorted(begins, (begin, end))
         if low < high:
             yield begin, end, np.arange(low, high)
-
-
-def _softmax(logits: Scores) -> Scores:
-    powers = np.exp(logits - logits.max(-1, keepdims=True))
-    shares: Scores = powers / powers.sum(-1, keepdims=True)
-    return shares
-
-
-def _sigmoid(logit: float) -> float:
-    return float(1 / (1 + np.exp(-logit)))

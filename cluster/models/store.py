@@ -27,18 +27,9 @@ from filelock import FileLock
 
 from cluster.errors import CiteRayError, InputError
 from cluster.models.load_safely import SAFELY
-from cluster.models.model_sources import ModelName, fetch, parse_name, require_safe_weights
-
-__all__ = [
-    "ModelName",
-    "ModelStore",
-    "Pin",
-    "StoredModel",
-    "as_transformers_folder",
-    "checksum",
-    "parse_name",
-    "read_pins",
-]
+from cluster.models.model_sources import fetch, require_safe_weights
+from cluster.models.sources.model_name import ModelName, parse_name
+from cluster.storage.whole_files import sha256_of
 
 PINS_FILE = Path(__file__).resolve().parents[2] / "configs" / "models.yaml"
 
@@ -72,8 +63,7 @@ def checksum(path: Path) -> str:
     `path` does not exist.
     """
     if path.is_file():
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return sha256_of(path)
     if not path.is_dir():
         raise InputError(f"no model at {path}: check the path, or fetch it with `models pull`")
     files = {f.relative_to(path).as_posix(): f for f in path.rglob("*") if f.is_file()}
@@ -82,15 +72,15 @@ def checksum(path: Path) -> str:
     return hashlib.sha256(listing.encode()).hexdigest()
 
 
-def read_pins(path: Path = PINS_FILE) -> dict[str, Pin]:
-    """Return the models with a pinned checksum, by name. Raises InputError for an invalid table."""
+def read_pins() -> dict[str, Pin]:
+    """Return the models with a pinned checksum, by name. Raises InputError if invalid."""
     try:
-        rows = yaml.safe_load(path.read_text(encoding="utf-8"))["models"]
+        rows = yaml.safe_load(PINS_FILE.read_text(encoding="utf-8"))["models"]
         pins = [Pin(**row) for row in rows]
     except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
         raise InputError(
-            f"{path}: cannot read the table of models ({error}): it needs a list `models` whose "
-            "rows have name, licence, purpose and sha256"
+            f"{PINS_FILE}: cannot read the table of models ({error}): it needs a list `models` "
+            "whose rows have name, licence, purpose and sha256"
         ) from error
     return {pin.name: pin for pin in pins}
 

@@ -1,4 +1,4 @@
-"""Find entities in a text with a token classifier: tag subwords, then merge them to names.
+"""Find entities in a text with a token classifier: tag subwords, then merge them into names.
 
 Training measures quality with this code.
 """
@@ -139,7 +139,7 @@ def _moved(entity: Entity, by: int) -> Entity:
 
 
 def merge_subwords(text: str, rows: Iterable[TaggedToken]) -> list[Entity]:
-    """Merge tagged subwords to entities of whole words, in order.
+    """Merge tagged subwords into entities of whole words, in order.
 
     Consecutive subwords with the same label form one name (paper 000, section 3.2.1). The label of
     a word is that of its first labelled subword; the labels of its other subwords are ignored.
@@ -179,7 +179,7 @@ def _whole_words(text: str, rows: Iterable[TaggedToken]) -> Iterator[list[Tagged
 
 
 def _continues(text: str, previous: TaggedToken, row: TaggedToken) -> bool:
-    """Return whether two subwords belong to one word, independent of the tokeniser's markers."""
+    """Return whether two subwords belong to one word, whatever markers the tokeniser uses."""
     if previous.end != row.begin:
         return False
     return text[previous.end - 1].isalnum() and text[row.begin].isalnum()

@@ -1,1 +1,1 @@
-"""PubMed's XML to records, and the order in which its files apply."""
+"""Parsing of PubMed's XML, and the order of its files."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from cluster.pubmed.read_chunks import open_decompressed, read_chunks, to_ascii_compatible
 from cluster.storage.object_store import File
 
-# Longer than any tag that is searched, so that a tag across two chunks is found.
+# Longer than any tag that is searched for, so that a tag across two chunks is found.
 _OVERLAP = 64
 _TAG = re.compile(
     rb"<(?P<end>/?)(?:Pubmed(?:Book)?Article|(?P<deletion>DeleteCitation))(?P<next>[ \t\r\n/>])"
@@ -49,7 +49,7 @@ class RecordCounter:
 
 
 def count_records(chunks: Iterable[bytes]) -> int:
-    """Return how many records are in the decompressed bytes of a file, in bounded memory."""
+    """Count the records in the decompressed bytes of a file, in bounded memory."""
     counter, rest = RecordCounter(), b""
     for chunk in chunks:
         data = rest + chunk
@@ -62,7 +62,7 @@ def count_records(chunks: Iterable[bytes]) -> int:
 
 
 def count_file(path: File) -> int:
-    """Return how many records are in a file, plain or gzip.
+    """Count the records in a file, plain or gzip.
 
     Raises SourceError if the file cannot be read to its end.
     """

@@ -1,4 +1,4 @@
-"""Parse PubMed XML (plain or gzip) to records, one at a time, in bounded memory."""
+"""Parse PubMed XML (plain or gzip) into records, one at a time, in bounded memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cluster.pubmed.read_elements import (
     read_number,
     read_text,
 )
-from cluster.pubmed.set_aside import SetAside
+from cluster.pubmed.set_aside import SkippedRecord
 from cluster.records import Citation, Deletion, Rejected
 from cluster.storage.object_store import File
 
@@ -29,17 +29,15 @@ DOCTYPE = (
 )
 
 
-def read_records(
-    path: File, source: str | None = None, *, max_bytes: int = MAX_BYTES, strict: bool = True
-) -> Iterator[Record]:
+def read_records(path: File, source: str | None = None, *, strict: bool = True) -> Iterator[Record]:
     """Yield the records of one file in file order; gzip is detected by its magic bytes.
 
-    `source` names the file in records and errors (default: the file's name).
-    See `parse_stream`.
+    `source` names the file in records and errors (default: the file's name). `strict` and the
+    errors are those of `parse_stream`.
     """
     source = path.name if source is None else source
     with open_decompressed(path, source) as stream:
-        yield from parse_stream(stream, source, max_bytes=max_bytes, strict=strict)
+        yield from parse_stream(stream, source, strict=strict)
 
 
 def parse_stream(
@@ -47,9 +45,9 @@ def parse_stream(
 ) -> Iterator[Record]:
     """Yield the records of decompressed XML in file order; `position` counts them from 0.
 
-    A record that cannot be kept is yielded as Rejected. If several files were concatenated,
+    A record that cannot be used is yielded as Rejected. If several files were concatenated,
     the records of all of them are yielded.
-    Raises SourceError where the XML or the stream breaks, after yielding every record before.
+    Raises SourceError if the XML or the stream breaks, after yielding every record before it.
     Unless `strict`, a record that is not well-formed or too large is Rejected as well, and all
     others are yielded; the file is still refused if its end is missing, if more than MAX_DAMAGED
     records are damaged, or if one of them is a deletion.
@@ -57,7 +55,7 @@ def parse_stream(
     position = 0
     parser = BlockParser(read_chunks(stream, source, max_bytes), source, strict=strict)
     for item in parser.elements():
-        if isinstance(item, SetAside):
+        if isinstance(item, SkippedRecord):
             yield Rejected(item.reason, item.detail, source, position)
             position += 1
             continue

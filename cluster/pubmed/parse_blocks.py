@@ -12,7 +12,7 @@ from lxml import etree
 from cluster.errors import SourceError, cut
 from cluster.pubmed.read_chunks import to_ascii_compatible
 from cluster.pubmed.read_elements import Element
-from cluster.pubmed.set_aside import MAX_DAMAGED, SetAside, set_aside
+from cluster.pubmed.set_aside import MAX_DAMAGED, SkippedRecord, set_aside
 from cluster.pubmed.split_records import (
     DELETES,
     MAX_RECORD_BYTES,
@@ -45,7 +45,7 @@ _SET_WITHIN = re.compile(
     rb"<(?:\?xml[ \t\r\n]|!DOCTYPE)[^<]{0,1000}(?:<!DOCTYPE[^<]{0,1000})?<PubmedArticleSet"
 )
 _PLACE = re.compile(r",? line \d+(?:, column \d+)?")
-Item: TypeAlias = Element | SetAside
+Item: TypeAlias = Element | SkippedRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class _Head:
 class BlockParser:
     """Parses the sets of records in one file.
 
-    A file has one set; concatenated files have several. Each is given by `elements`.
+    A file has one set; concatenated files have several. `elements` yields the content of all.
     """
 
     def __init__(self, chunks: Iterator[bytes], source: str, *, strict: bool) -> None:
@@ -81,10 +81,10 @@ class BlockParser:
         self._records = self._damaged = 0
 
     def elements(self) -> Iterator[Item]:
-        """Yield each child of each set in file order, or why a record was set aside.
+        """Yield each child of each set in file order, or a SkippedRecord for a damaged record.
 
-        Raises SourceError where the file cannot be read further, after everything before it.
-        If strict, nothing is set aside: the first damaged record raises.
+        Raises SourceError if the file cannot be read further, after yielding everything before.
+        If strict, no record is skipped: the first damaged record raises SourceError.
         """
         is_first = True
         while head := self._read_head(is_first=is_first):
@@ -150,8 +150,8 @@ class BlockParser:
         subset: Any = root.getroottree().docinfo.internalDTD
         if subset is not None and (any(subset.entities()) or any(subset.elements())):
             raise SourceError(
-                f"{self._source}: it declares entities or elements of its own, as no PubMed file "
-                "does; download it again"
+                f"{self._source}: it declares entities or elements of its own, which PubMed files "
+                "never do; download it again"
             )
         if root.tag == ARTICLE:
             declarations = self._buffer.take(self._buffer.data.rfind(b"<", 0, size))
@@ -162,7 +162,7 @@ class BlockParser:
     def _parse_block(self, block: Block) -> Iterator[Item]:
         """Yield the elements of a block. If it is damaged, split it and parse smaller parts."""
         if block.extent in (Extent.TOO_LARGE, Extent.ENDLESS):
-            yield self._set_aside_large(block)
+            yield self._skip_large(block)
             return
         root, fault = self._parse(block)
         # With fewer records than start tags, a record without an end tag contains the next ones.
@@ -179,7 +179,7 @@ class BlockParser:
             if fault is None:
                 yield from root
             else:
-                yield self._set_aside(part, fault)
+                yield self._skip(part, fault)
 
     def _parse(self, block: Block) -> tuple[Element, _Fault | None]:
         """Parse the bytes of a block as a set of their own."""
@@ -198,7 +198,7 @@ class BlockParser:
         line += block.line - 1 - self._head.data.count(b"\n")
         return etree.Element(ROOT), _Fault(_PLACE.sub("", message), line)
 
-    def _set_aside(self, block: Block, fault: _Fault) -> SetAside:
+    def _skip(self, block: Block, fault: _Fault) -> SkippedRecord:
         """Describe a damaged record. Raises SourceError if the whole file must be refused."""
         self._damaged += 1
         if block.extent is Extent.CUT and self._buffer.error is not None:
@@ -220,7 +220,7 @@ class BlockParser:
             raise self._not_xml(fault.message, fault.line)
         return set_aside(block, f"not well-formed XML ({cut(fault.message)})")
 
-    def _set_aside_large(self, block: Block) -> SetAside:
+    def _skip_large(self, block: Block) -> SkippedRecord:
         self._damaged += 1
         if self._buffer.error is not None:
             raise self._buffer.error

@@ -1,4 +1,4 @@
-"""Parse a PubmedArticle element to a Citation, or to the reason for its rejection.
+"""Parse a PubmedArticle element into a Citation, or into the reason for its rejection.
 
 Element names and their meaning: https://dtd.nlm.nih.gov/ncbi/pubmed/doc/out/250101/index.html
 """
@@ -6,11 +6,10 @@ Element names and their meaning: https://dtd.nlm.nih.gov/ncbi/pubmed/doc/out/250
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 from cluster.errors import CiteRayError
-from cluster.pubmed.read_byline import read_authors, read_pages
 from cluster.pubmed.read_elements import (
     Element,
     number_fault,
@@ -21,6 +20,7 @@ from cluster.pubmed.read_elements import (
     year_and_month,
 )
 from cluster.records import (
+    Author,
     Chemical,
     Citation,
     Link,
@@ -38,10 +38,11 @@ MAX_CHARACTERS = 500_000
 # The arguments of a Citation, collected element by element in document order.
 _Fields: TypeAlias = dict[str, Any]
 _Reader: TypeAlias = Callable[[_Fields, Element], None]
+_NAME_PARTS = ("LastName", "ForeName", "Initials", "Suffix", "CollectiveName")
 # Fields that several elements of a record contribute to.
 _GATHERED = ("languages", "other_abstracts", "keywords")
 
-# Share the immutable records of headings and chemicals, since a few make up most of PubMed.
+# Equal headings and chemicals share one immutable object, because a few of them are very common.
 _shared_heading = lru_cache(maxsize=2**16)(MeshHeading)
 _shared_chemical = lru_cache(maxsize=2**16)(Chemical)
 # Longer names are not cached, to bound the memory; NLM's longest have about 200 characters.
@@ -71,7 +72,7 @@ def parse_citation(record: Element, source: str, position: int) -> Citation | Re
 
 
 def _characters(citation: Citation) -> int:
-    """Return the number of characters of all texts; an item of a list counts one more."""
+    """Return the number of characters of all texts, plus one for each structured item."""
     c = citation
     parts = [
         *[len(section.label) + len(section.text) for section in c.sections],
@@ -88,7 +89,7 @@ def _characters(citation: Citation) -> int:
 
 
 def _english_abstract(others: Sequence[OtherAbstract]) -> tuple[Section, ...]:
-    """Return the first English abstract in `others`: some records have their only one there."""
+    """Return the first English abstract in `others`; some records have no other abstract."""
     return next((o.sections for o in others if o.language == "eng" and o.sections), ())
 
 
@@ -106,7 +107,7 @@ def _require(fields: _Fields) -> None:
 
 
 def _read_children(fields: _Fields, parent: Element, readers: Mapping[str, _Reader]) -> None:
-    """Read the children in one pass with dispatch by tag, which is twice as fast as lookups."""
+    """Read the children in one pass with dispatch by tag, which is faster than lookups."""
     for element in parent:
         reader = readers.get(element.tag)
         if reader is not None:
@@ -124,8 +125,37 @@ def _sections(abstract: Element) -> tuple[Section, ...]:
     )
 
 
-def _read_medline(fields: _Fields, medline: Element) -> None:
-    _read_children(fields, medline, _MEDLINE_READERS)
+def _authors(authors: Element) -> tuple[Author, ...]:
+    """Return the authors of an AuthorList in order, without empty and invalid names.
+
+    NLM keeps a misspelt name, marked as invalid, together with the corrected one.
+    """
+    found = []
+    for author in authors:
+        if author.tag == "Author" and author.get("ValidYN") != "N":
+            named = _author(author)
+            if named is not None:
+                found.append(named)
+    return tuple(found)
+
+
+def _author(author: Element) -> Author | None:
+    # Other parts, such as long affiliations, are not read.
+    parts = {part.tag: read_text(part) for part in author if part.tag in _NAME_PARTS}
+    last, fore, initials, suffix, collective = (parts.get(tag, "") for tag in _NAME_PARTS)
+    if suffix:
+        fore, initials = f"{fore} {suffix}".lstrip(), f"{initials} {suffix}".lstrip()
+    if last or fore or initials or collective:
+        return Author(last, fore, initials, collective)
+    return None
+
+
+def _pages(pagination: Element) -> str:
+    """Return the page range as NLM prints it, or else the publisher's first and last page."""
+    parts = {part.tag: read_text(part) for part in pagination}
+    start, end = parts.get("StartPage", ""), parts.get("EndPage", "")
+    ends = start if end in ("", start) else f"{start}-{end}"
+    return parts.get("MedlinePgn") or ends
 
 
 def _read_pmid(fields: _Fields, pmid: Element) -> None:
@@ -165,26 +195,14 @@ def _read_date(fields: _Fields, date: Element) -> None:
     fields["year"], fields["month"] = year_and_month(date)
 
 
-def _read_volume(fields: _Fields, volume: Element) -> None:
-    fields["volume"] = read_text(volume)
-
-
-def _read_issue(fields: _Fields, issue: Element) -> None:
-    fields["issue"] = read_text(issue)
-
-
 def _read_journal_info(fields: _Fields, info: Element) -> None:
     if not fields.get("journal"):
         fields["journal"] = "".join(texts_of(info, "MedlineTA"))
 
 
-def _read_title(fields: _Fields, title: Element) -> None:
-    fields["title"] = read_text(title)
-
-
 def _read_pagination(fields: _Fields, pagination: Element) -> None:
     # An empty range must not replace the article number, which may precede or follow it.
-    if pages := read_pages(pagination):
+    if pages := _pages(pagination):
         fields["pages"] = pages
 
 
@@ -196,18 +214,6 @@ def _read_location(fields: _Fields, location: Element) -> None:
         fields.setdefault("doi", read_text(location))
     elif kind == "pii":
         fields.setdefault("pages", read_text(location))
-
-
-def _read_author_list(fields: _Fields, authors: Element) -> None:
-    fields["authors"] = read_authors(authors)
-
-
-def _read_abstract(fields: _Fields, abstract: Element) -> None:
-    fields["sections"] = _sections(abstract)
-
-
-def _read_publication_types(fields: _Fields, types: Element) -> None:
-    fields["publication_types"] = texts_of(types, "PublicationType")
 
 
 def _chemical(ui: str, name: str) -> Chemical:
@@ -272,10 +278,15 @@ def _read_ids(fields: _Fields, pubmed_data: Element) -> None:
             fields["pmcid"] = ids.get("pmc", "")
 
 
-_RECORD_READERS: Mapping[str, _Reader] = {
-    "MedlineCitation": _read_medline,
-    "PubmedData": _read_ids,
-}
+def _field(name: str, read: Callable[[Element], Any]) -> _Reader:
+    """Return a reader that stores the result of `read` in the field `name`."""
+
+    def store(fields: _Fields, element: Element) -> None:
+        fields[name] = read(element)
+
+    return store
+
+
 _MEDLINE_READERS: Mapping[str, _Reader] = {
     "PMID": _read_pmid,
     "Article": _read_article,
@@ -288,16 +299,20 @@ _MEDLINE_READERS: Mapping[str, _Reader] = {
 }
 _ARTICLE_READERS: Mapping[str, _Reader] = {
     "Journal": _read_journal,
-    "ArticleTitle": _read_title,
+    "ArticleTitle": _field("title", read_text),
     "Pagination": _read_pagination,
     "ELocationID": _read_location,
-    "AuthorList": _read_author_list,
+    "AuthorList": _field("authors", _authors),
     "Language": _read_language,
-    "Abstract": _read_abstract,
-    "PublicationTypeList": _read_publication_types,
+    "Abstract": _field("sections", _sections),
+    "PublicationTypeList": _field("publication_types", partial(texts_of, tag="PublicationType")),
 }
 _ISSUE_READERS: Mapping[str, _Reader] = {
-    "Volume": _read_volume,
-    "Issue": _read_issue,
+    "Volume": _field("volume", read_text),
+    "Issue": _field("issue", read_text),
     "PubDate": _read_date,
+}
+_RECORD_READERS: Mapping[str, _Reader] = {
+    "MedlineCitation": partial(_read_children, readers=_MEDLINE_READERS),
+    "PubmedData": _read_ids,
 }

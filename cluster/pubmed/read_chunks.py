@@ -60,7 +60,7 @@ def read_chunks(stream: IO[bytes], source: str, max_bytes: int = MAX_BYTES) -> I
         if total > max_bytes:
             raise SourceError(
                 f"{source}: more than {max_bytes} bytes when decompressed; "
-                "if it really is this large, split it or raise max_bytes"
+                "if the file is valid, split it"
             )
         yield chunk
     if total == 0:
@@ -89,7 +89,7 @@ def _chained(start: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 def _recoded(chunks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
     # Unpaired surrogates become invalid UTF-8, which the parser rejects in the record that has
-    # them, while decoding strictly would lose the whole file.
+    # them, while strict decoding would fail for the whole file.
     decoder = codecs.getincrementaldecoder(encoding)("surrogatepass")
     for chunk in chunks:
         if text := decoder.decode(chunk):

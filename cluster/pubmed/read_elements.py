@@ -15,14 +15,14 @@ _ENTITY = etree.Entity
 _XML_SPACES = re.compile(r"[ \t\r\n]+")
 _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 # fmt: off
-# PubMed Help: winter is filed under January, spring April, summer July, fall October.
+# Months of the seasons, from PubMed Help: winter January, spring April, summer July, fall October.
 _MONTH_NUMBERS = {
     "jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6,
     "jul": 7, "aug": 8, "sep": 9, "oct": 10, "nov": 11, "dec": 12,
     "win": 1, "spr": 4, "sum": 7, "fal": 10, "aut": 10,
 }
 # fmt: on
-# The spelling of most records, which is found without a search.
+# The spelling in most records, which is looked up without a regular expression.
 _MONTH_NAMES = {name.capitalize(): number for name, number in _MONTH_NUMBERS.items()}
 _MONTH = re.compile(rf"\b({'|'.join(_MONTH_NUMBERS)})", re.IGNORECASE)
 
@@ -76,7 +76,7 @@ def _inner_text(element: Element) -> str:
 
 def texts_of(parent: Element, tag: str) -> tuple[str, ...]:
     """Return the texts of the children with this tag, without empty ones."""
-    # Comparing the tag of each child is twice as fast as iterchildren with a filter.
+    # Comparing the tag of each child is faster than iterchildren with a filter.
     return tuple([text for each in parent if each.tag == tag and (text := read_text(each))])
 
 

@@ -9,7 +9,7 @@ from cluster.pubmed.split_records import PMID_WITHIN, Block
 
 # A file with more damaged records is refused.
 MAX_DAMAGED = 100
-# Reasons for rejecting a record that cannot be read; NO_RECORD is for bytes between two records.
+# Reasons for skipping a record that cannot be read; NO_RECORD is for bytes between two records.
 DAMAGED, TOO_LARGE, NO_RECORD = SET_ASIDE = ("damaged", "too-large", "damaged-between-records")
 
 _OWN_PMID = re.compile(
@@ -19,14 +19,14 @@ _OWN_PMID = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
+class SkippedRecord:
     """Why bytes of a file were not read; `detail` names the PMID if it can be found."""
 
     reason: str
     detail: str
 
 
-def set_aside(block: Block, fault: str, *, is_too_large: bool = False) -> SetAside:
+def set_aside(block: Block, fault: str, *, is_too_large: bool = False) -> SkippedRecord:
     """Describe a record that cannot be read, or bytes between two records."""
     pmid = _OWN_PMID.search(block.data[:PMID_WITHIN])
     name = f"PMID {int(pmid[1])}" if pmid else "PMID unknown"
@@ -34,4 +34,4 @@ def set_aside(block: Block, fault: str, *, is_too_large: bool = False) -> SetAsi
     if not block.has_record:
         name, reason = "between two records", NO_RECORD
     place = f"bytes {block.offset} to {block.end} of the decompressed file"
-    return SetAside(reason, f"{name}, {place}: {fault}")
+    return SkippedRecord(reason, f"{name}, {place}: {fault}")

@@ -31,7 +31,7 @@ Place = tuple[tuple[str, ...], tuple[int, ...]]
 
 
 def official_place(name: str) -> Place | None:
-    """Return the series and number of a file with a name as NLM's; None for other names."""
+    """Return the series and number in a name of NLM's form; None for other names."""
     match = _NUMBERED.fullmatch(name)
     return ((match[1], match[2]), (int(match[3]),)) if match else None
 
@@ -77,7 +77,7 @@ def without_order(names: Iterable[str]) -> list[str]:
 
 
 def check_one_baseline(names: Iterable[str]) -> None:
-    """Raise InputError for files of different years, by NLM's names; other names are ignored.
+    """Raise InputError if NLM's names belong to different years; other names are ignored.
 
     Each year's baseline replaces all earlier files, and numbering starts again.
     """
@@ -89,7 +89,7 @@ def check_one_baseline(names: Iterable[str]) -> None:
         old, new = min(first), max(first)
         raise InputError(
             f"{first[new]} and {first[old]} are of two years' baselines, and each replaces all "
-            f"before it; build an index from the files of 20{new} alone"
+            f"earlier files; build an index only from the files of 20{new}"
         )
 
 
@@ -135,6 +135,6 @@ def check_gaps(names: Iterable[str], after: str = "") -> None:
     """Raise InputError that names the missing files if there are gaps; see `find_gaps`."""
     if gaps := find_gaps(names, after):
         raise InputError(
-            f"{'; '.join(map(str, gaps))}: records and deletions would be lost; name these files "
-            "as well, or go on without them by --allow-gap"
+            f"{'; '.join(map(str, gaps))}: records and deletions would be lost; add these "
+            "files, or continue without them with --allow-gap"
         )

@@ -18,18 +18,18 @@ from itertools import chain, pairwise
 
 from cluster.errors import SourceError
 
-# Smaller and larger blocks take more time per record.
+# Size from which a block is complete; smaller and larger blocks take more time per record.
 BLOCK_BYTES = 128 * 1024
 # The largest citations (thousands of collaborators) take a few MiB.
 MAX_RECORD_BYTES = 16 * 1024**2
 # If a record that is too large does not end within this many bytes, the file is refused.
 MAX_SKIPPED_BYTES = 128 * 1024**2
-# Number of bytes at the start of a record in which its own PMID is searched.
+# Number of bytes at the start of a record in which its own PMID is searched for.
 PMID_WITHIN = 1 << 16
 # Maximum white space that is read to find out what follows the end of a set.
 _MAX_SPACE = 1024**2
 
-# Longer than any tag that is searched, so that a tag across two chunks is found.
+# Longer than any tag that is searched for, so that a tag across two chunks is found.
 _OVERLAP = 128
 _ARTICLE = re.compile(rb"<Pubmed(?:Book)?Article(?=[ \t\r\n/>])")
 _DELETION = re.compile(rb"<DeleteCitation(?=[ \t\r\n/>])")
@@ -37,12 +37,12 @@ _SET_END = re.compile(rb"</PubmedArticleSet[ \t\r\n]{0,100}>")
 _NOT_SPACE = re.compile(rb"[^ \t\r\n\xef\xbb\xbf]")
 _SET = b"<PubmedArticleSet"
 _RECORD_END = re.compile(rb"</(?:Pubmed(?:Book)?Article|DeleteCitation)[ \t\r\n]{0,20}>")
-# A damaged deletion is never set aside: what it deletes would stay in the index.
+# A damaged deletion is never skipped, because the record to delete would stay in the index.
 DELETES = b"DeleteCitation"
 
 
 class Extent(Enum):
-    """How much of its records a block holds."""
+    """Whether a block holds whole records, and if not, what it holds instead."""
 
     WHOLE = "whole records"
     CUT = "the bytes after the last start tag in a file without an end of the set"
@@ -66,7 +66,7 @@ class Block:
     extent: Extent = Extent.WHOLE
 
     def halves(self) -> list[Block]:
-        """Split the block at the start tag in its middle; return it alone if it has no other."""
+        """Split the block at its middle start tag; return it whole if it cannot be split."""
         cuts = [start for start in self.starts if start > 0]
         return list(self._split([cuts[len(cuts) // 2]] if cuts else []))
 
@@ -98,7 +98,7 @@ class Block:
 
 
 class ByteBuffer:
-    """The bytes of a stream that were read and not yet taken.
+    """Buffer of the bytes of a stream that were read but not yet taken.
 
     `offset` and `line` are the position of the first byte. `error` is the error that ended the
     stream, if any; the bytes before it can still be taken.
@@ -149,7 +149,7 @@ def read_blocks(buffer: ByteBuffer, *, is_set: bool, max_skipped: int) -> Iterat
 
     If the stream ends before the set, the last block is CUT, even if it is empty. If not
     `is_set`, the content is a single record, which ends with the stream.
-    At most MAX_RECORD_BYTES and a block are held. After a record that is too large, up to
+    At most MAX_RECORD_BYTES and a block are in memory. After a record that is too large, up to
     `max_skipped` bytes are skipped to find the next one; if there is none, the last block is
     ENDLESS.
     """
@@ -187,7 +187,7 @@ def _find_starts(data: bytearray, begin: int, limit: int) -> list[int]:
 
 
 def _find_set_end(buffer: ByteBuffer, begin: int, limit: int) -> tuple[int, int] | None:
-    """Find the end tag of the set. One that more records follow is damage inside a record."""
+    """Find the end tag of the set; ignore an end tag that is followed by more records."""
     while (found := _SET_END.search(buffer.data, begin)) and found.start() < limit:
         begin = found.end()
         if _ends_document(buffer, begin):
@@ -213,7 +213,7 @@ def _ends_document(buffer: ByteBuffer, at: int) -> bool:
 def _skip_record(
     buffer: ByteBuffer, scanned: int, starts: tuple[int, ...], max_skipped: int
 ) -> Block:
-    """Drop the bytes up to the next record or to the end of the set; keep the first ones."""
+    """Drop the bytes up to the next record or the end of the set; return the first of them."""
     data, offset, line = bytes(buffer.data[:PMID_WITHIN]), buffer.offset, buffer.line
     has_deletion = DELETES in buffer.take(scanned)
     extent = Extent.ENDLESS

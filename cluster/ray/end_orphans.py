@@ -3,8 +3,8 @@
     python end_orphans.py PID
 
 A language model's engine runs in a separate process, which does not notice when the replica that
-started it is killed (SIGKILL) and would keep its memory or its GPU. This program watches the
-replica from its own session and ends with it.
+started it is killed (SIGKILL) and would keep its memory or its GPU. This program runs in
+its own session, watches the replica, and kills these processes when the replica ends.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def watch_from_aside() -> None:
     )
 
 
-def end_orphans(pid: int, look_s: float = LOOK_S) -> None:
+def end_orphans(pid: int) -> None:
     """Return once the process `pid` has ended and its descendants have been killed.
 
-    Descendants are polled every `look_s` seconds, so shorter-lived ones may be missed. Processes
+    Descendants are polled every LOOK_S seconds, so shorter-lived ones may be missed. Processes
     are identified by start time as well as PID, because a PID may be reused.
     """
     seen: set[psutil.Process] = set()
@@ -42,7 +42,7 @@ def end_orphans(pid: int, look_s: float = LOOK_S) -> None:
         watched = psutil.Process(pid)
         while watched.is_running() and watched.status() != psutil.STATUS_ZOMBIE:
             seen.update(watched.children(recursive=True))
-            time.sleep(look_s)
+            time.sleep(LOOK_S)
     for process in seen - {psutil.Process()}:
         with suppress(psutil.NoSuchProcess):
             # psutil refuses to kill another process with a reused PID.

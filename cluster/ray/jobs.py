@@ -1,7 +1,7 @@
 """Submits, follows and stops named jobs on a Ray cluster through its dashboard.
 
-The job of a name is its newest attempt: NAME, then NAME-2, NAME-3 after one that failed
-or was stopped. Every pipeline resumes where it stopped, so that an attempt repeats little.
+The attempts at a job have the submission ids NAME, NAME-2, NAME-3 and so on. A new attempt starts
+only after one that failed or was stopped, and resumes where that one stopped.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Head:
 
 @dataclass
 class Log:
-    """The position up to which a job's log was shown, to resume after a lost connection."""
+    """Position up to which a job's log was shown, to resume there after a lost connection."""
 
     write: Callable[[str], Any]
     shown: int = field(default=0)
@@ -59,7 +59,7 @@ class Log:
 def connect(address: str, say: Callable[[str], None]) -> Head:
     """Connect to a dashboard.
 
-    Raises InputError for an invalid address, and CiteRayError if no dashboard accepts us.
+    Raises InputError for an invalid address, and CiteRayError if access fails or is refused.
     """
     if not address.startswith(("http://", "https://")):
         raise InputError(
@@ -130,7 +130,7 @@ def _attempts(name: str) -> Iterator[str]:
 
 
 def submit(head: Head, name: str, entrypoint: str, working_dir: Path | None) -> str:
-    """Return the submission id of the attempt that is running, has succeeded, or starts now.
+    """Return the id of the attempt that runs or has succeeded, or else submit a new attempt.
 
     Raises InputError if the name is already used for another command.
     """

@@ -102,9 +102,9 @@ def answers_without_token(address: str) -> bool:
 
 
 def check_guarded(address: str) -> str:
-    """Return a warning if the Ray at `address` is open on purpose, or "" if it requires a token.
+    """Return "" if Ray at `address` requires a token, or a warning if it deliberately does not.
 
-    Raises RayStartError if it is open and RAY_AUTH_MODE is not "disabled".
+    Raises RayStartError if it requires none and RAY_AUTH_MODE is not "disabled".
     """
     if not answers_without_token(address):
         return ""

@@ -41,14 +41,14 @@ def ray_session(settings: RaySettings) -> Iterator[str]:
     available, or if it accepts calls without a token and RAY_AUTH_MODE is not "disabled".
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # Ray Data also raises the errors that it logs, and the command reports them in one line.
+    # Ray Data logs errors that it also raises; the command reports them in one line.
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
     # This logger only reports that a Ray started here requires a token, which is intended.
     # (Setting RAY_AUTH_MODE here would be too late, because Ray reads it at import.)
     logging.getLogger(TOKEN_LOGGER).setLevel(logging.ERROR)
     # The C++ core logs harmless notes of Ray Data as errors; real errors are exceptions.
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-    # A thread of Ray prints the raylet's warnings, from `init` until the end of `shutdown`.
+    # A thread of Ray prints the raylet's warnings until `shutdown` ends, so the block includes it.
     with redirect_stdout(sys.stderr):
         _connect(settings)
         try:
@@ -68,17 +68,17 @@ def _connect(settings: RaySettings) -> None:
     address = os.environ.get("RAY_ADDRESS", "")
     started_here: dict[str, Any] = {} if address else _local_options(settings)
     try:
-        with _unheard(b"RAY_BACKEND_LOG_LEVEL"):
+        with _without_lines(b"RAY_BACKEND_LOG_LEVEL"):
             ray.init(logging_level=logging.WARNING, log_to_driver=False, **started_here)
-    except Exception as error:  # Ray raises a bare Exception where it starts too slowly.
+    except Exception as error:  # Ray raises a bare Exception if it starts too slowly.
         raise start_error(error, address) from error
 
 
 @contextmanager
-def _unheard(words: bytes) -> Iterator[None]:
+def _without_lines(words: bytes) -> Iterator[None]:
     """Delay standard error until the end of the block, and drop lines that contain `words`.
 
-    Ray's core bypasses `sys.stderr` to report that it uses its log level.
+    Ray's core reports its log level directly to file descriptor 2, not through `sys.stderr`.
     """
     sys.stderr.flush()
     try:
@@ -149,10 +149,10 @@ def plain_error(error: Exception) -> CiteRayError | None:
     cause = error
     while isinstance(cause, RayTaskError):
         cause = cause.cause
-    # Ray adds advice of its own below.
+    # The lines after the first are Ray's own advice.
     said = str(cause).partition("\n")[0]
     if isinstance(cause, ActorDiedError):
-        said = _who_died(str(cause))
+        said = _dead_actor(str(cause))
     if isinstance(cause, CiteRayError):
         return type(cause)(said)
     if isinstance(cause, MemoryError):
@@ -165,7 +165,7 @@ def plain_error(error: Exception) -> CiteRayError | None:
     return None
 
 
-def _who_died(said: str) -> str:
+def _dead_actor(said: str) -> str:
     """Return the actor's class and Ray's reason, extracted from Ray's long message.
 
     "ProxyActor: The actor is dead because it was killed by `ray.kill`."

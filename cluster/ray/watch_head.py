@@ -10,9 +10,9 @@ from typing import NoReturn
 from cluster.errors import HeadLostError
 
 LOOK_S = 2.0
-# The head of a Ray that was started here is not restarted.
+# Seconds without a connection after which a head that was started here counts as lost.
 PATIENCE_S = 10.0
-# Time that Ray's processes wait for a head to restart.
+# Ray's variable for the time that its processes wait for a head to restart, and its default.
 RECONNECT_VARIABLE = "RAY_gcs_rpc_server_reconnect_timeout_s"
 RECONNECT_S = 60.0
 

@@ -1,1 +1,1 @@
-"""Settings and presets, read once at the entry."""
+"""Settings and presets, read once at program start."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from cluster.answers import Check
+from cluster.settings.fields import Strict
 
 WrittenBy = Literal["model", "evidence"]
 MaxWrong = Annotated[float, Field(strict=True, ge=0, le=1)]
 
 
-class AnswerSettings(BaseModel):
+class AnswerSettings(Strict):
     """The `answer` section of a preset. None takes the value from `llm` in the settings.
 
     `prompts` is a folder in configs/prompts; "" is configs/prompts itself. `passages` is what the
@@ -32,8 +33,6 @@ class AnswerSettings(BaseModel):
     is less certain is withheld, and 1 states every answer. If `ideal_from` is set and `exact_from`
     is not, `ideal_from` applies to both.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     prompts: Annotated[str, Field(pattern=r"^[a-z0-9-]*$")] = ""
     passages: Literal["described", "ranked", "plain"] = "described"

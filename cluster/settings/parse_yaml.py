@@ -8,18 +8,18 @@ from typing import Any
 
 import yaml
 
-from cluster.contained import contained
 from cluster.errors import InputError, cut
+from cluster.parse_json import contained
 
 # Aliases count each time they are used, so that a few lines cannot expand to billions of values.
 MAX_VALUES = 10_000
 MAX_DEPTH = 20
 # Python refuses to print numbers with more than 4300 digits, even in an error message.
 MAX_NUMBER = 2**63 - 1
-# Errors of the loader, other than its own, for a value that does not match its tag.
-_UNLIKE = (ValueError, LookupError, AttributeError, TypeError, OverflowError)
+# Errors that the loader raises, besides YAMLError, for a value that does not match its tag.
+_LOADER_ERRORS = (ValueError, LookupError, AttributeError, TypeError, OverflowError)
 # Characters that are invalid in paths, URLs and text: NUL and unpaired surrogates.
-_UNFIT = re.compile("[\0\ud800-\udfff]")
+_INVALID_CHARACTERS = re.compile("[\0\ud800-\udfff]")
 
 
 def parse_yaml(text: str, place: str) -> Any:
@@ -33,11 +33,11 @@ def parse_yaml(text: str, place: str) -> Any:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise InputError(f"{place}: not YAML: {cut(str(error))}") from None
-    except _UNLIKE as error:
+    except _LOADER_ERRORS as error:
         why = f": {cut(str(error))}" if isinstance(error, ValueError) else ""
-        raise InputError(f"{place}: a value is not what its form or tag says{why}") from None
+        raise InputError(f"{place}: a value does not match its type or tag{why}") from None
     except RecursionError:
-        raise InputError(f"{place}: nested too deep; no settings are") from None
+        raise InputError(f"{place}: nested too deep for settings") from None
     _check(value, place)
     return value
 
@@ -46,14 +46,14 @@ def _check(value: Any, place: str) -> None:
     level, count = [value], 1
     for _ in range(MAX_DEPTH):
         for each in level:
-            if isinstance(each, str) and _UNFIT.search(each):
-                raise InputError(f"{place}: NUL or half a character in {cut(repr(each))}")
+            if isinstance(each, str) and _INVALID_CHARACTERS.search(each):
+                raise InputError(f"{place}: NUL or an unpaired surrogate in {cut(repr(each))}")
             if isinstance(each, int) and abs(each) > MAX_NUMBER:
-                raise InputError(f"{place}: a number beyond {MAX_NUMBER}; no setting is")
+                raise InputError(f"{place}: a number above {MAX_NUMBER}, the largest allowed")
         level = list(islice(contained(level), MAX_VALUES))
         count += len(level)
         if not level:
             return
         if count > MAX_VALUES:
-            raise InputError(f"{place}: more than {MAX_VALUES} values; no settings are so many")
-    raise InputError(f"{place}: nested deeper than {MAX_DEPTH}; no settings are")
+            raise InputError(f"{place}: more than {MAX_VALUES} values, too many for settings")
+    raise InputError(f"{place}: nested too deep (more than {MAX_DEPTH} levels)")

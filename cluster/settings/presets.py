@@ -1,6 +1,6 @@
 """Presets by name: those shipped in configs/systems, and those defined in the settings.
 
-Presets in configs/systems/runs, single runs of the papers, can be named but are not listed.
+Presets in configs/systems/runs are single runs of the papers. They can be used but are not listed.
 
 A custom preset is a YAML file, or a mapping in the settings (`serve.systems`). With
 `over: citeray` at its head, it contains only its differences from that preset.
@@ -21,7 +21,7 @@ from cluster.errors import InputError, cut
 from cluster.settings.read_config import CONFIGS, explain, merge, read_config, read_yaml
 from cluster.settings.system_settings import SystemSettings
 
-# Without a dot, which separates keys of settings, and without a slash, since run files are named
+# A name has no dot, which separates keys of settings, and no slash, because run files are named
 # after presets.
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 ENDING = ".yaml"
@@ -81,7 +81,7 @@ def load_system(name: str) -> SystemSettings:
 
 @cache
 def _shipped(name: str) -> SystemSettings:
-    """Read a shipped preset, once per process: every question names one."""
+    """Read a shipped preset; cached, because every question names a preset."""
     origin = f"systems/{'runs/' if name in paper_runs() else ''}{name}{ENDING}"
     return as_system(name, read_yaml(read_config(CONFIGS / origin, origin), origin), origin)
 
@@ -110,11 +110,15 @@ def as_system(name: str, data: Mapping[str, Any], origin: str) -> SystemSettings
     if (over := own.pop("over", None)) is not None:
         if over not in shipped_systems():
             known = ", ".join(shipped_systems())
-            raise InputError(f"{origin}: over: {cut(str(over))} is no shipped preset: {known}")
+            raise InputError(
+                f"{origin}: over: {cut(str(over))} is not a shipped preset; there are: {known}"
+            )
         changed = {"about": f"{over}, changed.", "name": name, **own}
         own = merge(_shipped(str(over)).model_dump(), changed)
     if (called := own.get("name", name)) != name:
-        raise InputError(f"{origin}: name: {cut(repr(called))} is not {name}: leave it out")
+        raise InputError(
+            f"{origin}: name: {cut(repr(called))} is not the name {name}: remove this key"
+        )
     try:
         return SystemSettings.model_validate({"about": "", **own, "name": name})
     except ValidationError as error:
@@ -122,14 +126,14 @@ def as_system(name: str, data: Mapping[str, Any], origin: str) -> SystemSettings
 
 
 def vary(system: SystemSettings, key: str, value: Any) -> SystemSettings:
-    """Return the preset with `value` at `key`, such as rerank.depth, and named after both.
+    """Return the preset with `value` at `key`, such as rerank.depth; its name contains both.
 
     Raises InputError for an unknown key or an invalid value.
     """
     changed: Any = value
     for part in reversed(key.split(".")):
         changed = {part: changed}
-    # Run files have this name.
+    # Run files have this name, so replace characters that are invalid in file names.
     name = f"{system.name}.{key}={re.sub('[^0-9A-Za-z._-]', '-', str(value))}"
     data = merge(system.model_dump(), changed)
     try:
@@ -141,11 +145,13 @@ def vary(system: SystemSettings, key: str, value: Any) -> SystemSettings:
 def _checked_name(name: str, origin: str) -> str:
     if not _NAME.fullmatch(name):
         raise InputError(
-            f"{cut(origin)}: {cut(name)!r} cannot name a preset: take lower-case letters, digits, "
-            "- and _"
+            f"{cut(origin)}: {cut(name)!r} is not a valid preset name: use lower-case letters, "
+            "digits, - and _"
         )
     if name in shipped_systems():
-        raise InputError(f"{cut(origin)}: {name} is a preset that ships; take another name")
+        raise InputError(
+            f"{cut(origin)}: {name} is the name of a shipped preset; choose another name"
+        )
     return name
 
 

@@ -21,7 +21,7 @@ MAX_PROBLEMS = 10
 
 def read_config(path: Path, origin: str) -> str:
     """Read a settings file. Raises InputError that names `origin` if unreadable or too large."""
-    return read_text(path, origin, MAX_CONFIG_BYTES, "no config is")
+    return read_text(path, origin, MAX_CONFIG_BYTES, "too large for settings")
 
 
 def merge(
@@ -58,13 +58,13 @@ def _field_names(model: type[BaseModel], path: Sequence[Any]) -> list[str]:
 
 
 def place_of(problem: Mapping[str, Any]) -> str:
-    """Return the dotted key of a problem."""
+    """Return the dotted key of a validation problem, such as index.shards."""
     # Pydantic adds the branch of a union to the location, as a name with brackets.
     return ".".join(str(part) for part in problem["loc"] if "[" not in str(part))
 
 
 def explain(error: ValidationError, model: type[BaseModel], origin: str) -> InputError:
-    """Return an InputError that lists the problems by key, with the nearest key if unknown."""
+    """Return an InputError that lists the problems by key and suggests keys for unknown ones."""
     problems = error.errors()
     lines = []
     for problem in problems[:MAX_PROBLEMS]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
-Positive = Annotated[int, Field(gt=0)]
+from cluster.settings.fields import Positive, Strict
 
 
 def _database_url(value: str) -> str:
@@ -18,16 +18,18 @@ def _database_url(value: str) -> str:
     kind = scheme.partition("+")[0]
     if kind not in ("sqlite", "postgresql") or not rest.strip("/"):
         raise ValueError(
-            "give sqlite:///FOLDER/FILE or postgresql://USER@HOST/DATABASE, or nothing"
+            "use sqlite:///FOLDER/FILE or postgresql://USER@HOST/DATABASE, or leave it empty"
         )
     if kind == "sqlite" and not rest.startswith("/"):
-        raise ValueError("sqlite: takes three slashes before a relative path, four before a whole")
+        raise ValueError(
+            "sqlite: use three slashes before a relative path, four before an absolute one"
+        )
     if urlsplit(value).password is not None:
-        raise ValueError("holds a password; give it in the environment variable PGPASSWORD")
+        raise ValueError("contains a password; set it in the environment variable PGPASSWORD")
     return value
 
 
-class SavedSettings(BaseModel):
+class SavedSettings(Strict):
     """Stored answers, feedback and saved questions.
 
     They are stored in the database at `url`: a SQLite file, for gateways on one machine, or
@@ -41,8 +43,6 @@ class SavedSettings(BaseModel):
     `webhook_private`, also to private addresses and over HTTP. They are signed with the secret in
     the environment variable `webhook_secret_env`.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     url: Annotated[str, AfterValidator(_database_url)]
     answers: Literal["asked", "always", "never"]

@@ -9,19 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-Positive = Annotated[int, Field(gt=0)]
-Share = Annotated[float, Field(ge=0, le=1)]
+from cluster.settings.fields import Positive, Share, Strict
+
 Ranking = Literal["plain", "plain-reranked", "rewritten", "rewritten-reranked"]
 AskedType = Literal["yesno", "factoid", "list", "summary"]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ExpansionSettings(_Part):
+class ExpansionSettings(Strict):
     """Query expansion with synonyms and MeSH headings of a question's entities.
 
     Each name is a BM25 term with the weight `weight`, or the weight in `by_type` for the question's
@@ -39,7 +35,7 @@ class ExpansionSettings(_Part):
         return self.model_copy(update={"weight": weights.get(kind, self.weight), "by_type": {}})
 
 
-class RewriteSettings(_Part):
+class RewriteSettings(Strict):
     """How the language model rewrites the question for the search; `none` does not call it.
 
     `hyde` embeds a generated abstract in place of the question (paper 002); `sub-questions` runs
@@ -55,7 +51,7 @@ class RewriteSettings(_Part):
     tokens: Annotated[int, Field(ge=16, le=2048)] = 512
 
 
-class RetrieverSettings(_Part):
+class RetrieverSettings(Strict):
     """Number of citations that each branch of the search retrieves; 0 disables the branch.
 
     `bm25_k1` and `bm25_b` override those in the index settings.
@@ -68,7 +64,7 @@ class RetrieverSettings(_Part):
     bm25_b: Share | None = None
 
 
-class OnlineSettings(_Part):
+class OnlineSettings(Strict):
     """PubMed's E-utilities as a retriever.
 
     `always`: the PMIDs that PubMed returns are the candidates, and their passages in this index
@@ -88,7 +84,7 @@ class OnlineSettings(_Part):
     queries: str = "pubmed-queries.yaml"
 
 
-class FusionSettings(_Part):
+class FusionSettings(Strict):
     """How the dense and the BM25 ranking are fused; `dense` and `bm25` are their weights.
 
     `weighted` adds the scores, each divided by the maximum of its ranking; `rrf` adds
@@ -101,7 +97,7 @@ class FusionSettings(_Part):
     rrf_k: Positive = 60
 
 
-class RerankSettings(_Part):
+class RerankSettings(Strict):
     """A stage that reranks the first `depth` hits; 0 disables it.
 
     The new score is a weighted mean: `weight` times the reranker's score plus 1 - `weight` times
@@ -122,7 +118,7 @@ class RerankSettings(_Part):
     prompt: Literal["rank-passages", "rank-zephyr"] = "rank-passages"
 
 
-class RankingsSettings(_Part):
+class RankingsSettings(Strict):
     """Rankings to fuse by reciprocal rank for each question type (paper 003).
 
     `plain` is the first-stage ranking for the original question, `rewritten` the one for the
@@ -139,7 +135,7 @@ class RankingsSettings(_Part):
         return self
 
 
-class RungSettings(_Part):
+class RungSettings(Strict):
     """A cascade step: the preset with these parts replaced.
 
     `expects_ms` is the expected search time until one has been measured.
@@ -153,7 +149,7 @@ class RungSettings(_Part):
     refine: RerankSettings | None = None
 
 
-class LadderSettings(_Part):
+class LadderSettings(Strict):
     """A cascade: the steps in `rungs`, each better and slower than the one before.
 
     A question begins at the step `begin`, or at an earlier one if its budget requires it. It
@@ -178,7 +174,7 @@ class LadderSettings(_Part):
         return self
 
 
-class RecencySettings(_Part):
+class RecencySettings(Strict):
     """Recency boost of a score.
 
     It is `weight` for the newest candidate, and halves with every `half_life` years of age.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from cluster.answers import Check
 from cluster.settings.answer_settings import AnswerSettings
+from cluster.settings.fields import Share, Strict
 from cluster.settings.search_settings import (
     ExpansionSettings,
     FusionSettings,
@@ -19,11 +20,10 @@ from cluster.settings.search_settings import (
     RetrieverSettings,
     RewriteSettings,
     RungSettings,
-    Share,
 )
 
 
-class SystemSettings(BaseModel):
+class SystemSettings(Strict):
     """A preset: how one system searches and answers.
 
     `ranks` is the unit of ranking: citations, each by its best passage, or single passages.
@@ -34,8 +34,6 @@ class SystemSettings(BaseModel):
     read as well; those that take a stance or are quoted are added to an answer's evidence. Snippets
     have at most `snippet_sentences` consecutive sentences; 0 uses whole passages.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     about: str

@@ -1,4 +1,4 @@
-"""The models that the settings name, and what each is used for."""
+"""List the models that the settings name, and what each is used for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from cluster.settings.settings import Settings
 
 
 def used_models(settings: Settings) -> dict[str, str]:
-    """Return the names of the models in the settings, by their use."""
+    """Return a mapping from a use, such as "encoder", to the name of the model."""
     llm = settings.llm if settings.llm.kind == "vllm" else None
     uses = {
         "encoder": settings.encoder.model,

@@ -102,13 +102,13 @@ def _locked(lock: Path) -> Iterator[None]:
     # a lock on a removed file would exclude nobody.
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        _wait_for(descriptor, lock)
+        _acquire(descriptor, lock)
         yield
     finally:
         os.close(descriptor)
 
 
-def _wait_for(descriptor: int, lock: Path) -> None:
+def _acquire(descriptor: int, lock: Path) -> None:
     deadline = time.monotonic() + _LOCK_WAIT_S
     while True:
         try:

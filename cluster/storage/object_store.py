@@ -74,7 +74,7 @@ def local_path(name: str) -> Path | None:
 
 
 def check_url(url: str) -> SplitResult:
-    """Return the parts of a store's URL without a request. Raises InputError as `open_store`."""
+    """Return the parts of a store's URL; sends no request. Raises as `open_store` does."""
     parts = urlsplit(url)
     if not is_store(url):
         raise InputError(
@@ -190,7 +190,7 @@ File: TypeAlias = Path | StoredFile
 
 
 def named_file(name: str) -> File:
-    """Return the file that `name`, the `str` of a file, refers to."""
+    """Return the file whose `str` is `name`: a local path or the URL of an object."""
     return StoredFile(name) if is_store(name) else Path(name)
 
 
@@ -245,7 +245,7 @@ def asking(url: str) -> Iterator[None]:
         if isinstance(error, ValueError) and _CLOSED not in str(error):
             raise
         raise InputError(
-            f"{url}: the store cannot be read ({_said_by_store(error)}); check the bucket, the "
+            f"{url}: the store cannot be read ({_short_message(error)}); check the bucket, the "
             "endpoint and the credentials in the environment, and run the same command again"
         ) from error
 
@@ -257,13 +257,13 @@ def writing(url: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise StorageError(
-            f"{url}: the store cannot be written ({_said_by_store(error)}); check the bucket, the "
+            f"{url}: the store cannot be written ({_short_message(error)}); check the bucket, the "
             "endpoint, and that the credentials in the environment may write there, and run the "
             "same command again"
         ) from error
 
 
-def _said_by_store(error: Exception) -> str:
+def _short_message(error: Exception) -> str:
     """Return the error message without the details that Google's client adds."""
     return _GOOGLE_STATUS.sub(r"\1", str(error))
 

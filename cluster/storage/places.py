@@ -28,15 +28,16 @@ from cluster.storage.object_store import (
     StoredFacts,
     StoredFile,
     asking,
+    is_stored,
     join_url,
     list_folder,
     open_store,
     writing,
 )
 
-# Each read is a request: large enough to be fast, small compared with a worker's memory.
+# Size of a read, which is one request: large enough to be fast, small for a worker's memory.
 BLOCK_BYTES = 8 << 20
-# A scratch folder is locked within this time; an older one without a lock is orphaned.
+# A scratch folder is locked soon after its creation; an older one without a lock is orphaned.
 _LOCKED_WITHIN_S = 60.0
 
 
@@ -69,12 +70,10 @@ class StoredPlace(StoredFile):
 
     def is_file(self) -> bool:
         """Return whether this is an object. Raises InputError if the store cannot be read."""
-        filesystem, path = open_store(self.url)
-        with asking(self.url):
-            return bool(filesystem.get_file_info(path).type == fs.FileType.File)
+        return is_stored(self.url)
 
     def is_dir(self) -> bool:
-        """Return whether there is any object below. Raises as `is_file` does."""
+        """Return whether the folder contains any object. Raises as `is_file` does."""
         filesystem, path = open_store(self.url)
         with asking(self.url):
             return bool(filesystem.get_file_info(path).type == fs.FileType.Directory)
@@ -143,11 +142,11 @@ def upload(source: Path, place: StoredPlace) -> None:
                 raise OSError(f"{arrived} of {size} bytes arrived")
         except BaseException:
             # An interrupted stream is closed as if it were complete, so delete the object.
-            _forget(filesystem, path)
+            _delete_partial(filesystem, path)
             raise
 
 
-def _forget(filesystem: fs.FileSystem, path: str) -> None:
+def _delete_partial(filesystem: fs.FileSystem, path: str) -> None:
     try:
         filesystem.delete_file(path)
     except OSError:
@@ -214,7 +213,7 @@ def scratch_folder(place: StoredPlace) -> Iterator[Path]:
     folder = place.scratch / uuid.uuid4().hex
     with naming_cache_faults(place):
         place.scratch.mkdir(parents=True, exist_ok=True)
-        _sweep(place.scratch)
+        _remove_orphans(place.scratch)
         folder.mkdir()
         held = os.open(folder, os.O_RDONLY)
         try:
@@ -243,7 +242,7 @@ def naming_cache_faults(place: StoredPlace) -> Iterator[None]:
             raise StorageError(f"{named}; {elsewhere}") from error
 
 
-def _sweep(scratch: Path) -> None:
+def _remove_orphans(scratch: Path) -> None:
     for folder in scratch.iterdir():
         try:
             if time.time() - folder.stat().st_mtime < _LOCKED_WITHIN_S:

@@ -1,1 +1,1 @@
-"""Which kind of study a citation reports, and on whom."""
+"""Classification of citations by study design and by the subjects studied."""

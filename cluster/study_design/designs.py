@@ -30,13 +30,13 @@ Design = Literal[
     "other",
 ]
 # The source of a design, the most reliable first; "" if it is unknown.
-ToldBy = Literal["publication_types", "mesh", "words", ""]
+ToldBy = Literal["publication_types", "mesh", ""]
 
 # Ordered from the highest weight; "other" is the design of all citations with an unknown design.
 DESIGNS: tuple[Design, ...] = get_args(Design)
 PLACES: Mapping[Design, int] = {design: place for place, design in enumerate(DESIGNS)}
 
-# Level and words of each design.
+# Evidence level and display name of each design.
 _KNOWN: Mapping[Design, tuple[int, str]] = {
     "guideline": (1, "guideline"),
     "meta_analysis": (1, "meta-analysis"),
@@ -58,7 +58,7 @@ DESIGN_WORDS: Mapping[Design, str] = {design: words for design, (_, words) in _K
 
 
 def design_named(text: str) -> str:
-    """Return the design for its words, such as "Randomised trial"; other text as an identifier."""
+    """Return the design for a name such as "Randomised trial"; other text as an identifier."""
     words = " ".join(text.casefold().split())
     named = {said: name for name, said in DESIGN_WORDS.items() if said}
     return named.get(words, words.replace(" ", "_").replace("-", "_"))

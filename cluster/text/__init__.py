@@ -1,1 +1,1 @@
-"""Text: its sentences, abbreviations, terms and names."""
+"""Text processing: sentences, abbreviations, BM25 terms and the vocabulary."""

@@ -1,4 +1,4 @@
-"""Analyse text to BM25 terms, in the same way for citations, passages and questions."""
+"""Split text into BM25 terms, in the same way for citations, passages and questions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import tantivy
 ANALYSER = "simple-lower-english-stop-stem-1"
 
 # Size of the cache of words, about 20 MB. Longer words, such as sequences, are not cached.
-_KNOWN_WORDS = 1 << 17
-_KNOWN_BYTES = 100
-# The effect of tokeniser and lower-casing on ASCII, so that "Cell," and "cell" share an entry.
+_CACHED_WORDS = 1 << 17
+_CACHED_WORD_BYTES = 100
+# Lower-cases ASCII letters and replaces punctuation, so that "Cell," and "cell" share an entry.
 _PLAIN = bytes(
     c if c > 127 else ord(chr(c).lower()) if chr(c).isalnum() else 32 for c in range(256)
 )
@@ -30,27 +30,27 @@ def _analyser() -> tantivy.TextAnalyzer:
     )
 
 
-class _Words(dict[bytes, str]):
+class _WordCache(dict[bytes, str]):
     """Cache of each word's terms, each preceded by a space."""
 
     def __missing__(self, word: bytes) -> str:
         terms = "".join(f" {term}" for term in _analyser().analyze(word.decode()))
-        if len(self) >= _KNOWN_WORDS:
+        if len(self) >= _CACHED_WORDS:
             self.clear()
-        if len(word) <= _KNOWN_BYTES:
+        if len(word) <= _CACHED_WORD_BYTES:
             self[word] = terms
         return terms
 
 
-_words = _Words()
+_word_cache = _WordCache()
 
 
 def analyse_joined(text: str) -> str:
     """Return the terms of `text` in order, with repetitions, each preceded by a space.
 
-    The filters work on single tokens, so that words can be analysed separately.
+    Words are analysed separately, because each filter depends only on a single token.
     """
-    return "".join(map(_words.__getitem__, text.encode().translate(_PLAIN).split()))
+    return "".join(map(_word_cache.__getitem__, text.encode().translate(_PLAIN).split()))
 
 
 def analyse(text: str) -> list[str]:

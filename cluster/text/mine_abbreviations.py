@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 MAX_SHORT_CHARS = 10
-# Bounds the work per parenthesis, so that text full of "(" costs linear time.
+# Limit of the text read per parenthesis, so that a text full of "(" takes linear time.
 _MAX_LONG_CHARS = 300
 
 _PARENTHESIS = re.compile(rf"\(([^()]{{2,{_MAX_LONG_CHARS}}})\)")
@@ -62,7 +62,7 @@ def _pair(before: str, inside: str) -> AbbreviationPair | None:
         return None
     if len(inner.split()) <= 2 and len(inner) <= MAX_SHORT_CHARS:
         return _match(inner, _last_words(before, _max_words(inner)))
-    # The paper's second pattern; its authors' program also requires a capital here.
+    # The paper's second pattern, `SHORT (long)`. Its authors' program also requires a capital.
     short = before.split()[-1].strip(_EDGES)
     if not any(c.isupper() for c in short):
         return None

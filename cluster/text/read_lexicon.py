@@ -17,9 +17,9 @@ from typing import Any
 from cluster.errors import InputError, cut
 
 PICKLED = ".pkl.bz2"
-# Longer names are descriptions.
+# Longer names are descriptions, and are skipped.
 MAX_NAME_CHARS = 100
-# The larger of the two packages' tables has 8.4 MB.
+# Maximum unpacked size. The larger of the two packages' tables has 8.4 MB.
 MAX_BYTES = 64 << 20
 _TABLE = "_variant_to_canonical"
 
@@ -64,8 +64,8 @@ def _read_plain(data: bytes) -> Any:
         elif name == "STOP":
             return stack.pop()
         elif name not in _SILENT:
-            raise ValueError(f"it holds more than plain containers: {name}")
-    raise ValueError("it has no end")
+            raise ValueError(f"it contains more than plain containers: {name}")
+    raise ValueError("it is truncated")
 
 
 def unpickled_lexicon(packed: bytes, name: str) -> str:
@@ -84,7 +84,7 @@ def unpickled_lexicon(packed: bytes, name: str) -> str:
     # A damaged pickle can raise almost any error.
     except Exception as error:
         raise InputError(
-            f"{name} is no lexicon of names ({error}): it needs a bz2 pickle of plain containers "
+            f"{name} is not a lexicon ({error}): it needs a bz2 pickle of plain containers "
             f'with one table "...{_TABLE}"; name another version of the package'
         ) from error
 
@@ -92,14 +92,14 @@ def unpickled_lexicon(packed: bytes, name: str) -> str:
 def _as_text(table: Any) -> str:
     groups: dict[str, list[str]] = defaultdict(list)
     for variant, usual in table.items():
-        if len(usual) == 1 and _fits(variant) and _fits(usual[0]):
+        if len(usual) == 1 and _is_valid_name(variant) and _is_valid_name(usual[0]):
             groups[usual[0]].append(variant)
     forms = (dict.fromkeys([usual, *names]) for usual, names in groups.items())
     return "".join(f"{line}\n" for line in sorted("\t".join(f) for f in forms if len(f) > 1))
 
 
-def _fits(name: Any) -> bool:
-    # Line breaks of any kind would end the group.
+def _is_valid_name(name: Any) -> bool:
+    # A line break of any kind would split the group.
     return (
         isinstance(name, str)
         and 0 < len(name) <= MAX_NAME_CHARS
@@ -120,13 +120,13 @@ def read_lexicon(path: Path) -> Iterator[list[str]]:
                 group = [name.strip() for name in line.split("\t") if name.strip()]
                 if len(group) == 1:
                     raise InputError(
-                        f"{path}, line {number}: one name alone ({cut(group[0])}); write the names "
-                        "of one thing a line, parted by tabs"
+                        f"{path}, line {number}: a single name ({cut(group[0])}); write all names "
+                        "of a concept in one line, separated by tabs"
                     )
                 if group:
                     yield group
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"{path}: cannot be read as a lexicon ({error}); it needs UTF-8 text with the names "
-            "of one thing a line, parted by tabs"
+            "of one concept per line, separated by tabs"
         ) from error

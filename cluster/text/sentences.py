@@ -17,11 +17,11 @@ _NEXT_WORD = re.compile(r"""[(\[{"'\u2018\u201c\u00ab]*([\w\u2019'-]*)""")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
 _WINDOW = 24
 
-# Never end a sentence.
+# Abbreviations whose full stop never ends a sentence.
 _LEADING = re.compile(
     r"approx|ca|cf|drs?|e\.?g|eqs?|figs?|i\.?e|mrs?|ms|prof|refs?|st|viz|vs", re.IGNORECASE
 )
-# End a sentence only before a capital: not in `et al. (2003)`, `No. 7`, `sp. nov.`
+# Abbreviations whose full stop ends a sentence only before a capital: not in `et al. (2003)`.
 _EITHER = re.compile(
     r"al|co|dept|eds?|est|etc|inc|jr|ltd|max|min|nos?|pp|resp|spp?|ssp|subsp|univ|var|vol",
     re.IGNORECASE,
@@ -43,7 +43,7 @@ _STARTERS = re.compile(
 )
 
 
-# A question without its question mark, as in titles: "Is the score useful in bleeding ulcers".
+# Start of a question without a question mark, as in titles: "Is the score useful in ulcers".
 _INVERTED = re.compile(
     r"(?:Is|Are|Was|Were|Do|Does|Did|Can|Could|Should|Would|Will|Has|Have)\s(?!not\b)"
 )
@@ -103,5 +103,5 @@ def _may_begin(word: str) -> bool:
 
 
 def _inside_longer_token(text: str, begin: int) -> bool:
-    """Return whether the word ends a longer token, such as `IL-2R`, and is no abbreviation."""
+    """Return whether the word ends a longer token, such as `IL-2R`, and is not an abbreviation."""
     return begin > 0 and (text[begin - 1] in "-/_" or text[begin - 1].isalnum())

@@ -18,10 +18,10 @@ Tokenise = Callable[[Sequence[str]], list[Tokens]]
 
 @cache
 def make_tokeniser(model_dir: Path, max_tokens: int) -> Tokenise:
-    """Return a function that gives each text's ids, at most `max_tokens` with special tokens.
+    """Return a function that encodes texts as ids, at most `max_tokens` with special tokens.
 
-    It is cached for the process and reused by later tasks. Raises InputError if the folder's
-    tokeniser does not load.
+    The function is cached for the process and reused by later tasks. Raises InputError if the
+    folder's tokeniser does not load.
     """
     # Imported here because it takes seconds and not every build needs it.
     from transformers import AutoTokenizer

@@ -131,7 +131,7 @@ class Vocabulary:
     """A memory-mapped vocabulary file. Read-only and safe to share between threads."""
 
     def __init__(self, rows: Any) -> None:
-        """`rows` is the file's one record batch."""
+        """`rows` is the only record batch of the file."""
         keys, column = rows.columns
         self._keys = keys
         _, offsets, data = keys.buffers()
@@ -179,7 +179,7 @@ class Vocabulary:
     def beginning(self, prefix: str, most: int) -> list[tuple[str, int]]:
         """Return the keys that begin with the normalised `prefix`, with the row of each.
 
-        Returns at most `most` keys, by the number of citations of their concepts, then by length.
+        Returns up to `most` keys, the most cited concepts first; at the limit, short keys win ties.
         """
         wanted, rows = prefix.encode(), range(len(self._owners))
         first = bisect.bisect_left(rows, wanted, key=self._key)

@@ -1,1 +1,1 @@
-"""`citeray evaluate`, `table`, `rate`, `ablate`, `questions`, `lint` and `audit`."""
+"""`citeray evaluate`, `table`, `ablate`, `questions`, `lint` and `audit`."""

@@ -23,12 +23,12 @@ from evaluation.ablation.markdown_table import markdown_table
 from evaluation.ablation.oracle import ORACLES, material
 from evaluation.ablation.print_tables import print_tables
 from evaluation.ablation.run_plans import complete_runs, digest, open_run, run_key
-from evaluation.ablation.tabulate_runs import Ablation, tabulate_runs
+from evaluation.ablation.tabulate_runs import Ablation, tabulate_runs, verdict_on
 from evaluation.answers.find_judge import check_judge, open_judge
 from evaluation.bioasq.read_bioasq import Entry, read_gold
 from evaluation.bootstrap import verdict
+from serve.contracts.request_forms import MAX_CITATIONS
 from serve.formats.bioasq import MAX_DOCUMENTS, read_questions
-from serve.http.request_forms import MAX_CITATIONS
 
 CUTOFFS = (3, 5, 10)
 FOLDER = Path(".citeray/ablate")
@@ -73,7 +73,7 @@ Cutoffs = Annotated[
         "with --answers, each k given is a run whose answers use k passages.",
     ),
 ]
-Answers = Annotated[bool, typer.Option("--answers/--no-answers", help="Also write answers; slow.")]
+Answers = Annotated[bool, typer.Option("--answers/--no-answers", help="Score answers too (slow).")]
 Depth = Annotated[
     int,
     typer.Option(
@@ -85,7 +85,7 @@ Markdown = Annotated[
 ]
 Oracles = Annotated[
     list[str] | None,
-    typer.Option(help="Use gold at a stage: retrieve, rerank or evidence; repeatable."),
+    typer.Option(help="Replace a stage by gold: retrieve, rerank or evidence. Repeatable."),
 ]
 
 
@@ -108,7 +108,7 @@ def ablate(
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """Runs presets over questions and shows what each brings, with 95% bootstrap intervals.
+    """Compare presets over the same questions, with 95% bootstrap intervals.
 
     Questions are asked one at a time. An interrupted run resumes where it stopped, and a
     complete run is not repeated.
@@ -173,8 +173,8 @@ def read_systems(systems: Sequence[str]) -> list[SystemSettings]:
 def vary_systems(systems: Sequence[SystemSettings], varied: Sequence[str]) -> list[SystemSettings]:
     """Return each system with every combination of the values; without values, the systems.
 
-    Each item of `varied` is KEY=VALUES, with values separated by commas. Raises InputError for
-    another form, and for a key or value that no preset has.
+    Each item of `varied` is KEY=VALUES, with values separated by commas. Raises InputError for an
+    item of another form, and for an unknown key or an invalid value.
     """
     for option in varied:
         key, separator, values = option.partition("=")
@@ -194,7 +194,7 @@ def make_plans(
     oracles: Sequence[str],
     depth: int = MAX_DOCUMENTS,
 ) -> list[Plan]:
-    """Return the runs, the presets first. Raises InputError for an unknown oracle."""
+    """Return the runs, those of the unchanged presets first; InputError for an unknown oracle."""
     for oracle in oracles:
         if oracle not in ORACLES:
             raise InputError(f"--oracle {oracle}: unknown; there are: {', '.join(ORACLES)}")
@@ -213,9 +213,9 @@ def make_plans(
 def check_gold(
     asked: Sequence[Question], wanted: Mapping[str, Entry], questions: Path, gold: Path
 ) -> None:
-    """Raise InputError if there is no question, or one without gold."""
+    """Raise InputError if there is no question, or if a question has no gold."""
     if not asked:
-        raise InputError(f"{questions}: holds no question to run")
+        raise InputError(f"{questions}: contains no question to ask")
     lacking = [question.id for question in asked if question.id not in wanted]
     if lacking:
         raise InputError(
@@ -236,7 +236,7 @@ def as_plain(found: Ablation) -> dict[str, Any]:
     plain = asdict(found)
     for row, system in zip(plain["systems"], found.systems, strict=True):
         for name, difference in system.differences.items():
-            row["differences"][name]["verdict"] = verdict(difference)
+            row["differences"][name]["verdict"] = verdict_on(name, difference)
     for row, loss in zip(plain["losses"], found.losses, strict=True):
         row["lost"]["verdict"] = verdict(loss.lost)
     return plain

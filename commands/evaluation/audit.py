@@ -25,10 +25,11 @@ def audit(
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """Which stored answers cite what was since retracted, deleted or revised; 1 if any.
+    """List stored answers that cite articles since retracted, deleted or revised.
 
-    Prints a line for each answer and PMID, the worst first, checked against the version at
-    index.path. The exit code is 2 if the index is missing or damaged, or for another file.
+    Checks the citations against the index at index.path and prints a line for each answer and PMID,
+    the most serious first. The exit code is 1 if there are any, and 2 if the index or the file
+    cannot be read.
     """
     from evaluation.find_citations import CitationLookup
 

@@ -26,28 +26,31 @@ from evaluation.report.report import Comparison
 
 RunArgument = Annotated[Path, typer.Argument(help="Run file, as written by `citeray answer`.")]
 GoldArgument = Annotated[
-    Path, typer.Argument(help="BioASQ's or Synergy's gold file; BioGen's judgements, or topics.")
+    Path, typer.Argument(help="Gold file of BioASQ or Synergy, or BioGen's judgements or topics.")
 ]
 Against = Annotated[
-    Path | None, typer.Option(help="Another run: is the first better by more than chance?")
+    Path | None,
+    typer.Option(help="Another run; say which differences are significant."),
 ]
 ReportFolder = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Write a report page into this folder.")
 ]
 Format = Annotated[
     str | None,
-    typer.Option("--format", help="bioasq, synergy, biogen-a or biogen-b; guessed if not given."),
+    typer.Option("--format", help="bioasq, synergy, biogen-a or biogen-b (default: detected)."),
 ]
 Feedback = Annotated[
     list[Path] | None,
-    typer.Option(help="Synergy's feedback of an earlier round, not scored; repeatable."),
+    typer.Option(
+        help="Synergy feedback of an earlier round; its documents do not count. Repeatable."
+    ),
 ]
 Qrels = Annotated[
-    Path | None, typer.Option(help="TREC qrels: judged documents in addition to the gold.")
+    Path | None, typer.Option(help="TREC qrels with judged documents in addition to the gold.")
 ]
 TrainedOn = Annotated[
     list[Path] | None,
-    typer.Option(help="Training data to check for leakage, besides the models' cards."),
+    typer.Option(help="Training data to check for leakage, besides that of model cards."),
 ]
 Bleu = Annotated[bool, typer.Option("--bleu", help="Compute BLEU of exact and ideal answers.")]
 BertScore = Annotated[
@@ -84,7 +87,7 @@ def evaluate(
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """A run's measures, each with its 95% bootstrap interval: BioASQ, Synergy, BioGen, RAGAS."""
+    """Score a run against gold: BioASQ, Synergy or BioGen measures with 95% intervals."""
     context = make_context(config, overrides, json)
     request = Request(
         gold, run_format, tuple(feedback or ()), qrels, bleu, bertscore, judge, judge_model,
@@ -164,7 +167,7 @@ def _table(
         table.add_column("difference", justify="right", no_wrap=True)
         table.add_column("verdict", no_wrap=True)
     for name, interval in found.items():
-        # Without a comparison these are in a separate table, with a column for each type.
+        # Without a comparison, risk measures are in a separate table, with a column for each type.
         if math.isnan(interval.value) or (name in RISK_NAMES and compared is None):
             continue
         cells = [name, _span(interval)]

@@ -12,8 +12,8 @@ JudgeUrl = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help=f"Compute RAGAS with the model at this OpenAI-compatible URL (key in {JUDGE_KEY}), or "
-        f'with models.judge of the settings if "{OF_SETTINGS}".',
+        help=f"Judge answers (RAGAS) with the model at this OpenAI-compatible URL (key in "
+        f'{JUDGE_KEY}), or with models.judge of the settings if "{OF_SETTINGS}".',
     ),
 ]
 JudgeModel = Annotated[str, typer.Option(help="Name of the judge model at its URL.")]

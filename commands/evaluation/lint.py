@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 RunArgument = Annotated[Path, typer.Argument(help="The run file.")]
 Questions = Annotated[
-    Path | None, typer.Option(help="Gold, question or topic file with ids and types.")
+    Path | None,
+    typer.Option(help="File of the run's questions, topics or gold, with ids and types."),
 ]
 Format = Annotated[
     str | None,
-    typer.Option("--format", help="bioasq, synergy, biogen-a or biogen-b; guessed if not given."),
+    typer.Option("--format", help="bioasq, synergy, biogen-a or biogen-b (default: detected)."),
 ]
 Index = Annotated[
     bool | None,
@@ -35,7 +36,8 @@ Index = Annotated[
     ),
 ]
 Fix = Annotated[
-    bool, typer.Option("--fix", help="Repair what is safe to repair; write it to --output.")
+    bool,
+    typer.Option("--fix", help="Repair what is safe to repair; write the result to --output."),
 ]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="File that --fix writes; may be RUN itself.")
@@ -53,7 +55,10 @@ def lint(
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """What is wrong with a run file, before it is scored or sent in; 1 if anything is."""
+    """Find problems in a run file before it is scored or submitted.
+
+    The exit code is 1 if a problem is found and not repaired.
+    """
     if fix != (output is not None):
         raise InputError("--fix and --output FILE go together; FILE may be the run itself")
     context = make_context(config, overrides, json)

@@ -28,7 +28,10 @@ def questions(
     seed: Annotated[int, typer.Option(help="Random seed of the draw.")] = 0,
     json: Json = False,
 ) -> None:
-    """Questions by topic and type, whole rows as they are, so that a gold file stays one."""
+    """Select questions of a BioASQ file by topic, by type or at random.
+
+    The selected rows are copied unchanged, so that a gold file remains a gold file.
+    """
     from evaluation.bioasq.read_bioasq import TYPES
     from evaluation.bioasq.select_questions import read_keywords, select_questions
 

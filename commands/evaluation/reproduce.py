@@ -36,7 +36,7 @@ Corpus = Annotated[
     typer.Option(help="PubMed XML to index first, if there is no index yet; repeatable."),
 ]
 ScaleOption = Annotated[
-    str, typer.Option("--scale", help="full: the paper's models; small: the laptop's.")
+    str, typer.Option("--scale", help="full uses the paper's models, small the laptop's.")
 ]
 AtOnce = Annotated[
     int,
@@ -66,9 +66,10 @@ def reproduce(
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """A paper's experiment: its systems run, its tables beside ours, and what differs still.
+    """Run a paper's systems and print its tables with the new figures beside its own.
 
-    The index is built first if there is none. An interrupted run resumes where it stopped.
+    Differences from the paper's experiment are listed below the tables. The index is built first if
+    there is none. An interrupted run resumes where it stopped.
     """
     if scale not in get_args(Scale):
         raise InputError(f"--scale {scale}: unknown; there are: {', '.join(get_args(Scale))}")
@@ -93,7 +94,7 @@ def reproduce(
 
 
 class _Work:
-    """A paper's runs over the files given."""
+    """A paper's runs over the given question file and gold file."""
 
     def __init__(
         self,
@@ -140,7 +141,7 @@ class _Work:
         """Return the runs over BioGen's topics, as `citeray answer` and `evaluate` make them."""
         from evaluation.evaluate_run import Request, evaluate_run
         from evaluation.reproduce.run_paper import Measured
-        from serve.batches.answer_batch import answer_batch
+        from serve.client.answer_batch import answer_batch
 
         log, found = self.context.log, {}
         with self._graph() as client:
@@ -151,7 +152,7 @@ class _Work:
                     client, batch, run, name, answers=form == "biogen-b", concurrent=concurrent,
                     log=log,
                 )  # fmt: skip
-                # A system that answers nothing is a result too.
+                # A system that answers no question is a valid result.
                 request = Request(self.gold, form, allow_empty=True)
                 evaluated = evaluate_run(run, request, self.settings, log.print)
                 for note in evaluated.notes:
@@ -165,9 +166,9 @@ class _Work:
 
         The paper's systems are available by name, within the limits of the scale.
         """
-        from evaluation.ablation.ask_once import each_asked_once
+        from evaluation.ablation.ask_once import with_reply_cache
         from serve.client.open_client import LocalClient
-        from serve.graph.run_graph import served_models
+        from serve.client.run_graph import served_models
 
         paper, own = self.paper, self.settings.serve
         systems = {**own.systems, **{name: paper.system(name) for name in paper.systems}}
@@ -176,7 +177,7 @@ class _Work:
         try:
             with (
                 served_models(settings) as models,
-                LocalClient(settings, each_asked_once(models)) as client,
+                LocalClient(settings, with_reply_cache(models)) as client,
             ):
                 yield client
         finally:
@@ -207,15 +208,15 @@ def _check_judge(judge: str, model: str, paper: Paper, form: Form, settings: Set
 
     check_judge(judge, model, settings)
     if form != "bioasq" or not paper.answers:
-        raise InputError("--judge: this paper's tables have nothing that a judge measures")
+        raise InputError("--judge: no table of this paper has a measure by a judge")
 
 
 def _build(settings: Settings, corpus: Sequence[str], context: Context) -> None:
-    from pipelines.build.find_sources import find_sources
+    from pipelines.indexing.sources.find_sources import find_sources
 
     index = settings.index.place
     if current_version(index) is not None:
-        from pipelines.update.given_sources import sort_sources
+        from pipelines.indexing.sources.given_sources import sort_sources
 
         paths = find_sources(list(corpus)) if corpus else []
         if lacking := sort_sources(read_manifest(index), paths).new:
@@ -271,7 +272,7 @@ def _tell(
     for name, losses in degraded.items():
         for loss, count in losses.items():
             out.print(f"{name}: {count} questions: {loss}", soft_wrap=True)
-    out.print("What differs from the paper:")
+    out.print("Differences from the paper:")
     for about, lines in differences.items():
         out.print(f"{about}:", soft_wrap=True)
         for line in lines:
@@ -280,20 +281,21 @@ def _tell(
 
 def _plain(table: FilledTable) -> dict[str, Any]:
     """Return the table for JSON, each row's columns by name; unknown values are null."""
+    paper = table.paper
     return {
-        "name": table.name,
-        "about": table.about,
+        "name": paper.name,
+        "about": paper.about,
         "rows": [
             {
                 "name": row.name,
                 "system": row.system,
-                "paper": dict(zip(table.columns, row.paper, strict=True)),
+                "paper": dict(zip(paper.columns, row.values, strict=True)),
                 "here": {
                     column: None if found is None else _known(asdict(found))
-                    for column, found in zip(table.columns, row.here, strict=True)
+                    for column, found in zip(paper.columns, here, strict=True)
                 },
             }
-            for row in table.rows
+            for row, here in zip(paper.rows, table.here, strict=True)
         ],
     }
 
@@ -303,17 +305,18 @@ def _known(values: Mapping[str, float]) -> dict[str, float | None]:
 
 
 def _as_table(table: FilledTable) -> Table:
-    shown = Table(title=f"{table.name}: {table.about}", title_justify="left")
+    paper = table.paper
+    shown = Table(title=f"{paper.name}: {paper.about}", title_justify="left")
     shown.add_column("", overflow="fold")
     shown.add_column("")
-    for column in table.columns:
+    for column in paper.columns:
         shown.add_column(column, justify="right", overflow="fold")
-    for row in table.rows:
-        shown.add_row(row.name, "paper", *map(_number, row.paper))
+    for row, here in zip(paper.rows, table.here, strict=True):
+        shown.add_row(row.name, "paper", *map(_number, row.values))
         if row.system is not None:
-            here = ("-" if i is None else _number(i.value) for i in row.here)
-            shown.add_row(f"  {row.system}", "here", *here)
-        bounds = [_bounds(i) for i in row.here]
+            values = ("-" if i is None else _number(i.value) for i in here)
+            shown.add_row(f"  {row.system}", "here", *values)
+        bounds = [_bounds(i) for i in here]
         if any(bounds):
             shown.add_row("", "95%", *bounds)
         shown.add_section()

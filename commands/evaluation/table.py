@@ -32,14 +32,14 @@ Runs = Annotated[
     list[Path], typer.Argument(metavar="RUN", help="Run files of one format, one row each.")
 ]
 Gold = Annotated[
-    Path, typer.Option(help="BioASQ's or Synergy's gold file; BioGen's judgements, or topics.")
+    Path, typer.Option(help="Gold file of BioASQ or Synergy, or BioGen's judgements or topics.")
 ]
 Depth = Annotated[
     int,
     typer.Option(
         min=1,
         max=MAX_DEPTH,
-        help="Documents and snippets scored for each question; 10 is official.",
+        help="Number of documents and snippets scored per question (officially 10).",
     ),
 ]
 
@@ -58,11 +58,11 @@ def table(
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """Result tables of several runs in the columns of BioASQ, Synergy or BioGen, as Markdown.
+    """Print result tables of several runs in the columns of BioASQ, Synergy or BioGen.
 
-    Each run has a row with its file's name; the best value of each column is in bold. The values
-    are those of `citeray evaluate`. With --bleu or --bertscore, answers are also compared as
-    texts, by question type.
+    The tables are Markdown. Each run has a row with the name of its file, and the best value of
+    each column is bold. The values are those of `citeray evaluate`. With --bleu or --bertscore,
+    answers are also compared as texts, by question type.
     """
     context = make_context(config, overrides, json)
     named = name_runs(runs)
@@ -93,14 +93,14 @@ def table(
 
 
 def common_form(runs: Mapping[str, Path], run_format: str | None) -> str:
-    """Return the format of all runs. Raises InputError if two have tables of different columns."""
+    """Return the format of all runs. Raises InputError if two formats have different columns."""
     forms = {run: read_run_file(run, run_format).format for run in runs.values()}
     (first, form), *others = forms.items()
     for other, theirs in others:
         if LAYOUTS[theirs] is not LAYOUTS[form]:
             raise InputError(
-                f"{other}: its form is {theirs}, and that of {first} is {form}; make a table of "
-                "each form"
+                f"{other}: its format is {theirs}, and that of {first} is {form}; make a table for "
+                "each format"
             )
     return form
 

@@ -21,11 +21,11 @@ from cluster.settings.settings import Settings
 from cluster.storage.object_store import File
 from commands.context import Config, Context, Json, Overrides, make_context
 from commands.index_jobs.show_progress import reporter
-from commands.index_jobs.show_result import MOST_NAMED, tell
+from commands.index_jobs.show_result import MOST_NAMED, print_result
 from commands.index_jobs.update import AllowGap, Strict, compact, update
 from commands.index_jobs.verify import verify
-from pipelines.build.find_sources import find_sources
-from pipelines.build.plan_build import BuildResult
+from pipelines.indexing.sources.find_sources import find_sources
+from pipelines.indexing.staging.plan_build import BuildResult
 
 index = typer.Typer(
     help="Build, update and inspect the index.", no_args_is_help=True, add_completion=False
@@ -39,7 +39,7 @@ def build_on_ray(
     context: Context, settings: Settings, sources: list[File], *, strict: bool = False
 ) -> BuildResult:
     """Build an index from the sources, publish it at index.path and show progress."""
-    from pipelines.build.jobs import build_index
+    from pipelines.indexing.jobs import build_index
 
     context.log.print(f"{len(sources)} source files -> {settings.index.path}")
     with ray_session(settings.ray), reporter(context) as report:
@@ -64,10 +64,10 @@ def build(
     paths = find_sources(sources)
     if not allow_gap:
         check_gaps(path.name for path in paths)
-    _tell_replaced(context, paths)
+    _log_omitted(context, paths)
     begun = time.monotonic()
     result = build_on_ray(context, context.settings, paths, strict=strict)
-    tell(context, result, time.monotonic() - begun, json=json)
+    print_result(context, result, time.monotonic() - begun, json=json)
     if result.failed:
         context.log.print(
             f"{len(result.failed)} of {len(result.sources)} files are not in the index; fix or "
@@ -76,7 +76,7 @@ def build(
         raise typer.Exit(1)
 
 
-def _tell_replaced(context: Context, paths: Sequence[File]) -> None:
+def _log_omitted(context: Context, paths: Sequence[File]) -> None:
     """Log the sources of the published version that this build does not include."""
     try:
         before = read_manifest(context.settings.index.place)

@@ -29,7 +29,7 @@ def _bars(context: Context) -> Progress:
 
 
 class _Lines:
-    """Progress without a terminal: lines at the start and end of a stage, and in between."""
+    """Progress without a terminal: log lines at the start and end of a stage and at intervals."""
 
     def __init__(self, context: Context) -> None:
         self._log = context.log

@@ -9,13 +9,13 @@ from rich.table import Table
 
 from cluster.index.manifest import Manifest
 from commands.context import Context
-from pipelines.build.plan_build import BuildResult
+from pipelines.indexing.staging.plan_build import BuildResult
 
 # Maximum number of skipped sources that are listed by name; the JSON output lists all.
 MOST_NAMED = 10
 
 
-def tell(context: Context, result: BuildResult, seconds: float, *, json: bool) -> None:
+def print_result(context: Context, result: BuildResult, seconds: float, *, json: bool) -> None:
     """Print the sources and the published version, and log problems."""
     if json:
         context.print_json(_summary(result, seconds))
@@ -25,16 +25,16 @@ def tell(context: Context, result: BuildResult, seconds: float, *, json: bool) -
             for example in source.examples:
                 context.log.print(f"dropped: {example}")
         if result.manifest:
-            tell_version(context, result.manifest, seconds)
+            print_published(context, result.manifest, seconds)
     for note in result.notes:
         context.log.print(note, soft_wrap=True)
-    _tell_held(context, result.held)
-    _tell_damaged(context, result)
+    _log_held(context, result.held)
+    _log_damaged(context, result)
     for source in result.failed:
         context.log.print(f"failed: {source.error}", style="red")
 
 
-def _tell_held(context: Context, held: Sequence[str]) -> None:
+def _log_held(context: Context, held: Sequence[str]) -> None:
     """Log the sources that were already in the index with the same content."""
     if held:
         first = ", ".join(held[:MOST_NAMED])
@@ -44,7 +44,7 @@ def _tell_held(context: Context, held: Sequence[str]) -> None:
         )
 
 
-def _tell_damaged(context: Context, result: BuildResult) -> None:
+def _log_damaged(context: Context, result: BuildResult) -> None:
     for place in result.damaged:
         context.log.print(f"set aside: {place}", style="red")
     if result.damaged:
@@ -54,7 +54,7 @@ def _tell_damaged(context: Context, result: BuildResult) -> None:
         )
 
 
-def tell_version(context: Context, manifest: Manifest, seconds: float) -> None:
+def print_published(context: Context, manifest: Manifest, seconds: float) -> None:
     """Print one line about the new version, with its counts and the elapsed seconds."""
     context.out.print(
         f"published {manifest.version}: {manifest.citations:,} citations, "

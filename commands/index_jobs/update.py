@@ -11,9 +11,9 @@ from cluster.index.manifest import read_manifest
 from cluster.ray.session import ray_session
 from commands.context import Config, Json, Overrides, make_context
 from commands.index_jobs.show_progress import reporter
-from commands.index_jobs.show_result import tell, tell_version
-from pipelines.build.find_sources import find_sources
-from pipelines.update.compact_index import prune as prune_index
+from commands.index_jobs.show_result import print_published, print_result
+from pipelines.indexing.shards.compact_shard import prune as prune_index
+from pipelines.indexing.sources.find_sources import find_sources
 
 AllowGap = Annotated[
     bool, typer.Option("--allow-gap", help="Accept gaps in the numbering of the files.")
@@ -43,7 +43,7 @@ def update(
     resumes when run again. A source that cannot be read blocks the sources after it, and the exit
     code is then 1. A single record that cannot be read is skipped and named.
     """
-    from pipelines.build.jobs import update_index
+    from pipelines.indexing.jobs import update_index
 
     context = make_context(config, overrides, json)
     settings = context.settings
@@ -53,7 +53,7 @@ def update(
         result = update_index(
             paths, settings, report, each=each, allow_gap=allow_gap, strict=strict
         )
-    tell(context, result, time.monotonic() - begun, json=json)
+    print_result(context, result, time.monotonic() - begun, json=json)
     if not result.sources:
         context.log.print(f"nothing new in {len(paths)} source files")
     if result.failed:
@@ -82,7 +82,7 @@ def compact(
     service that still serves a removed version keeps its files open until it switches to the
     newest; after a restart it opens the newest.
     """
-    from pipelines.build.jobs import compact_index
+    from pipelines.indexing.jobs import compact_index
 
     context = make_context(config, overrides, json)
     index = context.settings.index.place
@@ -102,6 +102,6 @@ def compact(
         context.print_json({**found, "removed": removed})
         return
     if manifest != before:
-        tell_version(context, manifest, seconds)
+        print_published(context, manifest, seconds)
     if prune:
         context.out.print(f"removed {len(removed)} files and folders of earlier versions")

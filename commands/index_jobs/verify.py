@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID
 
 from commands.context import Config, Context, Json, Overrides, make_context
 from commands.terminal import make_text_column
-from pipelines.build.find_sources import find_sources
+from pipelines.indexing.sources.find_sources import find_sources
 from pipelines.verify.verify_index import Report, Verification, usable_cpus, verify_index
 
 

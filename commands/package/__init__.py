@@ -23,9 +23,9 @@ if TYPE_CHECKING:
         Sentence,
     )
     from cluster.records import Citation, Passage
-    from serve.answer_events import Drafted, Event, Finished, Found, StageDone
     from serve.client.call_endpoint import BadRequestError, EndpointError
     from serve.client.python_client import CiteRay, StyledReference
+    from serve.contracts.answer_events import Drafted, Event, Finished, Found, StageDone
 
 __all__ = [
     "Answer",
@@ -54,9 +54,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import cluster.answers as answers
     import cluster.records as records
-    import serve.answer_events as events
     import serve.client.call_endpoint as endpoint
     import serve.client.python_client as client
+    import serve.contracts.answer_events as events
 
     held = next(m for m in (client, endpoint, events, answers, records) if hasattr(m, name))
     return getattr(held, name)

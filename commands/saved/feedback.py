@@ -12,7 +12,7 @@ import typer
 from cluster.errors import InputError
 from cluster.storage.whole_files import write_atomically
 from commands.context import Config, Json, Overrides, make_context
-from commands.saved.kept_here import OwnerOption, kept_here
+from commands.saved.kept_here import OwnerOption, open_stores
 from serve.batches.jobs import when
 from serve.saved.opinion import Rating, Review, ReviewState
 
@@ -32,7 +32,7 @@ def list_all(
     ] = None,
     state: Annotated[
         ReviewState | None,
-        typer.Option(help="Show only this review state; reviewed means accepted or rejected."),
+        typer.Option(help="Show only this review state. Reviewed means accepted or rejected."),
     ] = None,
     config: Config = None,
     overrides: Overrides = None,
@@ -40,7 +40,7 @@ def list_all(
 ) -> None:
     """List the newest feedback, with the questions and verdicts that it is about."""
     context = make_context(config, overrides, json)
-    found = kept_here(context).feedback.list(owner, limit, rating=rating, state=state)
+    found = open_stores(context).feedback.list(owner, limit, rating=rating, state=state)
     if json:
         context.print_json([asdict(item) for item in found])
         return
@@ -76,7 +76,7 @@ def review(
     """Accept or reject a piece of feedback."""
     context = make_context(config, overrides, json)
     decision = None if state == "open" else state
-    item = kept_here(context).feedback.review(feedback_id, decision, "")
+    item = open_stores(context).feedback.review(feedback_id, decision, "")
     if json:
         context.print_json(asdict(item))
     else:
@@ -102,7 +102,7 @@ def export(
     from serve.saved.export_feedback import gold_rows
 
     context = make_context(config, overrides, json)
-    found = kept_here(context).feedback.all(owner, state="accepted" if accepted else None)
+    found = open_stores(context).feedback.all(owner, state="accepted" if accepted else None)
     rows = gold_rows(found)
     if not rows:
         raise InputError(

@@ -8,7 +8,7 @@ import typer
 
 from cluster.errors import InputError
 from commands.context import Context
-from serve.saved.keep import Saved, open_saved
+from serve.saved.stores import Saved, open_saved
 
 OwnerOption = Annotated[
     str | None,
@@ -16,9 +16,9 @@ OwnerOption = Annotated[
 ]
 
 
-def kept_here(context: Context) -> Saved:
+def open_stores(context: Context) -> Saved:
     """Open the stores of the settings; raise InputError if serve.saved.url is empty."""
     saved = open_saved(context.settings)
     if saved is None:
-        raise InputError("serve.saved.url: empty, so nothing is kept; name a database")
+        raise InputError("serve.saved.url: empty, so nothing is stored; name a database")
     return saved

@@ -18,10 +18,10 @@ from commands.options import (
     check_options,
     read_filters,
 )
-from commands.saved.kept_here import OwnerOption, kept_here
+from commands.saved.kept_here import OwnerOption, open_stores
 from serve.http.workbench.watch_forms import WatchRequest
 from serve.http.workbench.watches_api import described, request_fields, summarised
-from serve.saved.keep import Saved
+from serve.saved.stores import Saved
 
 watch = typer.Typer(
     help="Manage saved questions, which are asked again after each new index version.",
@@ -52,7 +52,7 @@ def add(
     """Save a question. A running endpoint asks it at once; otherwise use `citeray watch run`."""
     from pydantic import ValidationError
 
-    from serve.http.request_forms import explain_problems
+    from serve.contracts.request_forms import explain_problems
 
     context = make_context(config, overrides, json)
     chosen = check_options(context, system, question_type)
@@ -62,7 +62,7 @@ def add(
         )
     asked: dict[str, Any] = {"question": question, "type": question_type, "system": chosen.system}
     asked |= {"filters": read_filters(filters, until, designs), "webhook": webhook}
-    saved = kept_here(context)
+    saved = open_stores(context)
     try:
         request = WatchRequest.model_validate(asked)
     except ValidationError as error:
@@ -84,7 +84,7 @@ def list_all(
 ) -> None:
     """List the saved questions, newest first, with the time of each one's last check."""
     context = make_context(config, overrides, json)
-    found = [summarised(item) for item in kept_here(context).watches.list(owner)]
+    found = [summarised(item) for item in open_stores(context).watches.list(owner)]
     if json:
         context.print_json([item.model_dump() for item in found])
         return
@@ -106,7 +106,7 @@ def diff(
 ) -> None:
     """Show how the answer to a saved question changed, version by version."""
     context = make_context(config, overrides, json)
-    saved = kept_here(context)
+    saved = open_stores(context)
     found = described(saved, whole_id(saved, watch_id), None, limit)
     if json:
         context.print_json(found.model_dump(mode="json"))
@@ -131,7 +131,7 @@ def remove(
 ) -> None:
     """Permanently remove a saved question and its history."""
     context = make_context(config, overrides, json)
-    saved = kept_here(context)
+    saved = open_stores(context)
     gone = whole_id(saved, watch_id)
     saved.watches.delete(gone)
     if json:
@@ -154,14 +154,14 @@ def run(
     At most serve.saved.checks_per_minute questions are asked per minute, longest unasked first. An
     interrupted run resumes when run again. A running endpoint does this by itself.
     """
+    from serve.client.run_graph import served_models
     from serve.graph.load_stages import open_manifest
     from serve.graph.local_graph import local_answerer
-    from serve.graph.run_graph import served_models
     from serve.http.workbench.ask_service import ServiceAsk
     from serve.saved.watches.check_watches import Budget, check_watches
 
     context = make_context(config, overrides, json)
-    settings, saved = context.settings, kept_here(context)
+    settings, saved = context.settings, open_stores(context)
     version = open_manifest(settings).version
     waiting = saved.watches.waiting(version)
     context.log.print(f"{waiting} saved questions to ask of {version}")
@@ -176,7 +176,7 @@ def run(
     if json:
         context.print_json({"index_version": version, **done})
     else:
-        words = "{asked} asked, {notable} with something to tell, {failed} failed"
+        words = "{asked} asked, {notable} with a relevant change, {failed} failed"
         context.out.print(words.format(**done))
     raise typer.Exit(1 if done["failed"] else 0)
 
@@ -186,5 +186,7 @@ def whole_id(saved: Saved, begins: str) -> str:
     found = [item.id for item in saved.watches.list() if item.id.startswith(begins)]
     if len(found) != 1 or not begins:
         count = "no" if not found else f"{len(found)}"
-        raise InputError(f"{begins}: {count} saved questions have such an id; see `watch list`")
+        raise InputError(
+            f"{begins}: {count} saved questions have this id; see `citeray watch list`"
+        )
     return found[0]

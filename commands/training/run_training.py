@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +15,7 @@ from commands.context import Context
 
 if TYPE_CHECKING:
     from pipelines.train.jobs import Job
-    from pipelines.train.loop import Measures, Report
+    from pipelines.train.run_trainer import Measures
 
 Out = Annotated[
     Path, typer.Option("--out", "-o", help="Output folder; an interrupted run there is resumed.")
@@ -71,12 +70,12 @@ def train_job(context: Context, job: Job, licence: str, workers: int) -> Measure
             f"{workers} workers for batches of {job.recipe.batch}: use fewer, or a larger batch "
             "(--with batch=...)"
         )
-    tell = partial(_tell, context)
+    report = context.log.print
     if workers == 0:
-        return run_job(job, licence, tell)
+        return run_job(job, licence, report)
     context.log.print(f"{workers} workers; progress is logged to {job.folder}/.training/log.jsonl")
     with ray_session(context.settings.ray):
-        return run_job(job, licence, tell, _on_ray(context, workers))
+        return run_job(job, licence, report, _on_ray(context, workers))
 
 
 def _on_ray(context: Context, workers: int) -> Callable[[Job], None]:
@@ -84,10 +83,3 @@ def _on_ray(context: Context, workers: int) -> Callable[[Job], None]:
 
     gpus = context.settings.encoder.gpus > 0
     return lambda job: train_on_ray(job, workers, gpus)
-
-
-def _tell(context: Context, report: Report) -> None:
-    measures = "".join(f", {name} {value:.3f}" for name, value in report.measures.items())
-    context.log.print(
-        f"step {report.step:,} of {report.steps:,}: loss {report.loss:.4f}{measures}",
-    )

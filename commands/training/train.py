@@ -26,11 +26,11 @@ from commands.training.run_training import (
 from commands.training.train_calibration import train_calibration
 from commands.training.train_cross_encoder import train_cross_encoder, write_pseudo_documents
 from commands.training.train_writer import train_writer
-from pipelines.build.find_sources import find_sources
+from pipelines.indexing.sources.find_sources import find_sources
 from pipelines.train.recipe import ClaimRecipe, ReaderRecipe, Recipe, RetrievalRecipe, read_recipe
 
 train = typer.Typer(
-    help="Train the small models: adapters of the encoder.",
+    help="Train the small models, and calibrate confidence.",
     no_args_is_help=True,
     add_completion=False,
 )

@@ -1,4 +1,4 @@
-"""`citeray train calibration`: how sure an answer is, from held-out questions."""
+"""`citeray train calibration`: fit the confidence of answers on held-out questions."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _ask(
             )
             asked.extend(outcomes)
         finally:
-            # A request that fails does not lose the answers before it.
+            # Store the outcomes even if a request fails.
             if keep and asked:
                 write_outcomes(keep, asked)
     return asked

@@ -25,7 +25,7 @@ from commands.training.run_training import (
     train_job,
     whole_paths,
 )
-from pipelines.build.find_sources import find_sources
+from pipelines.indexing.sources.find_sources import find_sources
 from pipelines.train.recipe import CrossEncoderRecipe, read_recipe
 
 if TYPE_CHECKING:

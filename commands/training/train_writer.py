@@ -10,6 +10,7 @@ import typer
 
 from cluster.answers import Evidence
 from cluster.errors import InputError
+from cluster.models.adapters import plain_model
 from cluster.records import Passage
 from commands.context import Config, Json, Overrides, make_context
 from commands.training.run_training import (
@@ -51,7 +52,7 @@ def train_writer(
         raise InputError("llm.model: not set; name the language model to train")
     job = WriterJob(
         recipe=read_recipe(WriterRecipe, "writer", changes or ()),
-        base=llm.model,
+        base=plain_model(llm),
         sha256=llm.sha256,
         questions=whole_paths(questions),
         held_out=whole_paths(held_out),
@@ -62,7 +63,7 @@ def train_writer(
 
 
 def writer_prompt(question: AnsweredQuestion, texts: Sequence[str]) -> list[Message]:
-    """Return the prompt of a question: for yes/no, the one that explains the gold answer."""
+    """Return the prompt of a question; that of a yes/no question asks to explain the answer."""
     evidence = [Evidence(Passage(0, "abstract", 0, len(text), text)) for text in texts]
     values = {
         "question": quote(question.text),

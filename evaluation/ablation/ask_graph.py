@@ -12,11 +12,10 @@ from rich.console import Console
 from cluster.answers import Question, SearchResult
 from cluster.settings.settings import Settings
 from cluster.settings.system_settings import SystemSettings
-from evaluation.ablation.ask_once import each_asked_once
-from evaluation.ablation.oracle import ORACLES, GoldEvidence, material, perfectly_reranked
+from evaluation.ablation.ask_once import with_reply_cache
+from evaluation.ablation.oracle import ORACLES, GoldEvidence, material, rerank_only
 from evaluation.bioasq.read_bioasq import Entry
 from serve.answer.ask_model import asks_model
-from serve.answer_question import QuestionAnswerer
 from serve.client.open_client import (
     Client,
     OwnLoop,
@@ -25,9 +24,10 @@ from serve.client.open_client import (
     local_client,
     running_client,
 )
-from serve.graph.stages import Stages
+from serve.contracts.backend import Backend
+from serve.contracts.request import Request
 from serve.llm.model_roles import NO_MODELS
-from serve.request import Request
+from serve.pipeline.answer_question import QuestionAnswerer
 from serve.search.choose_snippets import whole_passages
 
 _SEARCH = TypeAdapter(SearchResult)
@@ -35,7 +35,7 @@ _SEARCH = TypeAdapter(SearchResult)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One run: a system, optionally with gold at a stage or with other `evidence`.
+    """One run of a system. `oracle` is a stage replaced by gold, `evidence` a number of passages.
 
     `k` citations are ranked. Without `answers`, only documents and snippets are requested. `own`
     marks a system that is not one of the shipped presets.
@@ -72,7 +72,7 @@ Ask = Callable[[Question, Plan], Found]
 
 
 def ask_client(client: Client, question: Question, plan: Plan) -> Found:
-    """Return the reply of an endpoint or local client to a plan that is a preset."""
+    """Ask `client` the question; the plan must be an unchanged preset."""
     request = {
         "id": question.id,
         "question": question.body,
@@ -86,25 +86,24 @@ def ask_client(client: Client, question: Question, plan: Plan) -> Found:
     return _SEARCH.validate_python(client.search(request))
 
 
-async def ask_stages(
-    stages: Stages,
+async def ask_backend(
+    backend: Backend,
     settings: Settings,
     gold: Mapping[str, Entry],
     question: Question,
     plan: Plan,
 ) -> Found:
-    """Return the reply of the graph over `stages` to any plan. `gold` is by question id."""
+    """Ask the graph over `backend` with any plan. `gold` maps question ids to gold entries."""
     system = plan.system
     if plan.evidence is not None:
         system = system.model_copy(update={"evidence": plan.evidence})
     oracle = None
     if plan.oracle is not None:
         known = material(gold[question.id])
-        oracle = ORACLES[plan.oracle](stages.backend, known, stages.facts.shards)
-        stages = Stages(oracle, stages.facts)
+        oracle = ORACLES[plan.oracle](backend, known)
     if plan.oracle == "rerank":
-        system = perfectly_reranked(system)
-    answerer = QuestionAnswerer(stages, settings.serve, settings.llm.evidence_characters)
+        system = rerank_only(system)
+    answerer = QuestionAnswerer(oracle or backend, settings.serve, settings.llm.evidence_characters)
     asked = Request(question, system, plan.k, snippets=True)
     if plan.answers:
         # Answers are scored in BioASQ's form, which requires a choice.
@@ -125,13 +124,13 @@ def open_graph(
     gold: Mapping[str, Entry],
     log: Console,
     *,
-    asked_once: bool = False,
+    cache_replies: bool = False,
 ) -> Iterator[Ask]:
-    """Open the running endpoint if there is one and only presets are asked.
+    """Connect to the running endpoint if there is one and all plans are unchanged presets.
 
     Otherwise start the graph in this process, with the settings' language models if they are used;
-    raises as `served_models` does. There `asked_once` caches a model's replies to identical
-    prompts.
+    raises as `served_models` does. With `cache_replies`, this graph caches models' replies to
+    identical prompts.
     """
     model = any(asks_model(settings, plan.system, answers=plan.answers) for plan in plans)
     if all(plan.has_a_name for plan in plans):
@@ -146,12 +145,12 @@ def open_graph(
         "oracles, answers from k passages and presets of your own run in this process; loading "
         "the graph here"
     )
-    from serve.graph.local_graph import local_stages
-    from serve.graph.run_graph import served_models
+    from serve.client.run_graph import served_models
+    from serve.graph.local_graph import local_backend
 
     with served_models(settings) if model else nullcontext(NO_MODELS) as models:
-        stages = local_stages(settings, each_asked_once(models) if asked_once else models)
+        backend = local_backend(settings, with_reply_cache(models) if cache_replies else models)
         with closing(OwnLoop()) as loop:
             yield lambda question, plan: loop.run(
-                ask_stages(stages, settings, gold, question, plan)
+                ask_backend(backend, settings, gold, question, plan)
             )

@@ -12,7 +12,7 @@ from serve.llm.language_model import ChatModel
 from serve.llm.model_roles import ModelRoles
 
 
-class AskedOnce:
+class CachedChatModel:
     """A ChatModel that caches replies at temperature 0 or with a seed, by prompt.
 
     Do not use it to compare latencies: a cached reply takes no time.
@@ -23,7 +23,7 @@ class AskedOnce:
         self._replies: dict[str, str] = {}
 
     async def chat(self, messages: Sequence[Message], *, temperature: float, **options: Any) -> str:
-        """See `ChatModel.chat`."""
+        """Return the cached reply to the prompt, or ask the model as `ChatModel.chat` does."""
         drawn = temperature > 0 and options.get("seed") is None
         if drawn or options.get("say"):
             return await self._model.chat(messages, temperature=temperature, **options)
@@ -34,11 +34,11 @@ class AskedOnce:
         return self._replies[asked]
 
 
-def each_asked_once(models: ModelRoles) -> ModelRoles:
+def with_reply_cache(models: ModelRoles) -> ModelRoles:
     """Return the same models, each with a cache of its replies."""
     return replace(
         models,
-        writer=AskedOnce(models.writer) if models.writer else None,
-        rewriters=tuple(AskedOnce(model) for model in models.rewriters),
-        ranker=AskedOnce(models.ranker) if models.ranker else None,
+        writer=CachedChatModel(models.writer) if models.writer else None,
+        rewriters=tuple(CachedChatModel(model) for model in models.rewriters),
+        ranker=CachedChatModel(models.ranker) if models.ranker else None,
     )

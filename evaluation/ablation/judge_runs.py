@@ -30,7 +30,7 @@ def judge_runs(
     """Return the RAGAS scores of each run with answers, by plan name.
 
     `concurrent` questions are judged at once. Scores are cached by the judge's name. Raises
-    LLMError if the judge answers no case of the probe.
+    LLMError if the judge gives no usable reply to the probe of its accuracy.
     """
     answered = [run for run in runs if run.plan.answers]
     return {run.plan.name: _judge_run(run, gold, judge, concurrent, tell) for run in answered}

@@ -23,10 +23,10 @@ LATENCIES = ("search p50, p95 ms", "whole p50, p95 ms")
 
 
 def markdown_table(found: Ablation) -> str:
-    """Return one row per system, with a dash if a measure does not apply, then degradations.
+    """Return a table with one row per system, followed by a list of degradations.
 
-    MAP@10 has its 95% interval. Search is the sum of all stages up to the ranking; whole is the
-    wait for the reply.
+    A dash means that a measure does not apply. MAP@10 has its 95% interval. The columns "search"
+    are the summed times of all stages up to the ranking, "whole" the waits for the reply.
     """
     headings = ["system", "documents MAP@10", *MEASURES.values(), *LATENCIES]
     lines = [

@@ -22,13 +22,13 @@ from cluster.records import ABSTRACT, TITLE, Citation, Passage
 from cluster.settings.search_settings import RerankSettings
 from cluster.settings.system_settings import SystemSettings
 from evaluation.bioasq.read_bioasq import Entry, Snippet, document_id
-from serve.graph.stages import Around, Backend, shard_stage
-from serve.graph.versions.read_version import FromVersion
-from serve.question.given_evidence import as_evidence
+from serve.contracts.backend import Backend, BackendWrapper, shard_stage
+from serve.pipeline.given_evidence import as_evidence
 from serve.search.rank_hits import rerank_text
+from serve.search.shard_stage import FromVersion
 
-# Factor that puts gold above every other score, so that no tie is broken by PMID. It is the same
-# in both branches, so that the other candidates keep their order.
+# Ratio of the score of gold to the best other score. It is above 1, so that gold never ties with
+# another candidate, and equal in both branches, so that the others keep their order.
 _ABOVE = 1.001
 
 
@@ -71,13 +71,13 @@ def _passage(snippet: Snippet, question: str) -> Passage:
     return Passage(pmid, section, snippet.begin, snippet.end, snippet.text)
 
 
-class Oracle(Around):
-    """A backend over `shards` shards for one question whose gold is known."""
+class Oracle(BackendWrapper):
+    """A backend for one question whose gold is known."""
 
-    def __init__(self, backend: Backend, gold: Material, shards: int) -> None:
+    def __init__(self, backend: Backend, gold: Material) -> None:
         super().__init__(backend)
         self._gold = gold
-        self._shards = [shard_stage(number) for number in range(shards)]
+        self._shards = [shard_stage(number) for number in range(self.facts.shards)]
 
     async def _held(self, pmid: int) -> Citation | None:
         stage = self._shards[shard_of(pmid, len(self._shards))]
@@ -88,7 +88,7 @@ class Oracle(Around):
 class GoldRetrieval(Oracle):
     """Each branch finds every gold document in the index and ranks it first.
 
-    The other candidates keep their order. If one shard is lost the question is lost, because the
+    The other candidates keep their order. If one shard fails, the question fails, because the
     best score is taken over all shards.
     """
 
@@ -130,7 +130,7 @@ def _top(scores: npt.NDArray[np.float32]) -> float:
 
 
 def _promote(part: Candidates, gold: Sequence[int], dense: float, bm25: float) -> Candidates:
-    """Return `part` with the citations `gold` at these scores; 0 means an unused branch."""
+    """Return `part` with these scores for the citations `gold`; 0 means an unused branch."""
     pmids = np.asarray(gold, np.int64)
     rest = ~np.isin(part.pmids, pmids)
 
@@ -147,13 +147,13 @@ def _promote(part: Candidates, gold: Sequence[int], dense: float, bm25: float) -
 
 
 class GoldReranking(Oracle):
-    """The reranker gives relevant citations 1 and all others 0.
+    """The reranker scores relevant citations 1 and all others 0.
 
     Citations with the same title and passage are indistinguishable: all are relevant if one is.
     """
 
-    def __init__(self, backend: Backend, gold: Material, shards: int) -> None:
-        super().__init__(backend, gold, shards)
+    def __init__(self, backend: Backend, gold: Material) -> None:
+        super().__init__(backend, gold)
         self._relevant: set[str] = set()
 
     async def call(self, stage: str, method: str, *arguments: Any) -> Any:
@@ -182,7 +182,7 @@ class GoldReranking(Oracle):
 
 
 class GoldEvidence(Oracle):
-    """The gold snippets are the evidence, for the writer and for sentence selection."""
+    """The writer and the selection of sentences get the gold snippets as their evidence."""
 
     async def call(self, stage: str, method: str, *arguments: Any) -> Any:
         """Replace the evidence of "snippets" and "write" with the gold snippets."""
@@ -205,8 +205,8 @@ ORACLES: Mapping[str, type[Oracle]] = {
 }
 
 
-def perfectly_reranked(system: SystemSettings) -> SystemSettings:
-    """Return the system ranked by the reranker alone, over all candidates if it had none."""
+def rerank_only(system: SystemSettings) -> SystemSettings:
+    """Return the system ranked only by the reranker; without one, all candidates are reranked."""
     depth = system.rerank.depth or min(1000, system.retrieve.dense + system.retrieve.bm25)
     alone = {"rerank": RerankSettings(depth=depth, weight=1.0), "refine": RerankSettings()}
     return system.model_copy(update=alone)

@@ -7,27 +7,25 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from evaluation.ablation.tabulate_runs import Ablation, CutoffRow, SystemRow
-from evaluation.bootstrap import Interval, verdict
+from evaluation.ablation.tabulate_runs import Ablation, CutoffRow, SystemRow, verdict_on
+from evaluation.bootstrap import Interval
 
 FILE_WIDTH = 120
 
 
 def print_tables(out: Console, found: Ablation) -> None:
-    """Print the non-empty tables in the order of paper 002 (2, 3, 6), then the oracles' table."""
+    """Print the tables of the systems, stages and cutoffs, and that of the oracles if any."""
     if not out.is_terminal:
         out.width = max(out.width, FILE_WIDTH)
     out.print(_systems_table(found))
     out.print(
-        "Latency: summed milliseconds of all search stages of a question; the wait is a little "
-        "shorter, because some run at once. Whole: the wait for the reply, including the answer."
+        "Latency: milliseconds of all search stages of a question, added up; the actual wait is "
+        "shorter, because some stages run concurrently. Whole: the wait for the whole reply."
     )
     for row in found.systems:
         for loss, count in row.degraded.items():
             out.print(f"{row.name}: {count} of {row.questions} questions: {loss}")
     out.print(_stages_table(found.systems))
-    if len(found.systems) > 1:
-        out.print(_intervals_table(found.systems))
     out.print(_cutoffs_table(found.cutoffs))
     if found.losses:
         out.print(_losses_table(found))
@@ -37,7 +35,7 @@ def _systems_table(found: Ablation) -> Table:
     seeds = ", ".join(map(str, found.seeds))
     title = (
         f"{found.systems[0].questions} questions, index {found.index_version}, 95% bootstrap "
-        f"intervals (seed {seeds})"
+        f"intervals (seed {seeds}), differences from {found.systems[0].name}"
     )
     table = _table(title, ["measure"], [system.name for system in found.systems])
     table.show_lines = True
@@ -48,10 +46,8 @@ def _systems_table(found: Ablation) -> Table:
     table.add_row("latency, 95th percentile ms", *(f"{s.latency_p95:.1f}" for s in found.systems))
     table.add_row("whole, median ms", *(f"{s.whole_median:.1f}" for s in found.systems))
     table.add_row("whole, 95th percentile ms", *(f"{s.whole_p95:.1f}" for s in found.systems))
-    calls = (s.model_calls for s in found.systems)
-    table.add_row(
-        "language model calls per search", *("-" if n is None else f"{n:.2f}" for n in calls)
-    )
+    calls = (f"{s.model_calls:.2f}" for s in found.systems)
+    table.add_row("language model calls per search", *calls)
     return table
 
 
@@ -70,24 +66,8 @@ def _system_cell(system: SystemRow, name: str) -> str:
     lines = [f"{system.measures[name].value:.4f}", _span(system.measures[name])]
     if name in system.differences:
         difference = system.differences[name]
-        lines += [f"{difference.value:+.4f}", verdict(difference)]
+        lines += [f"{difference.value:+.4f}", _span(difference, "+"), verdict_on(name, difference)]
     return "\n".join(lines)
-
-
-def _intervals_table(systems: Sequence[SystemRow]) -> Table:
-    table = _table(
-        f"Means and paired differences from {systems[0].name}",
-        ["system", "measure"],
-        ["mean", "95% interval", "difference", "95% interval"],
-    )
-    for system in systems:
-        for name, interval in system.measures.items():
-            cells = [system.name, name, f"{interval.value:.4f}", _span(interval)]
-            if name in system.differences:
-                difference = system.differences[name]
-                cells += [f"{difference.value:+.4f}", _span(difference, "+")]
-            table.add_row(*cells)
-    return table
 
 
 def _cutoffs_table(rows: Sequence[CutoffRow]) -> Table:

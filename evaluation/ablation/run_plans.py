@@ -47,7 +47,7 @@ def digest(value: BaseModel | bytes, *without: str) -> str:
 
 
 def run_key(plan: Plan, settings: Settings, questions: Path, gold: Path) -> dict[str, Any]:
-    """Return everything except the index version that determines a run's replies.
+    """Return the inputs that determine a run's replies, except for the index version.
 
     The address of the endpoint is not included.
     """
@@ -101,22 +101,12 @@ class Run:
         ]
 
     def waits(self) -> list[float]:
-        """Return the milliseconds until each question's reply arrived.
+        """Return the milliseconds until each question's reply arrived."""
+        return [reply["wait_ms"] for reply in self.replies.values()]
 
-        Replies stored before waits were recorded count the sum of their stages instead.
-        """
-        return [
-            reply["wait_ms"] if "wait_ms" in reply else sum(reply["timings_ms"].values())
-            for reply in self.replies.values()
-        ]
-
-    def model_calls(self) -> float | None:
-        """Return the mean number of language model calls per search.
-
-        Replies stored before calls were counted are left out; None if that leaves no reply.
-        """
-        counts = [reply["model_calls"] for reply in self.replies.values() if "model_calls" in reply]
-        return statistics.fmean(counts) if counts else None
+    def model_calls(self) -> float:
+        """Return the mean number of language model calls per search."""
+        return statistics.fmean(reply["model_calls"] for reply in self.replies.values())
 
     def stages(self) -> dict[str, list[float]]:
         """Return the milliseconds of each stage, over the questions that used it."""
@@ -177,7 +167,8 @@ def open_run(folder: Path, plan: Plan, key: Mapping[str, Any]) -> Run:
         replies = {row["entry"]["id"]: row for row in rows}
     except (ValueError, KeyError, TypeError):
         raise InputError(
-            f"{run.record}: is no record of a run, or damaged; delete it or name another --output"
+            f"{run.record}: is damaged or not the record of a run; delete it, or name "
+            "another --output"
         ) from None
     version = found.pop("index_version", "")
     _check_key(run.record, found, key)
@@ -212,8 +203,8 @@ def complete_runs(
     """Ask the unanswered questions and write the run files; open the graph only if needed.
 
     With `concurrent` above 1, latencies include the load of the other questions. Raises InputError
-    if the runs are from different index versions, or if a file cannot be written. The first
-    question that fails ends the run; earlier replies are kept.
+    if the runs are from different index versions, or if a file cannot be written. The run
+    ends at the first question that fails; earlier replies are kept.
     """
     waiting = [run for run in runs if run.waiting(questions)]
     _check_versions(runs)

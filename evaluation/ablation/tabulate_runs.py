@@ -19,7 +19,7 @@ from evaluation.answers.judge_answers import COLUMNS, FAILURES
 from evaluation.bioasq.read_bioasq import Entry, read_run
 from evaluation.bioasq.score_bioasq import score_run
 from evaluation.bioasq.score_question import MAX_ITEMS, precision_recall_f, score_snippets
-from evaluation.bootstrap import Interval, differences, intervals
+from evaluation.bootstrap import Interval, differences, intervals, verdict
 from evaluation.scores import Scores, mean, tabulate
 from serve.formats.bioasq import document_url
 
@@ -34,7 +34,7 @@ ANSWERS = (
     "ROUGE-SU4 F1",
 )
 JUDGED = (*COLUMNS, FAILURES)
-# Cutoff for the recall of a system's candidates, if that many were requested.
+# Cutoff of the recall of candidates, which needs a run with at least this many citations.
 CANDIDATES = 100
 HEADLINE = (
     "documents precision",
@@ -52,6 +52,11 @@ HEADLINE = (
 )
 
 Intervals = Mapping[str, Interval]
+
+
+def verdict_on(measure: str, difference: Interval) -> str:
+    """Return `verdict` of a headline measure: fewer judge failures are better."""
+    return verdict(difference, -1 if measure == FAILURES else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,7 @@ class SystemRow:
     whole_p95: float
     stages: Mapping[str, float]
     degraded: Mapping[str, int]
-    model_calls: float | None
+    model_calls: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +198,7 @@ def score_ranking(gold: Sequence[str], ranked: Sequence[str], k: int) -> dict[st
 
 
 def covering(parts: Sequence[Intervals]) -> dict[str, Interval]:
-    """Return intervals that cover those of all seeds; measures that do not apply are left out."""
+    """Return for each measure an interval that covers those of all seeds; NaN is left out."""
     return {
         name: Interval(
             interval.value,
@@ -233,10 +238,10 @@ def _chosen(found: Intervals) -> dict[str, Interval]:
 
 
 def _cutoff(run: Run, runs: Sequence[Run], found: Mapping[str, Intervals], k: int) -> CutoffRow:
-    """Return the row of a cutoff, from the run with evidence `k` if there is one.
+    """Return the row of a cutoff, from the run that answered from `k` passages if there is one.
 
-    Otherwise it is computed from the run that ranked all. Answers are scored only if they were
-    written from `k` passages.
+    Otherwise it is computed from the first `k` results of `run`. Measures of answers are included
+    only if these were written from `k` passages.
     """
     system = run.plan.system
     for other in runs:

@@ -8,27 +8,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from sacrebleu.metrics.bleu import BLEU, BLEUScore
+from sacrebleu.metrics.bleu import BLEU
 
 from cluster.errors import InputError
 from cluster.models.load_safely import LOAD_ERRORS, SAFE_WEIGHTS, SAFELY, unloadable
-from evaluation.scores import Drawn, Measure, Scores, Values, mean, tabulate
+from evaluation.scores import Scores, mean, tabulate
 
-CORPUS = "BLEU, corpus"
+BATCH_SIZE = 32  # in texts
 BERT_COLUMNS = ("BERTScore precision", "BERTScore recall", "BERTScore F1")
 
 Triple = tuple[float, float, float]
-
-_ORDERS = range(1, 5)
-_MATCHED = [f"{n}-grams matched" for n in _ORDERS]
-_SAID = [f"{n}-grams" for n in _ORDERS]
-_LENGTHS = ["words", "words of the reference"]
-_BLEU_COLUMNS = ["BLEU", *_MATCHED, *_SAID, *_LENGTHS]
 
 # Without effective order, a text of fewer than four words scores 0 even if it is identical.
 _SENTENCE = BLEU(effective_order=True)
@@ -40,33 +32,24 @@ def bleu(said: str, references: Sequence[str]) -> float:
     Tokenisation is mteval-v13a, with exponential smoothing and orders up to the text's length.
     Raises InputError if there is no reference.
     """
+    _check(references, f"text {said[:40]!r}")
     # Rounding errors can push a perfect score above 100.
-    return min(_sentence(said, references).score, 100.0)
+    return min(_SENTENCE.sentence_score(said, references).score, 100.0)
 
 
 class BertScorer:
     """BERTScore with the model in `model_dir`, a folder in the transformers layout.
 
-    `layers` is the number of the model's layers to run, all by default (bert-score's own table
-    lists the layer that agrees best with people for the models it knows). `batch_size` is in texts.
     Nothing is downloaded and no code in the folder is run. Raises InputError for a folder that
-    cannot be loaded, and for a number of layers that the model does not have.
+    cannot be loaded.
     """
 
-    def __init__(
-        self,
-        model_dir: Path,
-        *,
-        layers: int | None = None,
-        device: str = "auto",
-        batch_size: int = 32,
-    ) -> None:
+    def __init__(self, model_dir: Path) -> None:
         from cluster.models.hardware import choose_device
 
-        self._tokenizer, self._model = _load(model_dir, layers)
-        self._device = choose_device(device)
+        self._tokenizer, self._model = _load(model_dir)
+        self._device = choose_device("auto")
         self._model.to(self._device).eval()
-        self._batch_size = batch_size
 
     def score(self, said: Sequence[str], references: Sequence[Sequence[str]]) -> list[Triple]:
         """Return (precision, recall, F1) of each text against the reference with the highest F1.
@@ -99,7 +82,7 @@ class BertScorer:
             [text for _, text, _ in pairs],
             self._tokenizer,
             weights,
-            batch_size=self._batch_size,
+            batch_size=BATCH_SIZE,
             device=self._device,
         )
         return [(precision, recall, f1) for precision, recall, f1 in found.tolist()]
@@ -112,7 +95,7 @@ def score_texts(
     *,
     prefix: str = "",
 ) -> Scores:
-    """Score texts by question id: mean sentence BLEU, corpus BLEU and, with a scorer, BERTScore.
+    """Score texts by question id: mean sentence BLEU and, with a scorer, BERTScore.
 
     The questions are those of `references`; a question without a text is missing and excluded from
     all means. `prefix` starts the name of every column and measure. Raises InputError for a text
@@ -121,42 +104,17 @@ def score_texts(
     for id_ in said:
         _check(references.get(id_, ()), f"question {id_!r}")
     ids = [id_ for id_ in references if id_ in said]
-    found = {id_: _bleu_columns(said[id_], references[id_]) for id_ in ids}
-    corpus = Measure(f"{prefix}{CORPUS}", partial(_corpus_of_sums, prefix))
-    columns, measures = list(_BLEU_COLUMNS), [mean(f"{prefix}BLEU"), corpus]
+    found = {id_: {"BLEU": bleu(said[id_], references[id_])} for id_ in ids}
+    columns = ["BLEU"]
     if scorer is not None:
         triples = scorer.score([said[id_] for id_ in ids], [references[id_] for id_ in ids])
         for id_, triple in zip(ids, triples, strict=True):
             found[id_].update(zip(BERT_COLUMNS, triple, strict=True))
         columns += BERT_COLUMNS
-        measures += [mean(f"{prefix}{name}") for name in BERT_COLUMNS]
+    names = [f"{prefix}{column}" for column in columns]
     named = {id_: {f"{prefix}{n}": value for n, value in row.items()} for id_, row in found.items()}
     missing = [id_ for id_ in references if id_ not in said]
-    return tabulate(named, [f"{prefix}{name}" for name in columns], measures, missing)
-
-
-def _bleu_columns(said: str, references: Sequence[str]) -> dict[str, float]:
-    score = _sentence(said, references)
-    values = [min(score.score, 100.0), *score.counts, *score.totals, score.sys_len, score.ref_len]
-    return dict(zip(_BLEU_COLUMNS, values, strict=True))
-
-
-def _corpus_of_sums(prefix: str, drawn: Drawn) -> Values:
-    """Return corpus BLEU from the summed counts of the sentences; NaN without a sentence."""
-    sums = np.stack([drawn.sum(f"{prefix}{column}") for column in _BLEU_COLUMNS[1:]], axis=1)
-    scores = np.array([_corpus(row) for row in sums.astype(int).tolist()])
-    return np.where(drawn.questions(f"{prefix}BLEU") > 0, scores, np.nan)
-
-
-def _corpus(counts: list[int]) -> float:
-    matched, said, (length, wanted) = counts[:4], counts[4:8], counts[8:]
-    score = BLEU.compute_bleu(matched, said, length, wanted, smooth_method="exp").score
-    return float(min(score, 100.0))
-
-
-def _sentence(said: str, references: Sequence[str]) -> BLEUScore:
-    _check(references, f"text {said[:40]!r}")
-    return _SENTENCE.sentence_score(said, references)
+    return tabulate(named, names, list(map(mean, names)), missing)
 
 
 def _check(references: Sequence[str], place: str) -> None:
@@ -164,10 +122,11 @@ def _check(references: Sequence[str], place: str) -> None:
         raise InputError(f"{place}: it has no list of references; give at least one")
 
 
-def _load(model_dir: Path, layers: int | None) -> tuple[Any, Any]:
+def _load(model_dir: Path) -> tuple[Any, Any]:
     # bert-score's own loader treats every path that contains "t5" as a T5 model.
     from transformers import AutoConfig, AutoModel, AutoTokenizer
-    from transformers.utils import logging
+
+    from cluster.models.adapters import quiet_loading
 
     if not (model_dir / "config.json").is_file():
         raise InputError(
@@ -175,19 +134,13 @@ def _load(model_dir: Path, layers: int | None) -> tuple[Any, Any]:
             "name a model in the transformers layout"
         )
     weights = {**SAFE_WEIGHTS, "output_loading_info": True}
-    logging.disable_progress_bar()
-    level = logging.get_verbosity()
-    # Suppress a warning for each layer that `layers` leaves out.
-    logging.set_verbosity_error()
     try:
-        config = AutoConfig.from_pretrained(model_dir, **SAFELY)
-        _limit_layers(config, layers, model_dir)
-        tokenizer = AutoTokenizer.from_pretrained(model_dir, **SAFELY)
-        model, loaded = AutoModel.from_pretrained(model_dir, config=config, **weights)
+        with quiet_loading():
+            config = AutoConfig.from_pretrained(model_dir, **SAFELY)
+            tokenizer = AutoTokenizer.from_pretrained(model_dir, **SAFELY)
+            model, loaded = AutoModel.from_pretrained(model_dir, config=config, **weights)
     except LOAD_ERRORS as error:
         raise unloadable(model_dir, "a language model", error) from error
-    finally:
-        logging.set_verbosity(level)
     # The pooler, which reduces a text to one vector, is not used.
     if missing := sorted(key for key in loaded["missing_keys"] if not key.startswith("pooler.")):
         raise InputError(
@@ -199,14 +152,3 @@ def _load(model_dir: Path, layers: int | None) -> tuple[Any, Any]:
         # The folder sets no limit. RoBERTa reserves two of its positions.
         tokenizer.model_max_length = positions - 2
     return tokenizer, model
-
-
-def _limit_layers(config: Any, layers: int | None, model_dir: Path) -> None:
-    if layers is None:
-        return
-    if not 1 <= layers <= config.num_hidden_layers:
-        raise InputError(
-            f"layers is {layers}, and {model_dir.name} has {config.num_hidden_layers}: "
-            f"set it from 1 to {config.num_hidden_layers}"
-        )
-    config.num_hidden_layers = layers

@@ -1,4 +1,4 @@
-"""Optional measures of answers, which need a model or take time."""
+"""Optional measures of answers, which need a model or are slow to compute."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Entries = Mapping[str, Entry]
 def answered(gold: Entries, run: Entries) -> list[str]:
     """Return the questions for which gold and run both have an ideal answer.
 
-    Raises InputError if there is none, because nothing could be measured.
+    Raises InputError if there is no such question.
     """
     ids = _with_ideal(gold, run)
     if not ids:
@@ -58,11 +58,10 @@ def add_texts(
 def exact_texts(gold: Entries, run: Entries) -> tuple[dict[str, str], dict[str, list[str]]]:
     """Return exact answers as texts by question, and their references, as in paper 000.
 
-    For a factoid the first answer is used; for a list all names, joined by spaces (000, listings 5
-    to 7). Each gold name is a reference. A whole gold list is one too, unlike in the paper, because
-    a perfect list would not score 100 without it. A question without an exact answer, in a run that
-    has exact answers, is an empty text, which scores 0. A run without any exact answer gives {} and
-    {}.
+    The text of a factoid is its first answer, that of a list all its names, joined by spaces (000,
+    listings 5 to 7). Each gold name is a reference. A whole gold list is one too, unlike in the
+    paper, so that a perfect list scores 100. If only some questions of a run have no exact answer,
+    their texts are empty and score 0. If none has one, both results are {}.
     """
     if not any(entry.exact for entry in run.values()):
         return {}, {}
@@ -81,7 +80,7 @@ def exact_texts(gold: Entries, run: Entries) -> tuple[dict[str, str], dict[str, 
 def samples(gold: Entries, run: Entries) -> list[Sample]:
     """Return the samples for RAGAS; the contexts are the passages that the writer received.
 
-    For runs without this field, such as those of other systems, they are the texts of the snippets.
+    Runs of other systems do not store these passages; their contexts are the texts of the snippets.
     """
     return [
         Sample(

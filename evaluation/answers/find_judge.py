@@ -1,4 +1,4 @@
-"""Open the judge of answers: a model at a URL, or the settings' own, served by Ray."""
+"""Open the judge of answers: a model at a URL, or the one in the settings, served by Ray."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ JUDGE_TIMEOUT_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """A judge model. `name` says which model it is and where; `encode` embeds questions."""
+    """A judge. `name` identifies the model and its address; `encode` embeds questions."""
 
     name: str
     model: ChatModel
@@ -49,7 +49,7 @@ def open_judge(place: str, model: str, settings: Settings) -> Iterator[Judge]:
     """
     from cluster.models.adapters import model_folder
     from cluster.models.encoder import Encoder
-    from serve.graph.run_graph import served_models
+    from serve.client.run_graph import served_models
     from serve.llm.language_model import OpenAIChatModel
     from serve.llm.model_roles import in_place_of_the_writer
 

@@ -84,7 +84,7 @@ class JudgedRun:
     """Scores of a run by the judge.
 
     `scores` has COLUMNS, and FAILURES, the number of scores that the judge could not give.
-    `probe_accuracy` is the judge's accuracy on cases with known verdicts; `calls` counts requests.
+    `probe_accuracy` is its accuracy on PROBE, cases with known verdicts; `calls` counts requests.
     """
 
     scores: Scores
@@ -112,7 +112,7 @@ async def judge_samples(
     Scores in `known`, by sample id, are not requested again; `keep` is called with each new one.
     `encode` returns vectors (n, dimensions) and runs in a thread; `progress` is called with
     (samples done, samples). Before any call, raises InputError for an empty question or a duplicate
-    id. Raises LLMError if the judge answers no case of the probe.
+    id. Raises LLMError if the judge gives no usable reply to the probe.
     """
     _check(samples, concurrent)
     judge = Judge(model)
@@ -280,5 +280,5 @@ def _check(samples: Sequence[Sample], concurrent: int) -> None:
         if not sample.question.strip():
             raise InputError(f"sample {sample.id!r}: field question is empty; fill it in")
         if sample.id in seen:
-            raise InputError(f"sample {sample.id!r}: its id comes twice; give each its own")
+            raise InputError(f"sample {sample.id!r}: its id occurs twice; give each its own")
         seen.add(sample.id)

@@ -1,7 +1,7 @@
 """Prompts for the judge, the required form of its replies, and the probe of its accuracy.
 
-The wording is ours; the tasks are those of RAGAS (Es et al. 2023, arXiv 2309.15217, section 3, and
-its library's documented measures). As in the paper, a reason precedes each verdict.
+The tasks are those of RAGAS (Es et al. 2023, arXiv 2309.15217, section 3, and its library's
+documented measures), in other words. As in the paper, a reason precedes each verdict.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class UnjudgedError(Exception):
 
 
 class Judge:
-    """A language model that replies in JSON. `calls` counts requests, `replies` what came back."""
+    """A language model that replies in JSON. `calls` counts its requests, `replies` its replies."""
 
     def __init__(self, model: ChatModel) -> None:
         self._model = model

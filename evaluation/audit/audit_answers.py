@@ -24,7 +24,7 @@ KINDS = (RETRACTED, DELETED, DOUBTED, REVISED, CORRECTED)
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A problem of a cited record: a kind of `KINDS`, and the details."""
+    """A problem of a cited record: its kind, one of `KINDS`, and details."""
 
     kind: str
     detail: str
@@ -34,10 +34,10 @@ class Reason:
 class Concern:
     """A PMID that an answer cites, with its problems, worst first.
 
-    `cited_by` names the sentences, documents, snippets or evidence that cite it. `known` means that
-    the answer itself marks it as retracted. `record` is the current record in the index: its
-    version, source, position and year; None if there is none. `verdict` is the answer's, or "" if
-    it was stored without one.
+    `cited_by` names the sentences, documents, snippets or evidence that cite it. `known` is true if
+    the answer itself marks it as retracted. `record` is the version, source, position and year of
+    its current record in the index; None if there is none. `verdict` is that of the answer, or ""
+    if it was stored without one.
     """
 
     answer: str

@@ -1,7 +1,7 @@
-"""Read stored answers of every format: what each cites and quotes, and where.
+"""Read the citations and quotations of stored answers in every format.
 
-Replies of /v1/answer and BioGen runs (tasks A and B) are JSON lines and are read one at a time;
-other files are read whole, as by `citeray lint`.
+Replies of /v1/answer and BioGen runs (tasks A and B) are JSON lines, parsed one at a time; other
+files are read as by `citeray lint`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class StoredAnswer:
         """Record that `by` cites `value`, and return its PMID."""
         pmid = read_pmid(value)
         if pmid is None:
-            raise InputError(f"{self.place}, {by}: {value!r:.80} is no PMID; mend the file")
+            raise InputError(f"{self.place}, {by}: {value!r:.80} is not a PMID; mend the file")
         if by not in self.cited[pmid]:
             self.cited[pmid].append(by)
         return pmid
@@ -73,12 +73,14 @@ def read_answers(path: Path) -> Iterator[StoredAnswer]:
         empty = False
         yield answer
     if empty:
-        raise InputError(f"{path}: holds no answer; name a file with at least one")
+        raise InputError(f"{path}: contains no answer")
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Row, Callable[[StoredAnswer, Row], None]]]:
     streamed = False
-    for number, line in _lines(path):
+    for number, line in enumerate(read_given(path).split("\n"), 1):
+        if not line.strip():
+            continue
         place = f"{path}: line {number}"
         row = _object(line)
         read = next((read for name, read in LINES.items() if name in row), None)
@@ -94,13 +96,6 @@ def _rows(path: Path) -> Iterator[tuple[str, Row, Callable[[StoredAnswer, Row], 
         for number, value in enumerate(run.rows, 1):
             place = f"{path}: record {number}"
             yield place, object_of(value, place), RUNS[run.format]
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the non-blank lines, numbered from 1."""
-    for number, line in enumerate(read_given(path).split("\n"), 1):
-        if line.strip():
-            yield number, line
 
 
 def _object(line: str) -> Row:

@@ -30,10 +30,10 @@ _NUMBER_WORD = re.compile(
 
 
 def asked_type(body: str) -> Asked | None:
-    """Return the kind of answer that the question asks for; None if its words do not tell."""
+    """Return the kind of answer that the question asks for; None if its words do not show it."""
     return "number" if _NUMBER.search(body) else None
 
 
-def wrong_names(names: Sequence[str]) -> int:
+def count_non_numbers(names: Sequence[str]) -> int:
     """Return how many of the names are not numbers."""
     return sum(_NUMBER_WORD.search(name) is None for name in names)

@@ -13,9 +13,9 @@ from evaluation.bioasq.read_bioasq import Entry, Snippet, document_id, read_gold
 from evaluation.bioasq.read_judgements import (
     Judged,
     judged_documents,
-    leave_out_judged,
     read_feedback,
     read_qrels,
+    remove_judged,
 )
 from evaluation.bioasq.risk_coverage import risk_curves, score_risk
 from evaluation.bioasq.rouge import server_averages
@@ -25,8 +25,8 @@ from evaluation.bioasq.score_verdicts import score_verdicts
 from evaluation.evaluated import Evaluated
 from evaluation.report.report import Case, DocumentRow, SnippetRow
 
-# Scores that rank the worst questions (the first one that a run has); their spread is shown.
-LOOKED_AT = ("documents AP", "snippets F1", "ROUGE-2 F1", "factoid MRR", "list F1")
+# Scores whose distribution is shown; the first that a run has selects its worst questions.
+SHOWN_SCORES = ("documents AP", "snippets F1", "ROUGE-2 F1", "factoid MRR", "list F1")
 NO_CONFIDENCE = (
     "the run states no confidence, so that it has no risk-coverage curve; `citeray answer` writes "
     "the field `confidence` for each question"
@@ -35,7 +35,7 @@ NO_CONFIDENCE = (
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A gold file, and the judgements of its questions: now (`judged`) and in earlier rounds."""
+    """A gold file, the judged documents of each question, and judgements of earlier rounds."""
 
     gold: Mapping[str, Entry]
     judged: Mapping[str, frozenset[str]]
@@ -47,24 +47,24 @@ def read_benchmark(
 ) -> Benchmark:
     """Read the gold file without material judged in the `feedback` files; `qrels` adds judgements.
 
-    Raises InputError, naming the file and the place, for content of another form.
+    Raises InputError, naming the file and the place, for invalid content.
     """
     before = read_feedback(feedback)
-    entries = _left_over(read_gold(gold), before)
+    entries = _without_judged(read_gold(gold), before)
     judged = judged_documents(entries, read_qrels(qrels) if qrels else None)
     return Benchmark(entries, judged, before)
 
 
-def _left_over(entries: Mapping[str, Entry], before: Mapping[str, Judged]) -> dict[str, Entry]:
+def _without_judged(entries: Mapping[str, Entry], before: Mapping[str, Judged]) -> dict[str, Entry]:
     return {
-        id_: leave_out_judged(entry, before[id_]) if id_ in before else entry
+        id_: remove_judged(entry, before[id_]) if id_ in before else entry
         for id_, entry in entries.items()
     }
 
 
 def read_answers(run: Path, benchmark: Benchmark) -> dict[str, Entry]:
     """Read the run without material judged before; raises as `read_run` does."""
-    return _left_over(read_run(run, benchmark.gold), benchmark.before)
+    return _without_judged(read_run(run, benchmark.gold), benchmark.before)
 
 
 def evaluate_bioasq(
@@ -80,7 +80,7 @@ def evaluate_bioasq(
     lost = sum(not snippet.placed for entry in run.values() for snippet in entry.snippets)
     evaluated = Evaluated(
         scores,
-        LOOKED_AT,
+        SHOWN_SCORES,
         {type_: tuple(ids) for type_, ids in types.items()},
         lambda found: [
             _case(benchmark.gold[id_], run[id_], benchmark.judged[id_], scores)
@@ -99,7 +99,7 @@ def evaluate_bioasq(
     )
 
 
-def printed_by_rouge(gold: Mapping[str, Entry], run: Mapping[str, Entry]) -> str:
+def describe_server_rouge(gold: Mapping[str, Entry], run: Mapping[str, Entry]) -> str:
     """Return a sentence with the values that BioASQ's ROUGE-1.5.5 would print, or ""."""
     ideal = [(gold[id_].ideal, " ".join(e.ideal)) for id_, e in run.items() if gold[id_].ideal]
     if not any(said for _, said in ideal):
@@ -116,7 +116,7 @@ def _case(gold: Entry, said: Entry, judged: frozenset[str], scores: Mapping[str,
         gold.id,
         gold.type,
         gold.body,
-        next((name for name in LOOKED_AT if name in scores), ""),
+        next((name for name in SHOWN_SCORES if name in scores), ""),
         scores,
         _documents(gold, said, judged),
         _snippets(gold.snippets, said.snippets),

@@ -109,9 +109,7 @@ def _read(path: Path, types: Mapping[str, str]) -> dict[str, Entry]:
     for place, row in enumerate(read_rows(path)):
         entry = _entry(row, f"{path}: question {place}", types)
         if entry.id in found:
-            raise InputError(
-                f"{path}: question {place}: id {entry.id!r:.80} has an answer before it"
-            )
+            raise InputError(f"{path}: question {place}: id {entry.id!r:.80} is answered twice")
         found[entry.id] = entry
     return found
 

@@ -21,7 +21,7 @@ from evaluation.bioasq.read_bioasq import (
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Judged material of a question, relevant or not. `documents` are last parts of paths."""
+    """Judged material of a question, relevant or not; `documents` are as in `document_id`."""
 
     documents: frozenset[str] = frozenset()
     snippets: frozenset[Snippet] = frozenset()
@@ -30,7 +30,7 @@ class Judged:
 def read_feedback(paths: Iterable[Path]) -> dict[str, Judged]:
     """Return everything judged in Synergy's feedback files of earlier rounds, by question.
 
-    Raises InputError, naming the file, the question and the field, for content of another form.
+    Raises InputError, naming the file, the question and the field, for invalid content.
     """
     found: dict[str, Judged] = {}
     for path in paths:
@@ -48,12 +48,12 @@ def read_feedback(paths: Iterable[Path]) -> dict[str, Judged]:
     return found
 
 
-def leave_out_judged(entry: Entry, judged: Judged) -> Entry:
+def remove_judged(entry: Entry, judged: Judged) -> Entry:
     """Return the entry without material judged before: BioASQ's residual collection evaluation.
 
     Synergy's organisers remove material of earlier feedback from the gold and from the systems'
-    answers, so that no document counts twice. A snippet is judged if exactly the same span was; a
-    judgement of its document does not cover it.
+    answers, so that no document counts twice. A snippet counts as judged only if exactly the same
+    span was judged; a judgement of its document is not sufficient.
     """
     return replace(
         entry,

@@ -7,7 +7,7 @@ accuracy), and of a list 1 minus F1. Questions with equal confidence are answere
 
 - AURC: the area under the curve, which is the mean risk over the questions' thresholds.
 - risk at 30, 50, 70 and 90%: the risk at the smallest coverage that is at least this share.
-- risk and coverage of the answered: at the run's own verdicts, over those that are `answered`.
+- risk and coverage of the answered: for the questions whose verdict in the run is `answered`.
 
 Sources: Geifman and El-Yaniv, "Selective Classification for Deep Neural Networks" (NeurIPS 2017);
 for AURC Geifman, Uziel and El-Yaniv, "Bias-Reduced Uncertainty Estimation for Deep Neural
@@ -83,7 +83,7 @@ MEASURES = tuple(measure for kind in KINDS for measure in _measures(kind))
 
 
 def score_risk(run: Mapping[str, Entry], scores: Scores) -> Scores:
-    """Return these measures for the questions of `scores`, which `score_run` made from `run`."""
+    """Return the risk-coverage measures; `scores` are those of `score_run` for the same run."""
     found = {id_: _one(run[id_], values) for id_, values in scores.by_question().items()}
     return tabulate(found, COLUMNS, MEASURES, scores.missing)
 

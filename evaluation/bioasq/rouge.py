@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -62,19 +63,19 @@ def tokenise(text: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(text)]
 
 
-def ngrams(tokens: Sequence[str], size: int) -> Grams:
-    """Return the number of occurrences of each sequence of `size` words."""
-    return Counter(zip(*(tokens[begin:] for begin in range(size)), strict=False))
+def bigrams(tokens: Sequence[str]) -> Grams:
+    """Return the number of occurrences of each pair of adjacent words."""
+    return Counter(pairwise(tokens))
 
 
-def skip_bigrams(tokens: Sequence[str], max_skip: int = MAX_SKIP) -> Grams:
-    """Return counts of ordered word pairs with at most `max_skip` words between, and of words.
+def skip_bigrams(tokens: Sequence[str]) -> Grams:
+    """Return counts of ordered word pairs with at most MAX_SKIP words between, and of words.
 
     The last word is not counted as a single word, because the program's loop over first words ends
     before it. A text of one word therefore has nothing to match.
     """
     grams: Grams = Counter(zip(tokens[:-1]))
-    for distance in range(1, max_skip + 2):
+    for distance in range(1, MAX_SKIP + 2):
         grams.update(zip(tokens, tokens[distance:], strict=False))
     return grams
 
@@ -97,18 +98,14 @@ def match(references: Sequence[Grams], said: Grams) -> Rouge:
     return Rouge(recall, precision, f1)
 
 
-def rouge_n(references: Sequence[Sequence[str]], said: Sequence[str], size: int = 2) -> Rouge:
-    """Return ROUGE-N of a tokenised text against one or more tokenised references."""
-    return match([ngrams(tokens, size) for tokens in references], ngrams(said, size))
+def rouge_2(references: Sequence[Sequence[str]], said: Sequence[str]) -> Rouge:
+    """Return ROUGE-2 of a tokenised text against one or more tokenised references."""
+    return match([bigrams(tokens) for tokens in references], bigrams(said))
 
 
-def rouge_su(
-    references: Sequence[Sequence[str]], said: Sequence[str], max_skip: int = MAX_SKIP
-) -> Rouge:
-    """Return ROUGE-SU of a tokenised text against one or more tokenised references."""
-    return match(
-        [skip_bigrams(tokens, max_skip) for tokens in references], skip_bigrams(said, max_skip)
-    )
+def rouge_su4(references: Sequence[Sequence[str]], said: Sequence[str]) -> Rouge:
+    """Return ROUGE-SU4 of a tokenised text against one or more tokenised references."""
+    return match([skip_bigrams(tokens) for tokens in references], skip_bigrams(said))
 
 
 def score_ideal(references: Sequence[str], said: str) -> dict[str, float]:
@@ -118,8 +115,8 @@ def score_ideal(references: Sequence[str], said: str) -> dict[str, float]:
     reads plain text files (its form SPL); see `server_text` for what BioASQ's HTML form loses.
     """
     wanted, words = [tokenise(text) for text in references], tokenise(said)
-    bigrams, skips = rouge_n(wanted, words).rounded(), rouge_su(wanted, words).rounded()
-    values = (bigrams.recall, bigrams.f1, skips.recall, skips.f1)
+    two, su4 = rouge_2(wanted, words).rounded(), rouge_su4(wanted, words).rounded()
+    values = (two.recall, two.f1, su4.recall, su4.f1)
     return dict(zip(MEASURES, values, strict=True))
 
 

@@ -1,8 +1,8 @@
 """All automatic measures of BioASQ task b for a run: per question, then over the set.
 
 As in the official program, questions that the run does not answer are excluded from every mean;
-they are counted in `Scores.missing`. Report this count with the measures, because a run that
-answers only easy questions would otherwise gain from it.
+they are counted in `Scores.missing`. Report this count with the measures, because a run
+that answers only easy questions has higher means.
 """
 
 from __future__ import annotations

@@ -46,11 +46,11 @@ def score_documents(
 
 
 def condense(found: Sequence[str], judged: Collection[str]) -> tuple[float, list[str]]:
-    """Return the share of unjudged documents in the first ten, and all judged ones in order.
+    """Return the share of unjudged ones among the first ten documents, and all judged documents.
 
-    A document outside the pool counts as irrelevant in the plain measures although nobody judged
-    it; measures over the condensed list ignore it (Sakai, SIGIR 2007). `judged` holds last parts of
-    addresses. The share of an empty list is 0.
+    The plain measures count a document that no expert judged as irrelevant; measures over the
+    condensed list, of judged documents only, ignore it (Sakai, SIGIR 2007). `judged` holds the last
+    parts of addresses. The share of an empty list is 0.
     """
     head = found[:MAX_ITEMS]
     known = [document for document in head if document_id(document) in judged]
@@ -67,7 +67,7 @@ def merge_snippets(snippets: Sequence[Snippet]) -> list[Snippet]:
     while first < len(merged):
         other = first + 1
         while other < len(merged):
-            if _may_merge(merged[first], merged[other]):
+            if _overlap_in_section(merged[first], merged[other]):
                 one, two = merged[first], merged.pop(other)
                 begin, end = min(one.begin, two.begin), max(one.end, two.end)
                 merged[first] = Snippet(
@@ -80,7 +80,7 @@ def merge_snippets(snippets: Sequence[Snippet]) -> list[Snippet]:
     return merged
 
 
-def _may_merge(one: Snippet, other: Snippet) -> bool:
+def _overlap_in_section(one: Snippet, other: Snippet) -> bool:
     return (
         one.document == other.document
         and one.begin_section == other.begin_section
@@ -175,9 +175,9 @@ def score_list(gold: Items, said: Items | None) -> tuple[float, float, float]:
     return precision_recall_f(right, len(said), right + missed)
 
 
-def log_average_precision(average: float, epsilon: float = 1e-5) -> float:
-    """Return log(average precision + epsilon), the term that GMAP averages.
+def log_average_precision(average: float) -> float:
+    """Return log(average precision + 1e-5), the term that GMAP averages.
 
     As in the program, NaN if snippets that end before they begin make the argument negative.
     """
-    return math.log(average + epsilon) if average + epsilon > 0 else math.nan
+    return math.log(average + 1e-5) if average + 1e-5 > 0 else math.nan

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from cluster.answers import NOT_ENOUGH
 from cluster.text.sentences import sentence_spans
-from evaluation.bioasq.check_types import asked_type, wrong_names
+from evaluation.bioasq.check_types import asked_type, count_non_numbers
 from evaluation.bioasq.read_bioasq import TYPES, Entry
 from evaluation.scores import Scores, mean, ratio, tabulate
 
@@ -51,7 +51,7 @@ MEASURES = (
 )
 
 _YES_NO = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
-# Carries no answer, as in "It is a bacterium, yes or no?"
+# Expresses neither answer, as in "It is a bacterium, yes or no?"
 _EITHER = re.compile(r"\byes\s+or\s+no\b", re.IGNORECASE)
 _NEGATES = re.compile(
     r"\b(?:no|not|cannot|never|neither|nor|without|none|unlikely|ineffective|contraindicated|"
@@ -61,7 +61,7 @@ _NEGATES = re.compile(
 
 
 def score_verdicts(gold: Mapping[str, Entry], run: Mapping[str, Entry], scores: Scores) -> Scores:
-    """Return these measures for the questions of `scores` (`score_run` of the same files)."""
+    """Return the measures of verdicts; `scores` are those of `score_run` for the same files."""
     found = {id_: _right(values) for id_, values in scores.by_question().items()}
     rows = {id_: dict(_one(gold[id_], run[id_], right)) for id_, right in found.items()}
     for names in RIGHT.values():
@@ -71,12 +71,12 @@ def score_verdicts(gold: Mapping[str, Entry], run: Mapping[str, Entry], scores: 
             if names[0] in right and (confidence := run[id_].confidence) is not None
         }
         for percent in COVERAGES:
-            for id_ in surest(known, percent):
+            for id_ in most_confident(known, percent):
                 rows[id_] |= {f"coverage {percent}% {n}": found[id_][n] for n in names}
     return tabulate(rows, COLUMNS, MEASURES, scores.missing)
 
 
-def surest(confidences: Mapping[str, float], percent: int) -> list[str]:
+def most_confident(confidences: Mapping[str, float], percent: int) -> list[str]:
     """Return the `percent` of questions with the highest confidence, including ties."""
     if not confidences:
         return []
@@ -90,7 +90,6 @@ def reads_as(question: str, ideal: str) -> str:
 
     A leading Yes or No decides; otherwise a negation in either the sentence or the question, but
     not in both, means no. Opposites without a negation ("reduces" for "raises") are not detected.
-    With this method BioASQ's own exact and ideal answers agree in about nine of ten questions.
     """
     first = next((ideal[begin:end] for begin, end in sentence_spans(ideal)), "")
     if said := _YES_NO.match(first):
@@ -99,13 +98,13 @@ def reads_as(question: str, ideal: str) -> str:
     return "yes" if bool(_NEGATES.search(first)) == bool(_NEGATES.search(asked)) else "no"
 
 
-def stands_in(name: str, text: str) -> bool:
+def occurs_in(name: str, text: str) -> bool:
     """Return True if the whole name occurs in the text, ignoring case."""
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 def _right(values: Found) -> dict[str, float]:
-    """Return how right an exact answer is, by the names of `RIGHT`."""
+    """Return the scores of an exact answer, from 0 (wrong) to 1 (right), under keys of `RIGHT`."""
     right = {name: values[name] for name in EVERY if name in values}
     if "wrong" in values:
         right["yesno accuracy"] = 1 - values["wrong"]
@@ -113,7 +112,7 @@ def _right(values: Found) -> dict[str, float]:
 
 
 def _one(gold: Entry, said: Entry, right: Found) -> Iterator[tuple[str, float]]:
-    """Yield the columns of a question, except those of the curve."""
+    """Yield the columns of a question, except those at a share of coverage."""
     if said.verdict:
         for verdict, word in VERDICTS.items():
             yield f"verdict {gold.type} {word}", float(said.verdict == verdict)
@@ -127,7 +126,7 @@ def _one(gold: Entry, said: Entry, right: Found) -> Iterator[tuple[str, float]]:
         yield f"agreement {gold.type}", _agreement(gold, names, text)
     asked = asked_type(gold.body) if gold.type in NAMED else None
     if asked is not None:
-        yield f"wrong type {gold.type}", wrong_names(names)
+        yield f"wrong type {gold.type}", count_non_numbers(names)
         yield f"checked names {gold.type}", len(names)
 
 
@@ -135,4 +134,4 @@ def _agreement(gold: Entry, names: Sequence[str], text: str) -> float:
     if gold.type == "yesno":
         return float(reads_as(gold.body, text) == names[0])
     names = names[:1] if gold.type == "factoid" else names
-    return sum(stands_in(name, text) for name in names) / len(names)
+    return sum(occurs_in(name, text) for name in names) / len(names)

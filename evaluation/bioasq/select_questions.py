@@ -19,7 +19,7 @@ def read_keywords(path: Path) -> list[str]:
     words = [" ".join(line.split()) for line in read_given(path).splitlines()]
     found = [word for word in words if word]
     if not found:
-        raise InputError(f"{path}: holds no keyword; give one a line")
+        raise InputError(f"{path}: contains no keyword; write one per line")
     return found
 
 

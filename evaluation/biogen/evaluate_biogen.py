@@ -13,11 +13,12 @@ from evaluation.biogen.score_biogen import score_task_a, score_task_b
 from evaluation.evaluated import Evaluated
 from evaluation.lint.lint_run import read_asked
 from evaluation.report.report import Case
+from evaluation.scores import Scores
 
-LOOKED_AT_A = ("support F1", "expert support soft recall (strict)")
-LOOKED_AT_B = ("citation support rate", "citation coverage")
+SHOWN_SCORES_A = ("support F1", "expert support soft recall (strict)")
+SHOWN_SCORES_B = ("citation support rate", "citation coverage")
 
-# Fields that only files of judgements have.
+# Fields that occur only in files of judgements.
 _JUDGEMENTS = ("relation", "machine_generated_answers")
 
 
@@ -59,7 +60,7 @@ def evaluate_task_a(
         for id_, said in read.items()
     }
     scores = score_task_a(read, labels, judge)
-    return Evaluated(scores, LOOKED_AT_A, {}, lambda found: _cases(found, sentences, LOOKED_AT_A))
+    return _evaluated(scores, SHOWN_SCORES_A, sentences)
 
 
 def evaluate_task_b(
@@ -72,26 +73,27 @@ def evaluate_task_b(
         for id_, said in read.items()
     }
     scores = score_task_b(read, labels, judge, topics)
-    return Evaluated(scores, LOOKED_AT_B, {}, lambda found: _cases(found, sentences, LOOKED_AT_B))
+    return _evaluated(scores, SHOWN_SCORES_B, sentences)
 
 
 def _cited(how: str, pmids: Sequence[int]) -> str:
     return f"[{how} {', '.join(map(str, pmids))}]" if pmids else ""
 
 
-def _cases(
-    found: Mapping[str, Mapping[str, float]],
-    sentences: Mapping[str, tuple[str, ...]],
-    looked_at: Sequence[str],
-) -> list[Case]:
-    return [
-        Case(
-            id_,
-            "topic",
-            "",
-            next((name for name in looked_at if name in scores), ""),
-            scores,
-            said_ideal=sentences[id_],
-        )
-        for id_, scores in found.items()
-    ]
+def _evaluated(
+    scores: Scores, shown: tuple[str, ...], sentences: Mapping[str, tuple[str, ...]]
+) -> Evaluated:
+    def cases(found: Mapping[str, Mapping[str, float]]) -> list[Case]:
+        return [
+            Case(
+                id_,
+                "topic",
+                "",
+                next((name for name in shown if name in values), ""),
+                values,
+                said_ideal=sentences[id_],
+            )
+            for id_, values in found.items()
+        ]
+
+    return Evaluated(scores, shown, {}, cases)

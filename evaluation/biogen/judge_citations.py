@@ -72,15 +72,15 @@ class EntailmentJudge:
 
 
 def _contradicts(support: Support) -> bool:
-    """Return whether contradiction is at least as probable as support and as neither of them."""
+    """Return True if contradiction is at least as probable as support, and as neutrality."""
     return support.against >= max(support.score, 1 - support.score - support.against)
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A sentence's distinct PMIDs, with the labels by people and by the model, by PMID.
+    """The distinct PMIDs that a sentence cites, with people's and the model's labels by PMID.
 
-    `human` holds the whole pool of the sentence, `machine` only citations without a label.
+    `human` holds all labelled PMIDs of the sentence, `machine` only citations without a label.
     """
 
     cited: tuple[int, ...]

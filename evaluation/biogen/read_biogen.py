@@ -69,7 +69,7 @@ def _read(
     for place, row in records(path):
         id_ = id_of(object_of(row.get("metadata"), f"{place}: field metadata"), id_field, place)
         if id_ in found:
-            raise InputError(f"{place}: {id_field} {id_!r:.80} has an answer before it; keep one")
+            raise InputError(f"{place}: {id_field} {id_!r:.80} is answered twice; keep one answer")
         if topics is not None and id_ not in topics:
             raise InputError(
                 f"{place}: {id_field} {id_!r:.80} is not in the gold; "

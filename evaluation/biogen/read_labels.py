@@ -98,7 +98,7 @@ def read_labels(path: Path) -> Labels:
     for topic, sentence, pmid, relation in rows:
         found.setdefault(topic, {}).setdefault(sentence, {})[pmid] = relation
     if not found:
-        raise InputError(f"{path}: holds no label; name the file of the judgements")
+        raise InputError(f"{path}: contains no label; name the file of judgements")
     return Labels(found)
 
 

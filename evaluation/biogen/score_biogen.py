@@ -127,15 +127,15 @@ def score_task_b(
     - citation coverage: share of sentences with a supporting citation;
     - citation support and contradict rate: share of supporting or contradicting citations among
       the distinct citations of each sentence;
-    - document precision and recall (the track's precision and recall of citations, over
-      documents): relevant PMIDs, including neutral ones, among the cited PMIDs and in the pool.
-      Only labels are used: a PMID is relevant to the sentence by its own label or, without one,
-      to the topic by a label for another sentence;
+    - document precision and recall (the track's precision and recall of citations): the share of
+      relevant PMIDs, including neutral ones, among the cited PMIDs, and the share of the relevant
+      PMIDs in the pool that are cited. A PMID is relevant by its label for the sentence or, without
+      one, by a label for another sentence of the topic; the judge is not used;
     - share of sentences without citation, and per answer the words over 250 and the sentences
       with more than 3 citations, which are the track's limits.
 
     A topic without labels has no document measures, and without a judge no citation measures
-    either. `missing` are those of `topics` that the run does not answer.
+    either. `missing` are the `topics` that the run does not answer.
     """
     judged = judge_run(
         {id_: [(s.text, s.pmids) for s in said] for id_, said in run.items()}, labels, judge

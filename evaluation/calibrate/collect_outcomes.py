@@ -20,9 +20,9 @@ def collect_outcomes(
 ) -> Iterator[Outcome]:
     """Ask the questions of BioASQ files and score each answer; skip questions without gold.
 
-    A factoid answer is right if its first name is, a summary if it cites a gold document. If the
-    index does not answer the questions (`unanswerable`), every answer is wrong, and no gold is
-    needed. Raises InputError for a row without `body` or `type`.
+    A factoid answer is right if its first name is, a summary if it cites a gold document. With
+    `unanswerable`, the index has no answer to the questions, so that every answer is wrong and no
+    gold is needed. Raises InputError for a row without `body` or `type`.
     """
     for path in paths:
         for place, row in enumerate(read_rows(path)):

@@ -44,7 +44,7 @@ class Outcome:
 
 
 def read_outcomes(paths: Sequence[Path]) -> list[Outcome]:
-    """Read outcomes from JSON lines; raises InputError for a file or row of another form."""
+    """Read outcomes from JSON lines; raises InputError for an invalid file or row."""
     return [outcome for path in paths for outcome in _read_outcomes(path)]
 
 

@@ -88,7 +88,7 @@ def check_ideal(checker: Checker, value: Any, place: str) -> Any:
         checker.note(place, f"must be a string, not {value!r:.40}")
         return value
     if len(texts) > 1:
-        checker.note(place, f"{len(texts)} texts, one is wanted", "keeps the first")
+        checker.note(place, f"{len(texts)} texts; only one is allowed", "keeps the first")
     text = _fit(checker, checker.unmarked(texts[0], place), place)
     return [text] if isinstance(value, list) else text
 

@@ -70,7 +70,7 @@ def _asked(checker: Checker, row: Row, place: str, questions: Mapping[str, Asked
     asked = questions.get(id_, Asked())
     if kind is None:
         if asked.type is None:
-            checker.note(where, "is missing, and no questions file tells it")
+            checker.note(where, "is missing; name a file of questions with --questions")
     elif kind not in TYPES:
         checker.note(where, f"{kind!r:.40} is none of {', '.join(TYPES)}")
     elif asked.type not in (None, kind):

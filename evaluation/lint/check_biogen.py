@@ -109,14 +109,16 @@ def _ground(checker: Checker, item: Row, place: str) -> Row:
     item = dict(item)
     _text(checker, item, place)
     if OTHER_NAME in item and CONTRADICTED not in item:
-        checker.note(place, f"{OTHER_NAME} is the name of no field", f"names it {CONTRADICTED}")
+        checker.note(
+            place, f"{OTHER_NAME} is not a field of the format", f"names it {CONTRADICTED}"
+        )
         item[CONTRADICTED] = item.pop(OTHER_NAME)
     given = {read_pmid(pmid) for pmid in checker.items(item, GIVEN, place) or ()} - {None}
     supported = _pmids(checker, item, SUPPORTED, place)
     new = [pmid for pmid in supported if read_pmid(pmid) not in given]
     if len(new) < len(supported):
         repeated = f"{len(supported) - len(new)} of them in {GIVEN}"
-        checker.note(f"{place}, {SUPPORTED}", repeated, "drops what was given")
+        checker.note(f"{place}, {SUPPORTED}", repeated, "drops the given ones")
     contradicted = _pmids(checker, item, CONTRADICTED, place)
     new = checker.first(new, MAX_CITATIONS, f"{place}, {SUPPORTED}")
     contradicted = checker.first(contradicted, MAX_CITATIONS, f"{place}, {CONTRADICTED}")
@@ -134,10 +136,10 @@ def _cite(checker: Checker, item: Row, place: str) -> Row:
         item["text"] = text = checker.unmarked(text, place)
         sentences = len(sentence_spans(text))
         if sentences != 1:
-            checker.note(f"{place}, text", f"{sentences} sentences; one to an item is wanted")
+            checker.note(f"{place}, text", f"{sentences} sentences; each item must have one")
     pmids = _pmids(checker, item, "citations", place)
     if not pmids:
-        checker.note(f"{place}, citations", f"none; 1 to {MAX_CITATIONS} are wanted")
+        checker.note(f"{place}, citations", f"no citation; 1 to {MAX_CITATIONS} are required")
     pmids = checker.first(pmids, MAX_CITATIONS, f"{place}, citations")
     return item | _lists(item, {"citations": pmids})
 
@@ -166,7 +168,7 @@ def _pmids(checker: Checker, item: Row, field: str, place: str) -> list[Any]:
     for citation in value or ():
         pmid = read_pmid(citation)
         if pmid is None:
-            checker.note(where, f"{citation!r:.40} is no PMID")
+            checker.note(where, f"{citation!r:.40} is not a PMID")
         elif str(citation) != str(pmid):
             checker.note(where, f"{citation!r:.40} is not the bare PMID", f"writes {pmid}")
             citation = str(pmid)

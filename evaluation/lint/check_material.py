@@ -44,14 +44,14 @@ def check_snippets(
 
 
 def _address(checker: Checker, document: Any, place: str) -> tuple[Any, int | None]:
-    """Return (address in the gold files' form, PMID); None for parts that are not PubMed's.
+    """Return (address in the gold files' form, PMID); other addresses are unchanged, without PMID.
 
     The official program compares addresses as strings, so another spelling never matches.
     """
     pmid = read_pmid(document)
     form = "http://www.ncbi.nlm.nih.gov/pubmed/PMID"
     if pmid is None:
-        checker.note(place, f"{document!r:.80} is no article of PubMed; the form is {form}")
+        checker.note(place, f"{document!r:.80} is not a PubMed article; the form is {form}")
         return document, None
     address = document_url(pmid)
     if document != address:
@@ -109,7 +109,7 @@ def _offsets(snippet: Snippet) -> tuple[Any, Any]:
 
 
 def _measure(checker: Checker, snippet: Snippet, place: str) -> None:
-    """Check offsets without the article: they are in order and match the text's length."""
+    """Check, without the article, that offsets are in order and match the text's length."""
     (begin, end), text = _offsets(snippet), snippet.get("text")
     if not (type(begin) is int and type(end) is int and 0 <= begin < end):
         checker.note(place, f"offsets {begin!r:.40} to {end!r:.40}: 0 or more, end after begin")

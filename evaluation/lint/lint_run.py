@@ -54,12 +54,12 @@ class Run:
         """Whether no row has any content: no document, no snippet, no answer."""
         fields = SAYS[self.format]
         objects = (row for row in self.rows if isinstance(row, dict))
-        return not any(_says(row.get(field)) for row in objects for field in fields)
+        return not any(_has_content(row.get(field)) for row in objects for field in fields)
 
 
-def _says(value: Any) -> bool:
+def _has_content(value: Any) -> bool:
     if isinstance(value, list):
-        return any(map(_says, value))
+        return any(map(_has_content, value))
     return bool(value.strip()) if isinstance(value, str) else value is not None
 
 
@@ -83,7 +83,7 @@ def read_run_file(path: Path, run_format: str | None = None) -> Run:
 
 
 def read_asked(path: Path) -> dict[str, Asked]:
-    """Return the questions of a gold, question or topic file by id, with their stated fields.
+    """Return the questions of a gold, question or topic file by id.
 
     Raises InputError, naming the file and the record, for a record without an id.
     """
@@ -132,7 +132,7 @@ def _read_rows(path: Path) -> tuple[list[Any], Form, dict[str, Any]]:
     try:
         value = parse_json(text, str(path))
     except InputError:
-        # JSON lines are not one JSON document. If they are invalid, `records` names the line.
+        # The file may be JSON lines. If these are invalid, too, `records` names the line.
         return [row for _, row in records(path)], "lines", {}
     if isinstance(value, list):
         return value, "list", {}

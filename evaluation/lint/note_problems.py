@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 # Citation marks that must not appear in the text: [12345678, 23456789], [PMID: 1], (PMID 1; 2),
-# [3]. Not matched: four-digit numbers, which may be years; two of them, which may be an interval;
-# and brackets followed by letters or digits, which are part of a chemical name.
+# [3]. Not matched: numbers of four digits, which may be years; pairs of small numbers, which may
+# be an interval; and brackets followed by a word character, which may be part of a chemical name.
 _MARK = re.compile(
     r"(?<!\s)\s*(?:[\[(]\s*PMIDs?\s*:?\s*\d+(?:\s*[,;]\s*(?:PMID\s*:?\s*)?\d+)*\s*[\])]"
     r"|\[\s*\d{5,8}(?:\s*[,;]\s*\d{5,8})*\s*\](?![\w-])"
@@ -75,7 +75,7 @@ class Asked:
 class Checker:
     """Rules shared by all run formats, and the problems recorded so far.
 
-    With a `lookup`, PMIDs must be live in the index; `drop_unknown` removes those that are not.
+    With a `lookup`, PMIDs must be in the index and not retracted; `drop_unknown` removes others.
     """
 
     def __init__(self, lookup: CitationLookup | None = None, *, drop_unknown: bool = False) -> None:
@@ -88,7 +88,7 @@ class Checker:
         self.problems.append(Problem(cut(place, 300), cut(message, 300), mend))
 
     def items(self, row: Mapping[str, Any], field: str, place: str) -> list[Any] | None:
-        """Return the list in `field`; None if it is absent, null or (recorded) not a list."""
+        """Return the list in `field`, or None; record a problem for a value of another type."""
         value = row.get(field)
         if value is not None and not isinstance(value, list):
             self.note(f"{place}, {field}", f"must be a list, not {value!r:.40}")
@@ -118,7 +118,7 @@ class Checker:
             where = f"{place}, {kind} {number}"
             for mended in check(item, where):
                 if key(mended) in kept:
-                    self.note(where, "comes twice", "drops the second")
+                    self.note(where, "occurs twice", "drops the second")
                 kept.setdefault(key(mended), mended)
         return list(kept.values())
 
@@ -129,7 +129,7 @@ class Checker:
         kept: dict[Hashable, Item] = {}
         for item in items:
             if key(item) in kept:
-                self.note(place, f"{item!r:.60} comes twice", "drops the second")
+                self.note(place, f"{item!r:.60} occurs twice", "drops the second")
             kept.setdefault(key(item), item)
         return list(kept.values())
 
@@ -140,13 +140,13 @@ class Checker:
         return list(items[:limit])
 
     def live(self, pmid: int, place: str) -> bool:
-        """Return whether to keep the item with `pmid`; record a problem if it is not live."""
+        """Return whether to keep the item; record a problem if `pmid` is absent or retracted."""
         if self.lookup is None:
             return True
         citation = self.lookup.find(pmid)
         if citation is not None and not citation.retracted:
             return True
-        reason = "is retracted" if citation else "is not there, or was deleted,"
+        reason = "is retracted" if citation else "is missing or deleted"
         mend = "drops it" if self._drop_unknown else ""
         self.note(place, f"PMID {pmid} {reason} in index version {self.lookup.version}", mend)
         return not self._drop_unknown
@@ -156,7 +156,9 @@ class Checker:
         mark = _MARK.search(text)
         if mark is None:
             return text
-        self.note(place, f"has a citation in its text: {mark[0].strip()}", "takes citations out")
+        self.note(
+            place, f"has a citation mark in its text: {mark[0].strip()}", "removes citation marks"
+        )
         # Removing a mark may create another one; the limit bounds the work on nested marks.
         for _ in range(MAX_NESTED_MARKS):
             text, found = _MARK.subn("", text)

@@ -1,11 +1,12 @@
-"""Plots of measures with their intervals, as SVG for embedding in a page.
+"""Plots of measures with their intervals, as images for embedding in a page.
 
-Text remains text in the page's font, and colours are the page's CSS variables, so that a plot
-follows the reader's light or dark scheme. The output is deterministic.
+Each plot is an `<img>` element whose SVG is in its address, so that plots cannot affect the page or
+each other.
 """
 
 from __future__ import annotations
 
+import base64
 import io
 import math
 import warnings
@@ -14,11 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle
 from typing import Any
-from xml.etree import ElementTree
 
 import matplotlib
 import matplotlib.style
 import numpy as np
+from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
@@ -26,18 +27,7 @@ from matplotlib.ticker import MaxNLocator
 
 from evaluation.bootstrap import Interval
 
-# Placeholder colours while matplotlib draws, and the CSS variables that replace them.
-INK, FAINT, ACCENT, BETTER, WORSE = (f"#00000{place}" for place in range(1, 6))
-_CSS = {
-    INK: "currentColor",
-    FAINT: "var(--faint)",
-    ACCENT: "var(--accent)",
-    BETTER: "var(--better)",
-    WORSE: "var(--worse)",
-}
-_SVG = "{http://www.w3.org/2000/svg}"
-_HREF = "{http://www.w3.org/1999/xlink}href"
-_DROPPED = ("id", "clip-path")
+INK, FAINT, ACCENT, BETTER, WORSE = "#1d2125", "#5f6b76", "#1f5fa8", "#0b6e4f", "#b3261e"
 
 # Colour and dashes of each curve; the dashes distinguish curves in print.
 _STROKES = ((ACCENT, "-"), (INK, "--"), (FAINT, "-."))
@@ -61,11 +51,11 @@ class Row:
     colour: str = ACCENT
 
 
-def plot_measures(measures: Mapping[str, Mapping[str, Interval]], label: str) -> str:
+def plot_measures(measures: Mapping[str, Mapping[str, Interval]], label: str) -> Markup:
     """Plot a dot and a whisker for each measure and group: measure -> group -> interval.
 
     The groups of a measure are listed below its name; a group without the measure is left out.
-    `label` is the text for screen readers. Returns an `<svg>` element.
+    `label` is the text for screen readers.
     """
     alone = len({group for groups in measures.values() for group in groups}) <= 1
     rows = []
@@ -82,7 +72,7 @@ def plot_measures(measures: Mapping[str, Mapping[str, Interval]], label: str) ->
 
 def plot_differences(
     differences: Mapping[str, Interval], verdicts: Mapping[str, str], label: str
-) -> str:
+) -> Markup:
     """Plot each difference as a dot and whisker around the zero line, with its verdict."""
     rows = [
         Row(name, interval, verdicts.get(name, ""), _VERDICTS.get(verdicts.get(name, ""), FAINT))
@@ -91,7 +81,7 @@ def plot_differences(
     return _forest(rows, label, zero=True)
 
 
-def plot_spread(values: Sequence[float], label: str) -> str:
+def plot_spread(values: Sequence[float], label: str) -> Markup:
     """Plot a histogram of scores in 20 bins, from 0 to 1 if all scores lie there."""
     inside = all(0 <= value <= 1 for value in values)
     with _drawing(1.8, 0.6, 0.1) as (figure, axes):
@@ -99,10 +89,10 @@ def plot_spread(values: Sequence[float], label: str) -> str:
         axes.bar(edges[:-1], counts, np.diff(edges) * 0.9, align="edge", color=ACCENT)
         axes.set_ylabel("questions", color=INK)
         axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-        return _svg(figure, label)
+        return _image(figure, label)
 
 
-def plot_curves(curves: Mapping[str, Sequence[tuple[float, float]]], label: str) -> str:
+def plot_curves(curves: Mapping[str, Sequence[tuple[float, float]]], label: str) -> Markup:
     """Draw a line through the (coverage, risk) points of each curve, with a legend."""
     with _drawing(2.4, 0.6, 0.1) as (figure, axes):
         figure.subplots_adjust(bottom=0.2)
@@ -115,10 +105,10 @@ def plot_curves(curves: Mapping[str, Sequence[tuple[float, float]]], label: str)
         axes.set_xlim(0, 1.02)
         axes.set_ylim(bottom=0)
         axes.legend(frameon=False, labelcolor=INK)
-        return _svg(figure, label)
+        return _image(figure, label)
 
 
-def _forest(rows: Sequence[Row], label: str, *, zero: bool) -> str:
+def _forest(rows: Sequence[Row], label: str, *, zero: bool) -> Markup:
     left, right = (
         _LETTER * max((len(_short(text)) for text in texts), default=0) + 0.2
         for texts in ([row.label for row in rows], [row.note for row in rows])
@@ -139,7 +129,7 @@ def _forest(rows: Sequence[Row], label: str, *, zero: bool) -> str:
         axes.set_yticks([])
         axes.grid(axis="x", color=FAINT, alpha=0.3, linewidth=0.6)
         _set_range(axes, found, zero)
-        return _svg(figure, label)
+        return _image(figure, label)
 
 
 def _write(axes: Axes, side: int, place: int, text: str, **style: Any) -> None:
@@ -169,13 +159,9 @@ def _set_range(axes: Axes, found: Sequence[Interval], zero: bool) -> None:
 
 
 def _short(text: str) -> str:
-    text = _printable(text)
+    # XML forbids control characters and unpaired surrogates.
+    text = "".join(character if character.isprintable() else " " for character in text)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-
-
-def _printable(text: str) -> str:
-    """Replace characters that XML forbids: control characters and unpaired surrogates."""
-    return "".join(character if character.isprintable() else " " for character in text)
 
 
 @contextmanager
@@ -189,60 +175,20 @@ def _drawing(height: float, left: float, right: float) -> Iterator[tuple[Figure,
         figure = Figure(figsize=(_WIDTH, height))
         figure.subplots_adjust(left / _WIDTH, 0.3 / height, 1 - right / _WIDTH, 1 - 0.1 / height)
         FigureCanvasSVG(figure)
-        figure.patch.set_visible(False)
         axes = figure.add_subplot()
-        axes.patch.set_visible(False)
         axes.spines[["left", "top", "right"]].set_visible(False)
         axes.spines["bottom"].set_color(FAINT)
         axes.tick_params(color=FAINT, labelcolor=INK)
         yield figure, axes
 
 
-def _svg(figure: Figure, label: str) -> str:
-    """Return the figure as an `<svg>` element that can share a page with others.
-
-    This removes matplotlib's identifiers, which would not be unique, its style sheet, which would
-    affect the whole page, and its fixed fonts and sizes.
-    """
+def _image(figure: Figure, label: str) -> Markup:
     drawn = io.BytesIO()
     with warnings.catch_warnings():
         # The browser renders the text, so missing glyphs in matplotlib's font do not matter.
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
         figure.savefig(drawn, format="svg", metadata={"Date": None})
-    root = ElementTree.fromstring(drawn.getvalue())
-    _use_in_place(root)
-    for element in root.iter():
-        element.tag = element.tag.rpartition("}")[2]
-        kept = {name: value for name, value in element.items() if name not in _DROPPED}
-        if "style" in kept:
-            kept["style"] = _restyle(kept["style"])
-        element.attrib = kept
-    root.attrib = {
-        "viewBox": root.attrib["viewBox"],
-        "class": "plot",
-        "role": "img",
-        "aria-label": _printable(label),
-    }
-    return ElementTree.tostring(root, encoding="unicode")
-
-
-def _use_in_place(root: ElementTree.Element) -> None:
-    """Inline each shape that matplotlib defines once, and remove the definitions."""
-    shapes = {
-        path.get("id"): path.attrib["d"] for path in root.iter(f"{_SVG}path") if path.get("id")
-    }
-    for use in root.iter(f"{_SVG}use"):
-        use.tag = f"{_SVG}path"
-        use.set("d", shapes[use.attrib.pop(_HREF).removeprefix("#")])
-        use.set("transform", f"translate({use.attrib.pop('x')} {use.attrib.pop('y')})")
-    for parent in list(root.iter()):
-        for child in [c for c in parent if c.tag.endswith(("}defs", "}metadata"))]:
-            parent.remove(child)
-
-
-def _restyle(style: str) -> str:
-    kept = [part for part in style.split(";") if part.strip() and "font-family" not in part]
-    style = ";".join(kept)
-    for drawn, shown in _CSS.items():
-        style = style.replace(drawn, shown)
-    return style
+    data = base64.b64encode(drawn.getvalue()).decode()
+    return Markup('<img class="plot" alt="{}" src="data:image/svg+xml;base64,{}">').format(
+        label, data
+    )

@@ -7,22 +7,28 @@ and limited in length and number.
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from cluster.errors import InputError
 from cluster.storage.whole_files import write_atomically
 from evaluation.bootstrap import Interval
-from evaluation.html_page import open_templates, replace_forbidden
 from evaluation.report.report import Group, Report, SnippetRow
 
 WORST_SHOWN = 30
 ROWS_SHOWN = 50
 TEXT_SHOWN = 2000
+WEB = ("https://", "http://")
+# Characters that HTML text cannot contain; U+FFFD replaces them.
+_FORBIDDEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
+)
 
 RISK_AND_COVERAGE = "Risk and coverage"
 
@@ -57,9 +63,9 @@ FAMILIES = {
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A plot and its caption."""
+    """A plot, as an HTML element, and its caption."""
 
-    svg: Markup
+    image: Markup
     caption: str
 
 
@@ -91,9 +97,16 @@ def write_report(folder: Path, report: Report) -> Path:
 
 def render_report(report: Report) -> str:
     """Return the page as HTML."""
-    page = open_templates(Path(__file__).parent / "templates")
+    page = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     page.filters |= {"cut": cut, "number": number, "parts": parts}
-    page.tests["applied"] = _applies
+    # Other addresses, such as `javascript:`, must not become links.
+    page.tests |= {"applied": _applies, "web": lambda text: text.startswith(WEB)}
     text = page.get_template("report.html").render(
         report=report,
         headline=report.groups[0] if report.groups else None,
@@ -102,7 +115,7 @@ def render_report(report: Report) -> str:
         worst_shown=WORST_SHOWN,
         rows_shown=ROWS_SHOWN,
     )
-    return replace_forbidden(text)
+    return _FORBIDDEN.sub("\ufffd", text)
 
 
 def cut(text: str) -> str:
@@ -145,7 +158,7 @@ def _title(name: str) -> str:
 
 def _family(title: str, names: tuple[str, ...], report: Report) -> Family:
     groups = [g for g in report.groups if any(_applies(g.measures.get(name)) for name in names)]
-    # Omit the whole set if only one type has the measures, since the values are the same.
+    # Omit the group of all questions if only one type has the measures, with the same values.
     if len(groups) == 2 and _values(groups[0], names) == _values(groups[1], names):
         del groups[0]
     return Family(title, names, tuple(groups), tuple(_figures(title, names, groups, report)))
@@ -165,14 +178,14 @@ def _figures(
             "Risk (share of wrong answers, of lists 1 less F1) if only the most confident "
             "questions are answered, by the share that is answered."
         )
-        yield Figure(Markup(plot_curves(report.curves, caption)), caption)
+        yield Figure(plot_curves(report.curves, caption), caption)
     labels = _labels(names)
     measures = {
         labels[name]: {g.name: g.measures[name] for g in groups if _applies(g.measures.get(name))}
         for name in names
     }
     caption = f"{title}: each measure (dot) and its 95% interval (line)."
-    yield Figure(Markup(plot_measures(measures, f"{caption} {', '.join(names)}")), caption)
+    yield Figure(plot_measures(measures, f"{caption} {', '.join(names)}"), caption)
     against = report.against
     shared = [n for n in names if against and _applies(against.differences.get(n))]
     if against and shared:
@@ -180,7 +193,7 @@ def _figures(
         verdicts = {labels[name]: against.verdicts.get(name, "") for name in shared}
         caption = f"{title}: this run less {cut(against.other_run)}, with 95% intervals."
         label = f"{caption} {', '.join(shared)}"
-        yield Figure(Markup(plot_differences(differences, verdicts, label)), caption)
+        yield Figure(plot_differences(differences, verdicts, label), caption)
 
 
 def _labels(names: Sequence[str]) -> dict[str, str]:
@@ -198,4 +211,4 @@ def _spread(spread: Mapping[str, Sequence[float]]) -> Iterable[Figure]:
         if known:
             middle = number(statistics.median(known))
             caption = f"{cut(name)}: {len(known):,} questions, median {middle}."
-            yield Figure(Markup(plot_spread(known, caption)), caption)
+            yield Figure(plot_spread(known, caption), caption)

@@ -36,7 +36,7 @@ class Comparison:
 class DocumentRow:
     """A gold document, or a document of the run. `found_rank` is its rank in the run, from 1.
 
-    `judged` means that it was judged for this question; gold documents are judged.
+    `judged` is true if experts judged it for this question, as they did all gold documents.
     """
 
     url: str
@@ -56,8 +56,8 @@ class DocumentRow:
 class SnippetRow:
     """A snippet of the gold, of the run, or of both.
 
-    `hit` means that it shares characters with the other side. `matched` is the shared part, in code
-    points of `text` with an exclusive end; None if it is the whole text.
+    `hit` is true if a snippet of the run overlaps with one of the gold. `matched` is the shared
+    part, in code points of `text` with an exclusive end; None if it is the whole text.
     """
 
     document: str

@@ -1,1 +1,1 @@
-"""Reproduce the papers' experiments: their systems, their tables and our values next to theirs."""
+"""Reproduce the papers' experiments: their systems, and their tables with measured values."""

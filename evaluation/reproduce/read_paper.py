@@ -34,9 +34,9 @@ PATIENT = (
         for stage in ("llm", "encoder", "expander", "shard", "reranker")
     ),
 )
-# A paper's runs send similar prompts about the same passages, so the KV cache holds the prompts of
-# 20 questions (46,000 tokens, in blocks smaller than a passage). Twenty concurrent requests take a
-# sixth of the time of sequential ones; speculative decoding slows concurrent requests down.
+# Twenty requests run concurrently. A paper's runs send similar prompts about the same passages, so
+# the KV cache holds the prompts of 20 questions, in blocks smaller than a passage. Speculative
+# decoding is off, because it slows concurrent requests down.
 MANY_AT_ONCE = (
     "llm.engine.kv_cache_memory_bytes=2147483648",
     "llm.engine.block_size=32",
@@ -51,7 +51,7 @@ class _Part(BaseModel):
 
 
 class PaperRow(_Part):
-    """A row of a paper's table: its name and values, None where the paper has none.
+    """A row of a paper's table; a value is None if the paper does not give it.
 
     `system` is the preset to run for it, such as "biorag-v1.evidence-3" for 3 passages; None if no
     preset is run.
@@ -63,7 +63,7 @@ class PaperRow(_Part):
 
 
 class PaperTable(_Part):
-    """A paper's table. `columns` maps the paper's column names to our measures.
+    """A paper's table. `columns` maps the paper's column names to CiteRay's measures.
 
     A measure that ends in " of list" is computed over the questions of that type.
     """
@@ -183,7 +183,7 @@ def _given(own: Mapping[str, Any]) -> list[str]:
 
 
 def other_settings(number: str, form: Form, settings: Settings) -> list[str]:
-    """Return one line for each of the paper's settings that differs from `settings`."""
+    """Return one line for each setting of the paper whose value in `settings` differs."""
     plain = settings.model_dump(mode="json")
     return [
         f"{key}: {_shown(found)}, in the paper {_shown(value)}"

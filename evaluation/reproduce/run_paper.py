@@ -49,7 +49,7 @@ class Measured:
         A name that ends in " of TYPE" is measured over the questions of that type.
         """
         if (value := self.whole.get(name)) is not None:
-            return None if math.isnan(value) else Interval(value, math.nan, math.nan)
+            return Interval(value, math.nan, math.nan)
         base, _, kind = name.partition(" of ")
         scores = self.scores
         if kind:
@@ -59,23 +59,11 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class FilledRow:
-    """A row of a paper's table with our values: `here` has one entry per column."""
-
-    name: str
-    system: str | None
-    paper: tuple[float | None, ...]
-    here: tuple[Interval | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class FilledTable:
-    """A paper's table; `columns` are the paper's names."""
+    """A paper's table, and measured values by row and column; None if a system was not run."""
 
-    name: str
-    about: str
-    columns: tuple[str, ...]
-    rows: tuple[FilledRow, ...]
+    paper: PaperTable
+    here: tuple[tuple[Interval | None, ...], ...]
 
 
 def run_paper(
@@ -104,7 +92,7 @@ def run_paper(
 
         @cache
         def ask() -> Ask:
-            graph = open_graph(settings, plans, gold, log, asked_once=not timed)
+            graph = open_graph(settings, plans, gold, log, cache_replies=not timed)
             return opened_once.enter_context(graph)
 
         for group, given in ((searching, False), (reading, True)):
@@ -137,32 +125,20 @@ def _measured(
     scores = score_with_cutoffs(run, gold, sorted({MAX_DOCUMENTS, depth}))
     if run.plan.name in judged:
         scores = scores.beside(judged[run.plan.name])
-    calls = run.model_calls()
-    whole = {
-        CALLS: math.nan if calls is None else calls,
-        SEARCH_MS: statistics.fmean(run.latencies()),
-    }
+    whole = {CALLS: run.model_calls(), SEARCH_MS: statistics.fmean(run.latencies())}
     types = {id_: gold[id_].type for id_ in run.replies}
     return Measured(scores, types, whole, run.degraded())
 
 
 def fill(tables: Sequence[PaperTable], measured: Mapping[str, Measured]) -> list[FilledTable]:
-    """Return the tables with our values next to the paper's; a system that was not run has none."""
+    """Return the tables with the measured values."""
     return [
-        FilledTable(
-            table.name,
-            table.about,
-            tuple(table.columns),
-            tuple(
-                FilledRow(row.name, row.system, row.values, _here(table, row.system, measured))
-                for row in table.rows
-            ),
-        )
+        FilledTable(table, tuple(_measure_row(table, row.system, measured) for row in table.rows))
         for table in tables
     ]
 
 
-def _here(
+def _measure_row(
     table: PaperTable, system: str | None, measured: Mapping[str, Measured]
 ) -> tuple[Interval | None, ...]:
     run = measured.get(system) if system else None

@@ -13,7 +13,7 @@ from evaluation.reproduce.read_paper import Form, Paper, other_settings
 def tell_differences(
     number: str, paper: Paper, form: Form, settings: Settings
 ) -> dict[str, list[str]]:
-    """Return distinct lines by subject: the settings, the experiment, and presets."""
+    """Return the differences, one per line, by subject: settings, experiment, or presets."""
     found = {
         "settings": other_settings(number, form, settings),
         "experiment": [

@@ -23,7 +23,7 @@ Columns = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """An empty table; if `kind` is given, its measures are over questions of that type."""
+    """Layout of a table; with `kind`, its measures are over questions of that type only."""
 
     title: str
     columns: Columns

@@ -24,15 +24,13 @@ class Table:
     rows: Mapping[str, Sequence[float]]
 
 
-def render_table(table: Table, first: str = "System", digits: int = 4) -> str:
-    """Return the table with its title; `first` is the heading of the row names.
+def render_table(table: Table) -> str:
+    """Return the table with its title.
 
-    The best value is determined after rounding to `digits` decimals; a column whose rounded values
-    are all equal has none.
+    The best value is determined after rounding to four decimals; a column whose rounded values are
+    all equal has none.
     """
-    shown = {
-        name: [_shown(value, digits) for value in values] for name, values in table.rows.items()
-    }
+    shown = {name: list(map(_shown, values)) for name, values in table.rows.items()}
     best = [
         _best([texts[place] for texts in shown.values()], column.direction)
         for place, column in enumerate(table.columns)
@@ -44,7 +42,7 @@ def render_table(table: Table, first: str = "System", digits: int = 4) -> str:
         ]
         for name, texts in shown.items()
     ]
-    headings = [first, *(column.name for column in table.columns)]
+    headings = ["System", *(column.name for column in table.columns)]
     return "\n".join([f"### {table.title}", "", *table_lines(headings, rows)])
 
 
@@ -54,8 +52,8 @@ def table_lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Itera
         yield f"| {' | '.join(cells)} |"
 
 
-def _shown(value: float, digits: int) -> str:
-    return "-" if math.isnan(value) else f"{value:z.{digits}f}"
+def _shown(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:z.4f}"
 
 
 def _best(texts: Sequence[str], direction: int) -> str | None:

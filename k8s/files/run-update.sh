@@ -1,4 +1,4 @@
-# Starts one update and ends as it ends. A run by hand while another is at work starts nothing.
+# Starts an update and exits with its result. Starts nothing while another update is running.
 set -eu
 here=$(dirname "$0")
 job=rayjob/citeray-update
@@ -10,11 +10,11 @@ if [ -n "$before" ]; then
     Complete|Failed|ValidationFailed) ;;
     *) echo "$job: another update is at work, so none is started" >&2; exit 1 ;;
   esac
-  # By its uid: never one that another run has started since.
+  # Delete it by its uid, so that an update that another run has started since is not deleted.
   printf '{"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": "%s"}}' "$uid" |
     kubectl delete --raw "/apis/ray.io/v1/namespaces/$CITERAY_NAMESPACE/rayjobs/citeray-update" --filename -
   while after=$(look) && [ "${after%% *}" = "$uid" ]; do sleep "${CITERAY_POLL_S:-20}"; done
 fi
-# Of two runs that come this far one creates it; the other is told that it exists.
+# If two runs get this far, one creates the job, and the other fails because it exists.
 kubectl create --filename "$here/rayjob.yaml"
 exec sh "$here/wait.sh" "$job"

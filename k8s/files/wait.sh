@@ -1,5 +1,5 @@
-# Waits until a RayJob or a Job has ended, and ends as it did: sh wait.sh rayjob/citeray-build
-# CITERAY_WAIT_S bounds the wait (three days), CITERAY_POLL_S is the time between two looks.
+# Waits for the end of a RayJob or Job and exits with its result: sh wait.sh rayjob/citeray-build
+# CITERAY_WAIT_S limits the wait (default: three days), CITERAY_POLL_S is the polling interval (s).
 set -eu
 what=$1
 case "$what" in
@@ -9,7 +9,7 @@ case "$what" in
 esac
 end=$(($(date +%s) + ${CITERAY_WAIT_S:-259200}))
 while [ "$(date +%s)" -le "$end" ]; do
-  # An API server that is busy for a moment is asked again.
+  # If the API server is temporarily unavailable, ask again.
   if state=$(kubectl get "$what" --ignore-not-found --output "$path"); then
     case "$what $state" in
       "$what ") echo "$what: deleted before it ended" >&2; exit 1 ;;

@@ -18,7 +18,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end -}}
 
-{{/* Of pods: a new version of the chart alone makes no new Ray cluster. */}}
+{{/* Labels of pods, without the chart's version, which would cause a new Ray cluster. */}}
 {{- define "citeray.podLabels" -}}
 app.kubernetes.io/name: citeray
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -29,7 +29,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{ trimSuffix "Gi" . }}
 {{- end -}}
 
-{{/* Scratch disk of a kind in GiB: models are in it where there is no shared cache. */}}
+{{/* Scratch disk of a kind in GiB; includes the models if there is no shared cache. */}}
 {{- define "citeray.disk" -}}
 {{- $root := index . 0 -}}
 {{- $size := index . 1 -}}
@@ -55,7 +55,7 @@ readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end -}}
 
-{{/* Requests and limits of a kind: `citeray.resources (list $ "models")`. */}}
+{{/* Resource requests and limits of a kind: `citeray.resources (list $ "models")`. */}}
 {{- define "citeray.resources" -}}
 {{- $root := index . 0 -}}
 {{- $kind := index . 1 -}}
@@ -92,7 +92,7 @@ limits:
 emptyDir: {sizeLimit: {{ div (mul $disk 1024 95) 100 }}Mi}
 {{- end -}}
 
-{{/* Where pods of a place of `scheduling` go, at which priority, and by which pull secrets. */}}
+{{/* Placement of pods by a key of `scheduling`, with their priority and pull secrets. */}}
 {{- define "citeray.placement" -}}
 {{- $root := index . 0 -}}
 {{- $place := index $root.Values.scheduling (index . 1) -}}
@@ -121,7 +121,7 @@ imagePullSecrets:
 {{- end }}
 {{- end -}}
 
-{{/* A spread over nodes within one Ray cluster: an upgrade's second cluster counts by itself. */}}
+{{/* Spread over nodes within one Ray cluster; an upgrade's second cluster counts separately. */}}
 {{- define "citeray.spread" -}}
 topologySpreadConstraints:
 - maxSkew: 1
@@ -140,17 +140,17 @@ topologySpreadConstraints:
 {{ .Values.storage.batches.existingClaim | default "citeray-batches" }}
 {{- end -}}
 
-{{/* Changes when the models do: the mark that pods wait for. */}}
+{{/* Hash of the models, for the name of the marker file that pods wait for. */}}
 {{- define "citeray.modelsHash" -}}
 {{- $settings := include "citeray.settings" . | fromYaml -}}
 {{- $named := pick $settings "over" "encoder" "recogniser" "reranker" "reader" "support" "llm" "models" "vocabulary" -}}
 {{ printf "%s%s" (toYaml $named) (include "citeray.image" (list . "cpu")) | sha256sum | trunc 10 }}
 {{- end -}}
 
-{{/* How the clients of object stores find the store and who they are. */}}
+{{/* Environment of the clients of object stores: endpoint, region and metadata access. */}}
 {{- define "citeray.storeEnvironment" -}}
 {{- if .Values.network.policies }}
-# Policies cut off the address of EC2's instance roles: each client of S3 would wait 8 s for it.
+# Policies block the address of EC2's instance roles, so each client of S3 would wait for a timeout.
 - {name: AWS_EC2_METADATA_DISABLED, value: "true"}
 {{- end }}
 {{- if .Values.objectStore.enabled }}
@@ -159,7 +159,7 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
-{{/* Whether Ray's autoscaler runs beside the head: "true", or empty. */}}
+{{/* Whether Ray's autoscaler runs in the pod of the head: "true", or empty. */}}
 {{- define "citeray.autoscales" -}}
 {{- if eq .Values.service.upgrade.type "NewClusterWithIncrementalUpgrade" -}}
 true
@@ -171,7 +171,7 @@ true
 {{- end -}}
 {{- end -}}
 
-{{/* The pool that holds a stage: the shards' own where there is one. */}}
+{{/* The pool of the shards: `retrieval` if it has replicas, otherwise `models`. */}}
 {{- define "citeray.shardPool" -}}
 {{- if gt (int .Values.sizes.retrieval.replicas) 0 }}retrieval{{ else }}models{{ end -}}
 {{- end -}}

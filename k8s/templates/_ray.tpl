@@ -43,7 +43,7 @@ spec:
     - {name: scratch, mountPath: /tmp, subPath: tmp}
   {{- end }}
   {{- if eq $root.Values.corpus.source "sample" }}
-  # Writes the same bytes in every pod.
+  # The sample is the same in every pod.
   - name: write-sample
     image: {{ $image }}
     imagePullPolicy: {{ $root.Values.image.pullPolicy }}
@@ -81,9 +81,9 @@ spec:
     {{- if .serves }}
     # Limits on request headers, in the proxy of each node.
     - {name: RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH, value: "serve.http.header_limits:install"}
-    # A lost proxy is missed after a few seconds, where Ray by itself looks every ten.
+    # Detect a lost proxy within a few seconds; by default Ray checks every ten.
     - {name: RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S, value: "1"}
-    # A busy node's proxy takes longer to start than the 5 s after which Ray tries another.
+    # On a busy node a proxy takes longer to start than the 5 s after which Ray starts another.
     - {name: RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S, value: "20"}
     - name: CITERAY_API_KEYS
       valueFrom:
@@ -96,7 +96,7 @@ spec:
     lifecycle:
       preStop:
         exec:
-          # Serve moves the replicas to other nodes, and the proxy here leaves the Service.
+          # Serve moves the replicas to other nodes, and the proxy of this pod leaves the Service.
           command:
           - sh
           - -c
@@ -142,7 +142,7 @@ spec:
 {{ mul (include "citeray.gi" .objectStore | int) 966367641 }}
 {{- end -}}
 
-{{/* The head of a Ray cluster; arguments as of `citeray.rayPod`. */}}
+{{/* The head of a Ray cluster; arguments as for `citeray.rayPod`. */}}
 {{- define "citeray.head" -}}
 rayStartParams:
   num-cpus: "0"
@@ -151,7 +151,7 @@ rayStartParams:
 template: {{ include "citeray.rayPod" (merge (dict "head" true "place" "system" "group" "headgroup") .) | nindent 2 }}
 {{- end -}}
 
-{{/* A group of workers; arguments as of `citeray.rayPod`. */}}
+{{/* A group of workers; arguments as for `citeray.rayPod`. */}}
 {{- define "citeray.workers" -}}
 {{- $size := index .root.Values.sizes .kind -}}
 groupName: {{ .group }}
@@ -164,15 +164,15 @@ labels: {citeray/pool: {{ .group }}}
 rayStartParams:
   object-store-memory: {{ include "citeray.objectStoreBytes" $size | quote }}
 {{- with $size.accelerator }}
-# What Ray will detect on such a node. The autoscaler cannot see it before a node has started.
+# The resource that Ray will detect on this node, for the autoscaler before a node has started.
 resources: {"accelerator_type:{{ . }}": "1"}
 {{- end }}
 template: {{ include "citeray.rayPod" (merge (dict "head" false "asks" false "account" "citeray-worker") .) | nindent 2 }}
 {{- end -}}
 
 {{/* A RayJob over the index. Arguments: root, name, script, head and workers (keys of `sizes`),
-     place, retries, deadline, queue. A failed try is made again on a new cluster and goes on where the last
-     stopped, as the index lies in the object store. */}}
+     place, retries, deadline, queue. A failed attempt is repeated on a new cluster and resumes where the last
+     one stopped, because the index is in the object store. */}}
 {{- define "citeray.rayJob" -}}
 {{- $root := .root -}}
 apiVersion: ray.io/v1

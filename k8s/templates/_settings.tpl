@@ -1,4 +1,4 @@
-{{/* The settings file that every pod reads: what the chart derives, under what `settings` says. */}}
+{{/* The settings file that every pod reads: derived settings, overridden by `settings`. */}}
 {{- define "citeray.settings" -}}
 {{- $stages := dict -}}
 {{- range list "gateway" "expander" "encoder" "reranker" "writer" -}}
@@ -52,7 +52,7 @@ applications:
 {{- end -}}
 
 {{- define "citeray.buildScript" -}}
-# Resumes after an interruption: files that are fetched and passages that are embedded are kept.
+# Resumes after an interruption: downloaded files and embedded passages are reused.
 set -eu
 {{- if eq .Values.corpus.source "pubmed" }}
 citeray download {{ include "citeray.sources" . }}{{ with .Values.corpus.files }} --files {{ . }}{{ end }}
@@ -62,9 +62,9 @@ citeray index verify --config /etc/citeray/settings.yaml
 {{- end -}}
 
 {{- define "citeray.updateScript" -}}
-# The lease of the index lets one writer in: while another build or update holds it, the last
-# command changes nothing and fails. Between the first files of a baseline and those of the updates
-# there is a gap.
+# While another build or update holds the lease of the index, the last command fails and changes
+# nothing. If only the first files of the baseline are indexed, a gap precedes the update files,
+# which the command must be told to permit.
 set -eu
 {{- if eq .Values.corpus.source "pubmed" }}
 citeray download {{ include "citeray.sources" . }} --no-baseline{{ with .Values.corpus.updateFiles }} --files {{ . }}{{ end }}

@@ -24,7 +24,7 @@ MD5_TRIES = 2
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Outcome for one file; with an `error`, no file of that name was stored."""
+    """Result of downloading one file; if `error` is set, the file was not stored."""
 
     name: str
     folder: str
@@ -74,8 +74,8 @@ def download_files(
         missing = [p for p in plan if isinstance(p, _Missing)]
         keeper.require_room([_bytes_left(keeper, m) for m in missing], concurrent)
         observer.planned(len(missing), sum(m.size or 0 for m in missing))
-        brought = iter(_in_parallel(download.bring, missing, concurrent, web))
-        return [next(brought) if isinstance(p, _Missing) else p for p in plan]
+        fetched = iter(_in_parallel(download.fetch_missing, missing, concurrent, web))
+        return [next(fetched) if isinstance(p, _Missing) else p for p in plan]
 
 
 def _bytes_left(keeper: Keeper, missing: _Missing) -> int:
@@ -125,7 +125,7 @@ class _Download:
         except (DownloadError, OSError) as error:
             return self._failed(file, error)
 
-    def bring(self, missing: _Missing) -> Outcome:
+    def fetch_missing(self, missing: _Missing) -> Outcome:
         """Fetch one file, verify it and store it."""
         file = missing.file
         try:

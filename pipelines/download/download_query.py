@@ -47,7 +47,7 @@ class FoundByQuery:
 
 @dataclass(frozen=True, slots=True)
 class Downloaded:
-    """Numbers of a download: `records` were written to `files`, of which `present` existed before.
+    """Counts of a download: `records` were written to `files`, of which `present` existed before.
 
     PubMed returned no citation for `missing` of the PMIDs.
     """
@@ -101,7 +101,7 @@ async def _found(pubmed: PubMed, query: str, folder: Path, limit: int, tell: Tel
     if not count:
         raise InputError(f"--query {query!r:.200}: PubMed finds nothing; change the query")
     pmids = await pubmed.search(query, limit=min(count, limit or count), sort="pub_date", tell=tell)
-    # Sorted, because PubMed's order changes with new records and an index does not keep it.
+    # Sorted, because PubMed's order changes with new records, and an index does not need it.
     found = FoundByQuery(query, f"{date.today()}", limit, tuple(sorted(pmids)))
     write_atomically(path, json.dumps(asdict(found)).encode())
     return found

@@ -16,7 +16,7 @@ from html.parser import HTMLParser
 from urllib.parse import unquote, urljoin, urlsplit
 
 from cluster.errors import CiteRayError
-from pipelines.build.find_sources import BASELINE, UPDATES, natural_key
+from pipelines.indexing.sources.find_sources import BASELINE, UPDATES, natural_key
 
 # Ten times the size of a page that lists 1,500 files with their checksums.
 MAX_LISTING_BYTES = 4 * 1024**2
@@ -50,7 +50,7 @@ class _Links(HTMLParser):
 
 
 def parse_listing(page: str, folder_url: str) -> list[str]:
-    """Return the names of the .xml.gz files in its own folder that an index page links to.
+    """Return the names of the .xml.gz files that an index page links to in its own folder.
 
     Names are distinct and in the order of their numbers. Raises CiteRayError for a page without
     links.

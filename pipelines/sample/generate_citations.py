@@ -119,7 +119,7 @@ class _Writer:
             title=self._sentence(rng, topic, rng.randint(7, 16)),
             sections=self._sections(rng, topic) if rng.random() < 0.65 else (),
             journal=rng.choice(_JOURNALS).format(rng.choice(_FIELDS)),
-            # Output grows with the years, as PubMed's does.
+            # The number of articles grows with the years, as in PubMed.
             year=_FIRST_YEAR + int((_LAST_YEAR - _FIRST_YEAR + 1) * rng.random() ** 0.6),
             month=rng.randint(1, 12),
             languages=("eng",),

@@ -40,7 +40,7 @@ _LONE_TYPES = {"Editorial", "Letter", "Published Erratum", "Retraction of Public
 # Notices by the journal, which have no byline.
 _NOTICES = {"Published Erratum", "Retraction of Publication"}
 _TRIAL = "Randomized Controlled Trial"
-# The illustrative journal's first volume is of 1991.
+# Year before volume 1 of the invented journal.
 _VOLUME_0 = 1990
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from lxml import etree
 from cluster.errors import InputError
 from cluster.pubmed.parse_articles import DOCTYPE
 from cluster.records import Citation, Deletion
+from cluster.storage.whole_files import published_atomically
 from pipelines.sample.render_citation import (
     BookChapter,
     book_element,
@@ -61,17 +61,12 @@ def render_articles(
 
 @contextmanager
 def _whole_file(path: Path) -> Iterator[IO[bytes]]:
-    part = path.with_name(path.name + ".part")
-    try:
-        with part.open("wb") as raw:
-            if path.name.endswith(".gz"):
-                with gzip.GzipFile("", "wb", compresslevel=4, fileobj=raw, mtime=0) as packed:
-                    yield cast(IO[bytes], packed)
-            else:
-                yield raw
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    with published_atomically(path) as aside, aside.open("wb") as raw:
+        if path.name.endswith(".gz"):
+            with gzip.GzipFile("", "wb", compresslevel=4, fileobj=raw, mtime=0) as packed:
+                yield cast(IO[bytes], packed)
+        else:
+            yield raw
 
 
 def _element(

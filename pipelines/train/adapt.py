@@ -9,40 +9,37 @@ from typing import Any, Literal
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model, get_peft_model_state_dict
 from safetensors.torch import save
-from torch import nn
-from transformers import AutoTokenizer
+from torch import Tensor, nn
+from torch.nn.functional import pad
+from transformers import set_seed
 
 from cluster.models.adapters import WEIGHTS, quiet_loading
-from cluster.models.load_safely import SAFE_WEIGHTS, SAFELY
+from cluster.models.load_safely import SAFE_WEIGHTS
 from cluster.storage.whole_files import write_atomically
-from pipelines.train.recipe import Recipe
+from pipelines.train.recipe import AdapterRecipe
 
-TaskType = Literal["FEATURE_EXTRACTION", "TOKEN_CLS", "SEQ_CLS"]
+TaskType = Literal["FEATURE_EXTRACTION", "TOKEN_CLS", "SEQ_CLS", "CAUSAL_LM"]
 
 
-def load_with_head(
-    kind: Any, base: Path, labels: Sequence[str], recipe: Recipe, device: str
-) -> tuple[Any, Any]:
-    """Load (tokeniser, model) from the folder `base`, with a new head for `labels`.
+def load_with_head(kind: Any, base: Path, labels: Sequence[str], **config: Any) -> Any:
+    """Load the model in the folder `base` with a new head for `labels`, in float32.
 
-    The head is initialised with the recipe's seed. `kind` is a class of transformers, such as
-    AutoModelForTokenClassification.
+    `kind` is a class of transformers, such as AutoModelForTokenClassification; `config` overrides
+    values of the model's configuration. The head depends on torch's random state.
     """
-    tokenizer = AutoTokenizer.from_pretrained(base, **SAFELY)
-    torch.manual_seed(recipe.seed)
     with quiet_loading():
-        model = kind.from_pretrained(
+        return kind.from_pretrained(
             base,
             **SAFE_WEIGHTS,
             dtype=torch.float32,
             id2label=dict(enumerate(labels)),
             label2id={label: place for place, label in enumerate(labels)},
+            **config,
         )
-    return tokenizer, model.to(device)
 
 
 def add_adapter(
-    model: nn.Module, recipe: Recipe, task: TaskType, heads: Sequence[str] = ()
+    model: nn.Module, recipe: AdapterRecipe, task: TaskType, heads: Sequence[str] = ()
 ) -> PeftModel | None:
     """Add an adapter to the layers of `model`, in place, and return it; None for rank 0.
 
@@ -54,7 +51,7 @@ def add_adapter(
             layer.p = recipe.dropout
     if recipe.rank == 0:
         return None
-    torch.manual_seed(recipe.seed)
+    set_seed(recipe.seed)
     return get_peft_model(
         model,
         LoraConfig(
@@ -66,6 +63,19 @@ def add_adapter(
             modules_to_save=list(heads) or None,
         ),
     )
+
+
+def low_rank(change: Tensor, rank: int) -> tuple[Tensor, Tensor]:
+    """Return the factors B (out, rank) and A (rank, in) whose product is nearest to `change`.
+
+    This is the truncated singular value decomposition (Eckart and Young 1936). If `change` (out,
+    in) has fewer singular values than `rank`, the rest of the factors is 0.
+    """
+    left, sizes, right = torch.linalg.svd(change.float(), full_matrices=False)
+    root = sizes[:rank].sqrt()
+    missing = max(0, rank - len(root))
+    b, a = left[:, :rank] * root, root[:, None] * right[:rank]
+    return pad(b, (0, missing)), pad(a, (0, 0, 0, missing))
 
 
 def save_adapter(adapted: PeftModel, base: str, folder: Path) -> None:
@@ -83,7 +93,10 @@ def save_adapter(adapted: PeftModel, base: str, folder: Path) -> None:
 def save_model(
     model: Any, tokenizer: Any, adapted: PeftModel | None, base: str, folder: Path
 ) -> None:
-    """Write the trained part of a transformers model: the adapter, or the whole model."""
+    """Write the trained part of a transformers model: the adapter, or the whole model.
+
+    `base` is the name of the model that training started from.
+    """
     # Replace the local path from which the model was loaded.
     model.config.name_or_path = base
     if adapted is None:

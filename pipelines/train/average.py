@@ -26,7 +26,8 @@ from cluster.models.adapters import (
     read_object,
 )
 from cluster.storage.whole_files import write_atomically
-from pipelines.train.card import render_card
+from pipelines.train.adapt import low_rank
+from pipelines.train.card import CARD, render_card
 
 _A, _B = ".lora_A.weight", ".lora_B.weight"
 # Settings that must be equal in all adapters, so that they change the same layers.
@@ -69,7 +70,7 @@ def average_adapters(folders: Sequence[Path], out: Path, rank: int) -> None:
         named = {file["sha256"]: file for one in trainings for file in one[files]}
         whole[files] = list(named.values())
     _write(out / TRAINING, whole)
-    write_atomically(out / "README.md", render_card(whole).encode())
+    write_atomically(out / CARD, render_card(whole).encode())
 
 
 def average(adapters: Sequence[Weights], scales: Sequence[float], rank: int) -> Weights:
@@ -89,10 +90,8 @@ def average(adapters: Sequence[Weights], scales: Sequence[float], rank: int) -> 
         change = torch.stack(
             [s * w[other].float() @ w[name].float() for w, s in zip(adapters, scales, strict=True)]
         ).mean(0)
-        left, sizes, right = torch.linalg.svd(change, full_matrices=False)
-        root = sizes[:rank].sqrt()
-        mean[other] = (left[:, :rank] * root).half().contiguous()
-        mean[name] = (root[:, None] * right[:rank]).half().contiguous()
+        b, a = low_rank(change, rank)
+        mean[other], mean[name] = b.half().contiguous(), a.half().contiguous()
     return mean
 
 

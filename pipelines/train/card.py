@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+CARD = "README.md"
 ABOUT = {
     "ner": "Recogniser: marks the entities of biomedical text.",
     "nli": "Claim checker: whether evidence supports a sentence, contradicts it, or neither.",
@@ -25,7 +26,7 @@ SETTING = {
     "reranker": "reranker",
     "writer": "llm",
 }
-# Further settings that are needed to load a model.
+# Further settings that are needed to load a model, by kind of model.
 _KIND = {"cross-encoder": " and `reranker.kind: cross-encoder`"}
 _BEFORE = "Learned from before, by its base model"
 _MEAN = ["Each training's measures are with its recipe; the mean itself was not measured."]
@@ -83,7 +84,7 @@ def _stages(training: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _notes(training: Mapping[str, Any]) -> list[str]:
-    """Return lines on what a cross-encoder was adapted to and its discriminator left out."""
+    """Return the questions that a model was adapted to, and the number of texts left out."""
     lines = []
     if "adapted_to" in training:
         ids = training["adapted_to"]
@@ -98,7 +99,7 @@ def _notes(training: Mapping[str, Any]) -> list[str]:
 
 
 def _recipes(training: Mapping[str, Any]) -> list[str]:
-    """Return the recipe; for an average (`citeray train average`), those of all its parts."""
+    """Return the recipe, or the recipes of all parts of an average (`citeray train average`)."""
     trainings = training.get("averaged", [training])
     lines = [] if len(trainings) == 1 else [f"The mean of {len(trainings)} trainings.", ""]
     for number, one in enumerate(trainings, start=1):

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from cluster.errors import InputError
-from cluster.models.hardware import choose_device
 from cluster.models.store import ModelStore, checksum
 from cluster.settings.settings import EncoderSettings
 from cluster.storage.object_store import File
@@ -26,10 +25,11 @@ from pipelines.train.examples.read_written import read_written
 from pipelines.train.examples.relevance_pairs import make_pairs
 from pipelines.train.jobs import base_model, identity
 from pipelines.train.recipe import CrossEncoderRecipe
+from pipelines.train.run_trainer import training_device
 from pipelines.train.tasks.cross_encoder_task import CrossEncoderTask, PairModel
 from pipelines.train.tasks.retrieval_task import MinedQuestion
 
-# How many of BM25's best documents are reranked for each held-out question.
+# Number of BM25's best documents that are reranked for each held-out question.
 RERANKED = 50
 KEPT = ".training/kept-written.json"
 
@@ -58,11 +58,11 @@ class CrossEncoderJob:
 
     @property
     def data(self) -> Sequence[File]:
-        """See `Job.data`."""
+        """Files to learn from."""
         return (*self.questions, *self.written)
 
     def task(self) -> CrossEncoderTask:
-        """See `Job.task`; the discriminator reads the pseudo-documents first."""
+        """Filter the pseudo-documents, pair questions with documents and load the base model."""
         model, recipe, corpus = base_model(self.base), self.recipe, read_corpus(self.corpus)
         questions = (
             read_unanswered(self.questions)
@@ -76,13 +76,13 @@ class CrossEncoderJob:
             corpus.texts,
             _candidates(self.held_out, corpus),
             recipe,
-            choose_device(self.base.device),
+            training_device(self.base.device),
             f"{files} adapt={self.adapt} {self._judge_sum()}",
             trained=self.adapt,
         )
 
     def notes(self) -> dict[str, Any]:
-        """Return additions to the card: what was left out, and the questions adapted to."""
+        """Return additions to the card: pseudo-documents left out, and questions adapted to."""
         kept, notes = self._kept(), dict[str, Any]()
         if self.adapt:
             notes["adapted_to"] = [known for known in self._asked() if known in kept]
@@ -120,9 +120,9 @@ class CrossEncoderJob:
         return written
 
     def _kept(self) -> Written:
-        """Return the pseudo-documents that the discriminator finds relevant; all if there is none.
+        """Return the pseudo-documents that the discriminator finds relevant.
 
-        Its choice is stored in the job's folder for resumed runs.
+        All without a discriminator. The choice is stored in the job's folder for resumed runs.
         """
         written = self._written()
         if not self.discriminator or not written:
@@ -146,7 +146,7 @@ class CrossEncoderJob:
 
     def _relevant(self, written: Written) -> list[list[int]]:
         """Return the indices of each question's texts that the discriminator finds relevant."""
-        device = choose_device(self.base.device)
+        device = training_device(self.base.device)
         model = PairModel(self._judge(), device, self.recipe.max_tokens, trained=True)
         asked, least = self._asked(), self.recipe.least_relevance
         pairs = [(asked[known], text) for known, texts in written.items() for text in texts]

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+from torch import Tensor, nn
 
 from cluster.models.encoder import Encoder
-from cluster.models.hardware import choose_device
 from cluster.models.store import ModelStore, checksum
 from cluster.settings.settings import EncoderSettings
 from cluster.storage.object_store import File
@@ -20,8 +20,8 @@ from pipelines.train.examples.mine_candidates import kept_candidates, mine_candi
 from pipelines.train.examples.read_claims import read_claims, split_by_claim
 from pipelines.train.examples.read_questions import Corpus, read_corpus, read_questions
 from pipelines.train.examples.tagged_texts import read_tagged_texts
-from pipelines.train.loop import Task
 from pipelines.train.recipe import ClaimRecipe, Recipe, RetrievalRecipe
+from pipelines.train.run_trainer import Measures, training_device
 from pipelines.train.tasks.claim_task import ClaimTask
 from pipelines.train.tasks.retrieval_task import MinedQuestion, RetrievalTask
 from pipelines.train.tasks.tag_task import TagTask
@@ -29,8 +29,27 @@ from pipelines.train.tasks.tag_task import TagTask
 MINED = ".training/mined-{}.json"
 
 
-class Trainable(Task, Protocol):
-    """A task whose trained model can be saved."""
+class Task(Protocol):
+    """A training task: a model, its loss and its measures.
+
+    `sizes` are the lengths of all examples, in any unit. `identity` distinguishes tasks whose
+    checkpoints must not be mixed up. `head` is a part of the names of randomly initialised
+    parameters.
+    """
+
+    model: nn.Module
+    device: str
+    sizes: Sequence[int]
+    identity: str
+    head: str
+
+    def loss(self, places: Sequence[int]) -> Tensor:
+        """Return the scalar loss of the examples at `places`, with gradients."""
+        ...
+
+    def measure(self) -> Measures:
+        """Return named measures of the model on held-out examples; {} if there are none."""
+        ...
 
     def save(self, base: str, folder: Path) -> None:
         """Write the trained model, or only the adapter if one was trained, to `folder`.
@@ -73,7 +92,7 @@ class Job(Protocol):
         """Folder that the result is written to."""
         ...
 
-    def task(self) -> Trainable:
+    def task(self) -> Task:
         """Read the data and load the base model onto its device, ready to train."""
         ...
 
@@ -90,21 +109,21 @@ class TagJob:
     kind: str = "ner"
 
     def task(self) -> TagTask:
-        """See `Job.task`."""
+        """Read the texts and load the base model."""
         model = base_model(self.base)
         return TagTask(
             model,
             read_tagged_texts(self.data),
             read_tagged_texts(self.held_out),
             self.recipe,
-            choose_device(self.base.device),
+            training_device(self.base.device),
             identity(model, self.data),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimJob:
-    """Train a claim checker; part of the claims in `data` is held out, as the recipe says."""
+    """Train a claim checker; the recipe sets the share of claims in `data` that is held out."""
 
     recipe: ClaimRecipe
     base: EncoderSettings
@@ -114,10 +133,10 @@ class ClaimJob:
     kind: str = "nli"
 
     def task(self) -> ClaimTask:
-        """See `Job.task`; no claim is in both parts."""
+        """Split the claims, so that no claim is in both parts, and load the base model."""
         model = base_model(self.base)
         learned, measured = split_by_claim(read_claims(self.data), self.recipe.held_out)
-        device = choose_device(self.base.device)
+        device = training_device(self.base.device)
         return ClaimTask(model, learned, measured, self.recipe, device, identity(model, self.data))
 
 
@@ -134,7 +153,7 @@ class RetrievalJob:
     folder: Path
 
     def task(self) -> RetrievalTask:
-        """See `Job.task`; mines the candidates of each question first."""
+        """Mine the candidates of each question and load the base model."""
         model = base_model(self.base)
         corpus = read_corpus(self.corpus)
         files = (*self.data, *self.corpus)
@@ -144,7 +163,7 @@ class RetrievalJob:
             self._mined("train", self.data, corpus, model),
             self._mined("held-out", self.held_out, corpus, model),
             self.recipe,
-            choose_device(self.base.device),
+            training_device(self.base.device),
             identity(model, files),
             self.base.query_prefix,
         )
@@ -152,33 +171,22 @@ class RetrievalJob:
     def _mined(
         self, name: str, files: Sequence[Path], corpus: Corpus, model: Path
     ) -> list[MinedQuestion]:
-        """Return the questions of `files` with their candidates, mined once per folder."""
+        """Return the questions of `files` with their candidates, cached in the job's folder."""
         if not files:
             return []
         questions = read_questions(files, corpus)
         bodies = [question.text for question in questions]
-        candidates = mined_once(self, bodies, corpus, model, self.recipe.hardest, name, files)
-        return [MinedQuestion(*pair) for pair in zip(questions, candidates, strict=True)]
 
+        def mine() -> list[list[int]]:
+            encoder = Encoder.by(self.base, model)
+            queries = np.stack([vectors.vector for vectors in encoder.encode_queries(bodies)])
+            return mine_candidates(
+                corpus.texts, bodies, queries, encoder.encode, self.recipe.hardest
+            )
 
-def mined_once(
-    job: RetrievalJob,
-    bodies: Sequence[str],
-    corpus: Corpus,
-    model: Path,
-    hardest: int,
-    name: str = "train",
-    files: Sequence[Path] | None = None,
-) -> list[list[int]]:
-    """Return for each question its nearest rows of `corpus`; the result is stored in the folder."""
-    mined_of = f"{identity(model, (*(files or job.data), *job.corpus))} {hardest}"
-
-    def mine() -> list[list[int]]:
-        encoder = Encoder.by(job.base, model)
-        queries = np.stack([vectors.vector for vectors in encoder.encode_queries(bodies)])
-        return mine_candidates(corpus.texts, bodies, queries, encoder.encode, hardest)
-
-    return kept_candidates(job.folder / MINED.format(name), mined_of, mine)
+        mined_of = f"{identity(model, (*files, *self.corpus))} {self.recipe.hardest}"
+        found = kept_candidates(self.folder / MINED.format(name), mined_of, mine)
+        return [MinedQuestion(*pair) for pair in zip(questions, found, strict=True)]
 
 
 def base_model(settings: EncoderSettings) -> Path:

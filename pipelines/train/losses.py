@@ -23,9 +23,9 @@ def allowed_labels_loss(logits: Tensor, allowed: Tensor) -> Tensor:
 
 
 def contrastive_loss(scores: Tensor, own: Tensor, others: Tensor) -> Tensor:
-    """Return the softmax cross entropy of each row's own column against those not gold for it.
+    """Return the softmax cross entropy of each question's gold column against its negatives.
 
-    `scores` are (questions, passages), `own` each row's gold column, and `others` (questions,
+    `scores` are (questions, passages), `own` is the gold column of each, and `others` (questions,
     passages) of bool marks further gold passages, which are no negatives (InfoNCE, van den Oord
     et al. 2018, with in-batch negatives as in Karpukhin et al. 2020, section 3.2).
     """

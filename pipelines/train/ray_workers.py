@@ -1,8 +1,9 @@
 """Train in several workers of Ray Train; the only module of training that imports Ray.
 
-Each worker takes its share of every batch, and the gradients are averaged, so that all workers have
-the same model. The first worker writes the checkpoint into the job's folder, which all must be able
-to read (on several nodes, on a shared file system). After a failure, all resume from it.
+transformers' Trainer finds the process group that Ray Train sets up: each worker takes its share of
+every batch, and the gradients are averaged, so that all workers have the same model. The first
+worker writes the checkpoint into the job's folder, which all must be able to read (on several
+nodes, on a shared file system). After a failure, all resume from it.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from ray.train.torch import TorchConfig, TorchTrainer
 
 from cluster.errors import CiteRayError
 from pipelines.train.jobs import Job
-from pipelines.train.loop import Report, Worker
-from pipelines.train.run_job import STATE, take_steps
+from pipelines.train.run_job import take_steps
+from pipelines.train.run_trainer import STATE
 
 # Number of failures of workers, such as the loss of a node, before the run fails.
 MOST_FAILURES = 3
@@ -52,8 +53,5 @@ def train_on_ray(job: Job, workers: int, gpus: bool) -> None:
 def _work(config: dict[str, Job]) -> None:
     job = config["job"]
     torch.set_num_threads(job.base.threads)
-    take_steps(job, job.task(), _silent, Worker.of_group())
-
-
-def _silent(report: Report) -> None:
-    """No-op: reports are in the job's log, and the output of workers is not shown."""
+    # Progress is in the job's log; the output of workers is not shown.
+    take_steps(job, job.task(), lambda _: None)

@@ -17,37 +17,52 @@ Amount = Annotated[float, Field(ge=0)]
 Count = Annotated[int, Field(ge=0)]
 
 
-class Recipe(Strict):
-    """Training with AdamW: `steps` steps of `batch` examples.
+class TrainerRecipe(Strict):
+    """Parameters that all trainings share.
 
     The learning rate rises over the first `warmup` share of the steps and then falls linearly to
-    0; `head_learning_rate` is that of a new head, which is initialised at random. `clip` is the
-    maximum norm of a gradient. `rank` and `alpha` are those of the adapter (LoRA, Hu et al. 2021,
-    section 4.1), which is added to the layers whose names match the regular expression `targets`;
-    with rank 0 every weight is trained, and the result is a whole model. `mixing` is the share of
-    the adapter's change that is kept at the end: a share below 1 forgets less of what the model
-    could do before, and is often better on questions unlike the training data (Wortsman et al.
-    2022, "Robust fine-tuning of zero-shot models", section 3). `dropout` applies to the model and
-    to its adapter; on a CPU it takes a third of a step's time. Texts are cut at `max_tokens`. A
-    checkpoint is written every `checkpoint_every` steps, and the model is measured every
-    `measure_every` steps; 0 measures only at the end.
+    0. `clip` is the maximum norm of a gradient, `rank` the rank of the adapter (LoRA, Hu et al.
+    2021, section 4.1). Texts are cut at `max_tokens`. A checkpoint is written every
+    `checkpoint_every` steps.
     """
 
     seed: int
-    steps: Positive
-    batch: Positive
-    learning_rate: Annotated[float, Field(gt=0)]
-    head_learning_rate: Annotated[float, Field(gt=0)]
+    max_tokens: Positive
     warmup: Share
     weight_decay: Amount
     clip: Annotated[float, Field(gt=0)]
     rank: Annotated[int, Field(ge=0)]
-    alpha: Positive
-    mixing: Annotated[float, Field(gt=0, le=1)]
-    dropout: Annotated[float, Field(ge=0, lt=1)]
-    targets: str
-    max_tokens: Positive
     checkpoint_every: Positive
+
+
+class AdapterRecipe(TrainerRecipe):
+    """Training of an adapter that is added to the layers whose names match the pattern `targets`.
+
+    `alpha` scales the adapter. `dropout` applies to the model and to its adapter; on a CPU it makes
+    a step much slower.
+    """
+
+    learning_rate: Annotated[float, Field(gt=0)]
+    alpha: Positive
+    targets: str
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+
+
+class Recipe(AdapterRecipe):
+    """Training of a small model: `steps` steps of `batch` examples.
+
+    `head_learning_rate` is that of a new head, which is initialised at random. With rank 0 every
+    weight is trained, and the result is a whole model. `mixing` is the share of the adapter's
+    change that is kept at the end: a share below 1 forgets less of what the model could do before,
+    and is often better on questions unlike the training data (Wortsman et al. 2022, "Robust
+    fine-tuning of zero-shot models", section 3). The model is measured every `measure_every`
+    steps; 0 measures only at the end.
+    """
+
+    steps: Positive
+    batch: Positive
+    head_learning_rate: Annotated[float, Field(gt=0)]
+    mixing: Annotated[float, Field(gt=0, le=1)]
     measure_every: Annotated[int, Field(ge=0)]
 
     @field_validator("mixing")
@@ -139,53 +154,37 @@ class ReaderPass(Strict):
     losses: ReaderLosses
 
 
-class TrainerRecipe(Strict):
-    """Training with transformers' Trainer: batches of about `tokens` tokens.
-
-    An example has at most `max_tokens` tokens. The learning rate rises over the first `warmup`
-    share of the steps and then falls to 0. `clip` is the maximum norm of a gradient, and `rank` the
-    rank of the adapter.
-    """
-
-    seed: int
-    tokens: Positive
-    max_tokens: Positive
-    warmup: Share
-    weight_decay: Amount
-    clip: Annotated[float, Field(gt=0)]
-    rank: Positive
-    checkpoint_every: Positive
-
-
 class ReaderRecipe(TrainerRecipe):
     """Recipe for the reader: successive passes over different mixtures of examples.
 
-    The learning rate of the new head is `head_rate` times that of the encoder. Citations that do
-    not answer are drawn from the best `hardest` of BM25. The result is the mean of the weights
-    after each of the last `averaged` passes (Wortsman et al. 2022, "Model soups", section 3.1).
+    Batches have about `tokens` tokens. The learning rate of the new head is `head_rate` times that
+    of the encoder. Citations that do not answer are drawn from the best `hardest` of BM25. The
+    result is the mean of the weights after each of the last `averaged` passes (Wortsman et al.
+    2022, "Model soups", section 3.1).
     """
 
+    rank: Positive
+    tokens: Positive
     head_rate: Annotated[float, Field(gt=0)]
     hardest: Positive
     averaged: Positive = 1
     passes: Annotated[tuple[ReaderPass, ...], Field(min_length=1)]
 
 
-class WriterRecipe(TrainerRecipe):
+class WriterRecipe(AdapterRecipe):
     """Recipe for the writer, trained on gold answers of at most `max_words` words.
 
-    At least the share `least_covered` of an answer's words of four letters or more must be in the
-    evidence, of which a prompt has at most `evidence_characters`. `alpha` and `targets` are the
-    adapter's, as in `Recipe`.
+    Batches have about `tokens` tokens. At least the share `least_covered` of an answer's words of
+    four letters or more must be in the evidence, of which a prompt has at most
+    `evidence_characters`.
     """
 
-    learning_rate: Annotated[float, Field(gt=0)]
+    rank: Positive
+    tokens: Positive
     epochs: Positive
     max_words: Positive
     least_covered: Share
     evidence_characters: Positive
-    alpha: Positive
-    targets: str
 
 
 AnyRecipe = TypeVar("AnyRecipe", bound=Strict)

@@ -1,35 +1,52 @@
-"""Train a job to its end and write the result and its card into one folder."""
+"""Train a small model with its task's loss, and write the result and its card into one folder."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from cluster.models.adapters import TRAINING, read_object
+from cluster.models.hardware import choose_dtype
 from cluster.models.store import checksum
-from cluster.storage.object_store import File
-from cluster.storage.whole_files import sha256_of, write_atomically
-from pipelines.train.card import render_card
 from pipelines.train.cross_encoder_job import CrossEncoderJob
-from pipelines.train.jobs import Job, Trainable, base_model
-from pipelines.train.loop import Measures, Report, Worker, measure, train
+from pipelines.train.jobs import Job, Task, base_model
+from pipelines.train.run_trainer import (
+    STATE,
+    BatchTrainer,
+    Measures,
+    Report,
+    check_begun,
+    length_batches,
+    run_trainer,
+    training_arguments,
+    write_card,
+)
 
-CARD, LOG = "README.md", "log.jsonl"
-# Files that only a run needs; the store's checksums skip names that start with a dot.
-STATE = ".training"
-CHECKPOINT = f"{STATE}/checkpoint.safetensors"
 # Name in peft of one of the two matrices whose product is an adapter's change.
 SECOND_FACTOR = "lora_B"
+# Parameters of a recipe that do not change the steps of a training.
+NOT_IN_STEPS = {"checkpoint_every", "measure_every", "mixing"}
 
-Tell = Callable[[Report], None]
 Elsewhere = Callable[[Job], None]
 
 
-def run_job(job: Job, licence: str, tell: Tell, elsewhere: Elsewhere | None = None) -> Measures:
+class LossModule(nn.Module):
+    """Module whose output is the loss of a task, so that torch can average its gradients."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__()
+        self.model = task.model
+        self._task = task
+
+    def forward(self, places: Sequence[int]) -> Tensor:
+        """Return the loss of the examples at `places`."""
+        return self._task.loss(places)
+
+
+def run_job(job: Job, licence: str, report: Report, elsewhere: Elsewhere | None = None) -> Measures:
     """Train `job`, or resume an interrupted run of it, and return the measured quality.
 
     The steps run here, or in `elsewhere`, which leaves the last checkpoint in the job's folder.
@@ -37,32 +54,56 @@ def run_job(job: Job, licence: str, tell: Tell, elsewhere: Elsewhere | None = No
     folder cannot be written.
     """
     torch.set_num_threads(job.base.threads)
-    (job.folder / STATE).mkdir(parents=True, exist_ok=True)
     task = job.task()
+    recipe = job.recipe.model_dump_json(exclude=NOT_IN_STEPS)
+    check_begun(job.folder / STATE, f"{task.identity} {recipe}")
     if elsewhere is not None:
         elsewhere(job)
-    take_steps(job, task, tell)
-    measured = finish(job, task)
-    training = _training(job, licence, measured)
-    text = json.dumps(training, indent=1, ensure_ascii=False)
-    write_atomically(job.folder / TRAINING, text.encode())
-    write_atomically(job.folder / CARD, render_card(training).encode())
+    take_steps(job, task, report)
+    measured = _finish(job, task)
+    base = base_model(job.base)
+    notes: dict[str, Any] = job.notes() if isinstance(job, CrossEncoderJob) else {}
+    # The result also depends on the base's training data, and on their licence.
+    if (base / TRAINING).is_file():
+        notes["before"] = read_object(base / TRAINING)
+    write_card(
+        job.folder,
+        kind=job.kind,
+        base={"model": job.base.model, "sha256": checksum(base)},
+        recipe=job.recipe,
+        data=job.data,
+        held_out=job.held_out,
+        licence=licence,
+        measured=measured,
+        **notes,
+    )
     return measured
 
 
-def take_steps(job: Job, task: Trainable, tell: Tell, worker: Worker | None = None) -> None:
-    """Run the steps after the checkpoint in the job's folder; each report is logged there."""
+def take_steps(job: Job, task: Task, report: Report) -> None:
+    """Run the steps after the last checkpoint in the job's folder.
 
-    def note(report: Report) -> None:
-        with (job.folder / STATE / LOG).open("a", encoding="utf-8") as log:
-            log.write(json.dumps(asdict(report)) + "\n")
-        tell(report)
+    In a torch process group, each process takes its share of every batch, and the gradients are
+    averaged.
+    """
+    recipe, folder = job.recipe, job.folder / STATE
+    arguments = training_arguments(recipe, recipe.learning_rate, folder, task.device)
+    share = slice(arguments.process_index, None, arguments.world_size)
+    trainer = BatchTrainer(
+        model=LossModule(task),
+        args=arguments,
+        train_dataset=range(len(task.sizes)),
+        data_collator=lambda places: {"places": places[share]},
+        batches=length_batches(task.sizes, recipe.batch, recipe.steps, recipe.seed),
+        loss=lambda module, batch: module(**batch),
+        head=task.head,
+        head_rate=recipe.head_learning_rate,
+    )
+    run_trainer(trainer, report, lambda: _measure(task), recipe.measure_every)
 
-    train(task, job.recipe, job.folder / CHECKPOINT, note, worker)
 
-
-def finish(job: Job, task: Trainable) -> Measures:
-    """Write the trained weights, and measure them as they are written."""
+def _finish(job: Job, task: Task) -> Measures:
+    """Write the trained weights, rounded to 16 bits, and measure the model with them."""
     if job.recipe.rank:
         with torch.no_grad():
             for name, parameter in task.model.named_parameters():
@@ -70,27 +111,12 @@ def finish(job: Job, task: Trainable) -> Measures:
                     share = job.recipe.mixing if SECOND_FACTOR in name else 1
                     parameter.copy_((parameter * share).half())
     task.save(job.base.model, job.folder)
-    return measure(task)
+    return _measure(task)
 
 
-def _training(job: Job, licence: str, measured: Measures) -> dict[str, Any]:
-    base = base_model(job.base)
-    training = {
-        "kind": job.kind,
-        "base": {"model": job.base.model, "sha256": checksum(base)},
-        "recipe": job.recipe.model_dump(),
-        "data": [_described(file) for file in job.data],
-        "held_out": [_described(file) for file in job.held_out],
-        "licence": licence,
-        "measured": measured,
-    }
-    # The result also depends on the base's training data, and on their licence.
-    if (base / TRAINING).is_file():
-        training["before"] = read_object(base / TRAINING)
-    if isinstance(job, CrossEncoderJob):
-        training |= job.notes()
-    return training
-
-
-def _described(file: File) -> dict[str, str]:
-    return {"file": file.name, "sha256": sha256_of(file)}
+def _measure(task: Task) -> Measures:
+    """Measure the model in evaluation mode, in the number type of its training."""
+    task.model.eval()
+    fast = choose_dtype("auto", task.device) == torch.bfloat16
+    with torch.inference_mode(), torch.autocast(task.device, torch.bfloat16, enabled=fast):
+        return task.measure()

@@ -1,32 +1,54 @@
-"""Parts of a training with transformers' Trainer that the reader and the writer share."""
+"""Training with transformers' Trainer: batches, learning rates, checkpoints, progress and cards."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any
 
+import torch
+from safetensors import SafetensorError
+from torch import Tensor, nn
+from torch.utils.data import DataLoader
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
+from transformers.trainer_pt_utils import LengthGroupedSampler
 
-from cluster.errors import InputError
+from cluster.errors import CiteRayError, InputError
 from cluster.models.adapters import TRAINING
-from cluster.models.hardware import choose_device
+from cluster.models.hardware import choose_device, choose_dtype
 from cluster.storage.object_store import File
 from cluster.storage.whole_files import sha256_of, write_atomically
-from pipelines.train.card import render_card
+from pipelines.train.card import CARD, render_card
 from pipelines.train.recipe import TrainerRecipe
 
+# Folder of files that only the run needs; checksums of models skip names that start with a dot.
 STATE = ".training"
+LOG = "log.jsonl"
+# Each new padded length makes oneDNN build new kernels, which takes seconds: pad to multiples.
+PAD_TO = 64
+LOGGING_STEPS = 20
+
 Report = Callable[[str], None]
 Measures = dict[str, float]
+Batches = Sequence[list[int]]
+
+
+def training_device(device: str) -> str:
+    """Return "cuda" or "cpu" for a device setting; Trainer uses the first visible GPU."""
+    return choose_device(device).partition(":")[0]
 
 
 def training_arguments(
-    recipe: TrainerRecipe, learning_rate: float, folder: Path, epochs: int = 1
+    recipe: TrainerRecipe, learning_rate: float, folder: Path, device: str, epochs: int = 1
 ) -> TrainingArguments:
-    """Return the arguments of a training in bfloat16 whose checkpoints are in `folder`."""
-    return TrainingArguments(
+    """Return Trainer's arguments; checkpoints are in `folder`.
+
+    Uses bfloat16 if the hardware supports it; float16 would need scaled losses.
+    """
+    arguments = TrainingArguments(
         output_dir=str(folder),
         num_train_epochs=epochs,
         learning_rate=learning_rate,
@@ -34,9 +56,10 @@ def training_arguments(
         warmup_steps=recipe.warmup,
         lr_scheduler_type="linear",
         max_grad_norm=recipe.clip,
-        bf16=True,
-        use_cpu=choose_device("auto") == "cpu",
-        logging_steps=20,
+        bf16=choose_dtype("auto", device) == torch.bfloat16,
+        use_cpu=device == "cpu",
+        logging_steps=min(LOGGING_STEPS, recipe.checkpoint_every),
+        logging_nan_inf_filter=False,
         save_steps=recipe.checkpoint_every,
         save_total_limit=1,
         seed=recipe.seed,
@@ -44,30 +67,146 @@ def training_arguments(
         disable_tqdm=True,
         remove_unused_columns=False,
     )
+    # Without this, Trainer splits batches over all visible GPUs (torch's DataParallel).
+    arguments._n_gpu = min(arguments.n_gpu, 1)
+    return arguments
 
 
-def run_trainer(trainer: Trainer, report: Report) -> None:
-    """Train, or resume from the last checkpoint in the trainer's folder."""
-    # PrinterCallback prints to standard output, which is for the command's result.
-    trainer.remove_callback(PrinterCallback)
-    trainer.add_callback(_Reporter(report))
-    folder = Path(str(trainer.args.output_dir))
-    trainer.train(resume_from_checkpoint=any(folder.glob("checkpoint-*")))
+def token_batches(lengths: Sequence[int], tokens: int, seed: int) -> list[list[int]]:
+    """Return shuffled batches of about `tokens` tokens, each of texts of similar length."""
+    draw = random.Random(seed)
+    buckets: dict[int, list[int]] = {}
+    batches = []
+    for place in draw.sample(range(len(lengths)), len(lengths)):
+        padded = -(-lengths[place] // PAD_TO) * PAD_TO
+        bucket = buckets.setdefault(padded, [])
+        bucket.append(place)
+        if len(bucket) * padded >= tokens:
+            batches.append(buckets.pop(padded))
+    batches += buckets.values()
+    draw.shuffle(batches)
+    return batches
 
 
-class _Reporter(TrainerCallback):
-    def __init__(self, report: Report) -> None:
+def length_batches(lengths: Sequence[int], batch: int, steps: int, seed: int) -> list[list[int]]:
+    """Return `steps` batches of `batch` examples of similar length, reshuffled in each epoch."""
+    generator = torch.Generator().manual_seed(seed)
+    sampler = LengthGroupedSampler(batch, lengths=list(lengths), generator=generator)
+    places = chain.from_iterable(repeat(sampler))
+    return [list(islice(places, batch)) for _ in range(steps)]
+
+
+class BatchTrainer(Trainer):
+    """Trainer with given batches and loss, and a separate learning rate for a new head.
+
+    `loss` returns the scalar loss of a model for a batch. `head` is a part of the names of the
+    head's parameters; if it is empty, all parameters have the same learning rate.
+    """
+
+    def __init__(
+        self,
+        *,
+        batches: Batches,
+        loss: Callable[[Any, Any], Tensor],
+        head: str = "",
+        head_rate: float = 0.0,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        self._batches = batches
+        self._loss = loss
+        self._head = head
+        self._head_rate = head_rate
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        """Return the batches; every process of a distributed training gets all of them."""
+        dataset: Any = self.train_dataset
+        return DataLoader(dataset, batch_sampler=self._batches, collate_fn=self.data_collator)
+
+    def create_optimizer(self, *unused: Any) -> torch.optim.Optimizer:
+        """Return AdamW with a separate learning rate for the head."""
+        groups: dict[bool, list[nn.Parameter]] = {False: [], True: []}
+        for name, parameter in self.model.named_parameters():
+            if parameter.requires_grad:
+                groups[bool(self._head) and self._head in name].append(parameter)
+        rates = {False: self.args.learning_rate, True: self._head_rate}
+        self.optimizer = torch.optim.AdamW(
+            [{"params": found, "lr": rates[head]} for head, found in groups.items() if found],
+            weight_decay=self.args.weight_decay,
+        )
+        return self.optimizer
+
+    def compute_loss(self, model: Any, inputs: Any, *unused: Any, **options: Any) -> Tensor:
+        """Return the loss of a batch. Raises CiteRayError if it is not finite."""
+        loss = self._loss(model, inputs)
+        if not torch.isfinite(loss):
+            raise CiteRayError(
+                f"the loss at step {self.state.global_step + 1} is {loss.item()}: train again "
+                "with a lower learning rate"
+            )
+        return loss
+
+
+class _Progress(TrainerCallback):
+    """Reports the loss, and the measures every `every` steps, and appends both to `log`."""
+
+    def __init__(
+        self, report: Report, log: Path, measure: Callable[[], Measures] | None, every: int
+    ) -> None:
         self._report = report
+        self._log = log
+        self._measure = measure
+        self._every = every
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Log the last step, and measure the model if it is due."""
+        last = state.global_step == state.max_steps
+        control.should_log = control.should_log or last
+        due = self._every and state.global_step % self._every == 0 and not last
+        if due and self._measure and state.is_world_process_zero:
+            self._write(state, self._measure())
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
-        """Report the loss."""
-        if logs and "loss" in logs:
-            loss = float(logs["loss"])
-            self._report(f"step {state.global_step:,} of {state.max_steps:,}: loss {loss:.4f}")
+        """Report the mean loss since the previous report."""
+        if logs and "loss" in logs and state.is_world_process_zero:
+            self._write(state, {"loss": float(logs["loss"])})
+
+    def _write(self, state: Any, values: Measures) -> None:
+        row = {"step": state.global_step, "steps": state.max_steps, **values}
+        with self._log.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+        shown = ", ".join(f"{name} {value:.4f}" for name, value in values.items())
+        self._report(f"step {state.global_step:,} of {state.max_steps:,}: {shown}")
+
+
+def run_trainer(
+    trainer: Trainer,
+    report: Report,
+    measure: Callable[[], Measures] | None = None,
+    measure_every: int = 0,
+) -> None:
+    """Train, or resume from the last complete checkpoint in the trainer's folder.
+
+    Raises CiteRayError if the loss is not finite, and InputError for a damaged checkpoint.
+    """
+    # PrinterCallback prints to standard output, which is for the command's result.
+    trainer.remove_callback(PrinterCallback)
+    folder = Path(str(trainer.args.output_dir))
+    folder.mkdir(parents=True, exist_ok=True)
+    trainer.add_callback(_Progress(report, folder / LOG, measure, measure_every))
+    # Trainer writes the state last: a checkpoint without it is incomplete.
+    complete = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json")]
+    last = max(complete, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+    try:
+        trainer.train(resume_from_checkpoint=str(last) if last else None)
+    except SafetensorError as error:
+        raise InputError(
+            f"{last}: damaged checkpoint ({error}); remove it to start again"
+        ) from error
 
 
 def check_begun(state: Path, identity: str) -> None:
-    """Record the training beside its checkpoints; raise InputError if they are of another one.
+    """Record the training's identity; raise InputError if the folder holds another training's.
 
     `identity` is one line that differs for other data, another recipe or another base model.
     """
@@ -84,6 +223,7 @@ def check_begun(state: Path, identity: str) -> None:
 
 def write_card(
     folder: Path,
+    *,
     kind: str,
     base: Mapping[str, str],
     recipe: TrainerRecipe,
@@ -91,10 +231,12 @@ def write_card(
     held_out: Iterable[File],
     licence: str,
     measured: Measures,
+    **notes: Any,
 ) -> None:
     """Write the training to training.json, and the card that is rendered from it.
 
-    `base` is the name of the base model (`model`) and its checksum (`sha256`).
+    `base` is the name of the base model (`model`) and its checksum (`sha256`); `notes` are further
+    keys of training.json.
     """
     training = {
         "kind": kind,
@@ -104,10 +246,11 @@ def write_card(
         "held_out": _described(held_out),
         "licence": licence,
         "measured": measured,
+        **notes,
     }
     text = json.dumps(training, indent=1, ensure_ascii=False)
     write_atomically(folder / TRAINING, f"{text}\n".encode())
-    write_atomically(folder / "README.md", render_card(training).encode())
+    write_atomically(folder / CARD, render_card(training).encode())
 
 
 def _described(files: Iterable[File]) -> list[dict[str, str]]:

@@ -12,7 +12,7 @@ from pipelines.verify.note_findings import RESTORE, Finding
 
 
 def artefact_fault(path: Path, expected: Artefact, *, quick: bool) -> str | None:
-    """Return what is wrong with the file at `path`, or None; `quick` checks only its size."""
+    """Return the fault of the file at `path`, or None; `quick` checks only its size."""
     if not path.is_file():
         return f"missing, the manifest says {expected.bytes:,} bytes"
     size = path.stat().st_size
@@ -30,7 +30,7 @@ def artefact_fault(path: Path, expected: Artefact, *, quick: bool) -> str | None
 
 
 def check_file(index: Place, file: PurePath, expected: Artefact, *, quick: bool) -> list[Finding]:
-    """Return the findings for one `file` of the index; a stored file is copied first."""
+    """Return the findings for one file; a file in an object store is copied first."""
     with fresh_copy(index / file.parent, {file.name}) as here:
         fault = artefact_fault(here / file.name, expected, quick=quick)
     return [Finding("artefact", str(file), fault, RESTORE)] if fault else []

@@ -75,7 +75,7 @@ def _citations(directory: Path, counts: Ints) -> Iterator[tuple[int, str, str, l
 
 
 def _open_bags(directory: Path, over: Sequence[str], counts: Ints) -> dict[str, Bags]:
-    """Open the bags that have one row per unit; the check of the postings reports the others."""
+    """Open the stored terms of texts; those with a wrong number of rows are reported elsewhere."""
     units = {"citations": len(counts), "passages": int(counts.sum())}
     found = {}
     for name in over:

@@ -15,10 +15,10 @@ from pipelines.verify.read_columns import read_integers
 def check_tokens(
     directory: Path, tokens: TokensEntry | None, pmids: Ints, passages: Ints, notes: Notes
 ) -> None:
-    """Note what is wrong with the token codes of a segment.
+    """Note the faults of a segment's token codes.
 
     `pmids` and `passages` are the PMIDs and numbers of passages of its citations. Raises one of
-    UNREADABLE.
+    UNREADABLE if a file is damaged.
     """
     ends = read_integers(directory / PASSAGES, "token_end")
     counts = np.diff(ends, prepend=0)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 
 RESTORE = "restore it from a copy, or build the index again"
-# How many PMIDs a finding names; the rest are only counted.
+# Maximum number of PMIDs that a finding names; the rest are only counted.
 EXAMPLES = 20
 
 

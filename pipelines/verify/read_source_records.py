@@ -20,7 +20,7 @@ from cluster.storage.whole_files import md5_of, sha256_of
 from pipelines.verify.note_findings import Finding, Ints, Notes
 
 _MD5_BYTES = 4096
-# Reasons of a Rejected that stands for something other than a record.
+# Reasons of `Rejected` items that are not records.
 _NO_RECORDS = (NO_RECORD, "unknown-element")
 _MD5 = re.compile(r"\b[0-9a-fA-F]{32}\b")
 

@@ -8,20 +8,20 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster.index.manifest import Manifest
-from pipelines.build.order_records import ANY_VERSION, Events, deciding_events
+from pipelines.indexing.shards.order_records import ANY_VERSION, Events, deciding_events
 from pipelines.verify.check_segment import Rows
 from pipelines.verify.note_findings import Finding, Ints, first_pmids
 from pipelines.verify.read_source_records import SourceRecords
 
-# How many source files a finding names; the rest are only counted.
+# Maximum number of source files that a finding names; the rest are only counted.
 NAMED_FILES = 3
 
 
 class Census:
     """Expected live records: for each PMID, the deciding record (order_records.py).
 
-    `names` are all source files in the order in which they apply, including those that were not
-    read; `read` are those that were, in the same order. Needs about 50 bytes per record.
+    `names` are all source files in the order in which they apply. `read` are the records of those
+    files that were read, in the same order. Needs about 50 bytes per record.
     """
 
     def __init__(

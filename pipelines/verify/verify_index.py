@@ -201,7 +201,7 @@ def _read_sources(
     names = apply_order([*entries, *given])
     pairs = [(given[name], entries.get(name)) for name in names if name in given]
     read = []
-    for done, records in enumerate(_each(_read_source, pairs, jobs), 1):
+    for done, records in enumerate(_map_processes(_read_source, pairs, jobs), 1):
         read.append(records)
         report("sources", done, len(pairs))
     return names, read
@@ -222,12 +222,14 @@ def _check_shards(
 ) -> Iterator[CheckedShard]:
     check = partial(check_shard, index=index, manifest=manifest, quick=quick, files=files)
     total = len(manifest.shards)
-    for done, checked in enumerate(_each(check, range(total), jobs), 1):
+    for done, checked in enumerate(_map_processes(check, range(total), jobs), 1):
         yield checked
         report("shards", done, total)
 
 
-def _each(function: Callable[[Item], Result], items: Sequence[Item], jobs: int) -> Iterator[Result]:
+def _map_processes(
+    function: Callable[[Item], Result], items: Sequence[Item], jobs: int
+) -> Iterator[Result]:
     """Yield the results in order, computed by `jobs` processes."""
     if min(jobs, len(items)) < 2:
         yield from map(function, items)

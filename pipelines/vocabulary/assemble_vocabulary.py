@@ -36,8 +36,8 @@ def write_vocabulary(
 ) -> None:
     """Write the vocabulary of a corpus to `path`; equal counts give equal bytes.
 
-    `given` are the names of a release of concepts. See `assemble_concepts` for `min_citations` and
-    `min_share`.
+    `given` are the names of a release of concepts. `min_citations` and `min_share` are the same as
+    in `assemble_concepts`.
     """
     concepts, keys = assemble_concepts(
         counts, given, min_citations=min_citations, min_share=min_share
@@ -85,7 +85,7 @@ def assemble_concepts(
 
 
 def _uses_by_source(terms: Terms, concept: Rows, heading: Rows) -> tuple[list[Uses], Uses]:
-    """Return the uses that each source adds to the concepts, and those of inverted headings.
+    """Return the uses of names by source, and the uses of inverted headings in natural order.
 
     The latter do not count as a source. `concept` holds the concept of each key, `heading` that of
     each heading or substance.

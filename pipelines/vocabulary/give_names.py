@@ -1,8 +1,7 @@
 """Read the names that a release gives its concepts, and those that lexicons add to them.
 
 A group of names in a lexicon belongs to the concept whose preferred name is in the group. The
-identifiers in lexicons are not used, because most are wrong: in the two packages that laptop.yaml
-names, 49% and 3% of the MeSH identifiers are right.
+identifiers in lexicons are not used, because most of them are wrong.
 """
 
 from __future__ import annotations

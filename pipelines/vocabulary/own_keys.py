@@ -64,12 +64,12 @@ class Terms:
 
 def owners_of_keys(terms: Terms) -> Rows:
     """Return the owner of each key: the index of a heading or substance in `ids`, or NOBODY."""
-    owner = _first_to_bear(terms)
+    owner = _first_owners(terms)
     _join_long_forms(terms, owner)
     return owner
 
 
-def _first_to_bear(terms: Terms) -> Rows:
+def _first_owners(terms: Terms) -> Rows:
     """Return the owner of each key; of several, the one whose name is from the first of SOURCES.
 
     Ties go to the smaller id.
@@ -89,7 +89,7 @@ def _source(terms: Terms) -> Rows:
 
 
 def _join_long_forms(terms: Terms, owner: Rows) -> None:
-    """Assign each long form without an owner to the owner of its most used short form that has one.
+    """Assign long forms without an owner to the owner of their most used owned short form.
 
     Ties go to the first in byte order. Short forms that are only a synonym of the owner are
     ignored, as they are ambiguous: in a release, ALS is a synonym of amyotrophic lateral sclerosis,

@@ -1,1 +1,1 @@
-"""What this machine does, measured."""
+"""Calibration: measure the stages of builds and questions on this machine."""

@@ -1,4 +1,4 @@
-"""Measures this machine with the user's own settings, in a few minutes."""
+"""Measure this machine with the user's own settings, in a few minutes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from cluster.index.vectors import Vectors
 from cluster.models.adapters import model_folder
 from cluster.settings.settings import IndexSettings, Settings
 from cluster.storage.object_store import File
-from pipelines.build.plan_build import segment_plan
-from pipelines.build.split_passages import make_splitter
+from pipelines.indexing.staging.plan_build import segment_plan
+from pipelines.indexing.staging.split_passages import make_splitter
 from pipelines.sample.generate_citations import write_generated
 from planning.estimate_build import Fleet, Size, build_phases, core_seconds
 from planning.measure import measure_build as build
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is measured: citations in two sizes, passages encoded, questions asked."""
+    """Sizes of the measurements: citations (two sizes), passages, questions and repeats."""
 
     small: int = 8_000
     large: int = 32_000
@@ -54,7 +54,7 @@ class Effort:
 
 
 def load_encoder(settings: Settings) -> Encoder:
-    """The encoder of the settings, whatever index there is."""
+    """Load the encoder of the settings."""
     from cluster.models.encoder import Encoder
 
     chosen = settings.encoder
@@ -66,12 +66,12 @@ def calibrate(
 ) -> Coefficients:
     """Measure every stage on `given` records, or on generated ones.
 
-    `tell` hears what is being measured. Raises InputError for models that cannot be had
-    and a sample that is too small; LLMError where a configured endpoint does not answer.
+    `tell` receives progress messages. Raises InputError if a model is missing or the sample is too
+    small, and LLMError if a configured endpoint does not answer.
     """
     effort = effort or Effort()
     with tempfile.TemporaryDirectory(prefix="citeray-calibrate-") as name:
-        tell("a small build through Ray, for what any build takes at least")
+        tell("a small build with Ray, for the fixed time of every build")
         real = small_build(settings, effort.built, Path(name) / "real")
         return measure_all(settings, real, tell, given, effort)
 
@@ -86,7 +86,7 @@ def small_build(settings: Settings, citations: int, folder: Path) -> BuildMeasur
 def measure_all(
     settings: Settings, real: BuildMeasured, tell: Tell, given: Sequence[File], effort: Effort
 ) -> Coefficients:
-    """The coefficients, given a small `real` build by the same settings."""
+    """Return the coefficients; `real` is a small build with the same settings."""
     load = psutil.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="citeray-calibrate-") as name:
         encoder = load_encoder(settings)
@@ -113,7 +113,7 @@ def measure_all(
 def _stand_in(
     encoded: Vectors, encoder: Encoder, texts: Sequence[str], index: IndexSettings
 ) -> StandIn:
-    """Vectors by the encoder's own, and as many tokens as it sees of the same passages."""
+    """Return stand-ins for vectors, mixed from `encoded`, and for token codes of `texts`."""
     coded = index.token_codec
     if coded is None:
         return StandIn(encoded)
@@ -125,7 +125,7 @@ def _stand_in(
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """What was seen of a build; pairs are of the small size and the large one."""
+    """Measurements of a build's stages; pairs are for the small and the large sample."""
 
     read: build.Read
     encode_seconds: float
@@ -152,7 +152,7 @@ def _measure_building(
     effort: Effort,
     folder: Path,
 ) -> _Measured:
-    """Every stage of a build but Ray, on a sample, one after the other."""
+    """Measure each stage of a build in turn on a sample, without Ray."""
     split, index = settings.split, settings.index
     splitter = make_splitter(split.method, split.size, split.overlap, encoder.token_offsets)
     tell(f"reading {effort.large:,} citations")
@@ -168,7 +168,7 @@ def _measure_building(
     few, all_of_them = (
         build.measure_staging(read, size, stand_in, folder / f"staged-{size}") for size in sizes
     )
-    # Threads that wait for each other keep cores busy too; one shows the work alone.
+    # With several threads, the time in which they wait for each other would count as work.
     alone = index.model_copy(update={"build_threads": 1})
     plan = segment_plan("calibration", folder / "quantiser.faiss", encoder.dimensions, alone)
     tell("training the quantiser")
@@ -197,9 +197,9 @@ def _measure_building(
 def _with_fixed_seconds(
     found: Coefficients, real: BuildMeasured, settings: Settings
 ) -> Coefficients:
-    """What the other coefficients do not explain of the small build, any build takes.
+    """Add the fixed time of a build: the part that the other coefficients do not explain.
 
-    On a machine that others use too its clock runs on while it waits, but its cores tell.
+    On a shared machine, wall-clock time includes waiting, so it is capped at the busy core time.
     """
     fleet = Fleet.here(settings)
     size = Size.of(found, real.manifest.citations, settings.index.shards)
@@ -285,7 +285,7 @@ def _memory(m: _Measured, real: BuildMeasured, settings: Settings, replica: Line
     in_shard = heaps.at(built / settings.index.shards)
     return Memory(
         driver_bytes=driver,
-        # A task that ended between two looks needed no more than the driver did.
+        # A task that ended between two samples is assumed to need no more than the driver.
         read_worker_bytes=real.memory.get("read worker", driver),
         encode_worker_bytes=real.memory.get("encode worker", driver),
         shard_task_bytes=_seen(shards, in_shard, real.memory.get("shard task", 0)),
@@ -299,5 +299,5 @@ def _memory(m: _Measured, real: BuildMeasured, settings: Settings, replica: Line
 
 
 def _seen(law: Line, n: float, peak: float) -> Line:
-    """`law` raised to what a task of a real build of the size `n` had: Ray's own part in it."""
+    """Raise `law` to the peak of a real task at size `n`, which includes Ray's own memory."""
     return law.model_copy(update={"base": law.base + max(peak - law.at(n), 0.0)})

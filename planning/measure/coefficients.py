@@ -1,8 +1,7 @@
-"""What a calibration finds, and what a plan is made of: a record with units in its names.
+"""Coefficients of a calibration, from which plans are computed; names include units.
 
-"core_seconds" are seconds of one busy core, whatever else the machine did meanwhile;
-"seconds" are of the clock of a machine that does nothing else. "bytes" of memory are
-anonymous ones, which cannot be dropped, unless said otherwise.
+"core_seconds" are busy seconds of one core. "seconds" are wall-clock seconds on an idle machine.
+Memory is anonymous memory, which the kernel cannot reclaim, unless noted otherwise.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from planning.error_bar import ErrorBar
 from planning.measure.fit import Growth, Heaps, Line, Logarithmic
 
 DEFAULT_FILE = Path(".citeray/calibration.json")
-# Assumed of a reply that was not measured: its 95th percentile, by its median.
+# Assumed ratio of the 95th percentile to the median of a reply that was not measured.
 REPLY_SPREAD = 1.5
 SHIPPED = CONFIGS / "calibration" / "laptop.json"
 
 
 class Machine(Strict):
-    """Where it was measured. `load` is the mean number of running processes meanwhile."""
+    """The measured machine. `load` is its load average before the calibration."""
 
     words: str
     cpus: int
@@ -38,7 +37,7 @@ class Machine(Strict):
 
 
 class MeasuredWith(Strict):
-    """The settings that the figures hold for; those of `encoder` and `index` by their names."""
+    """The settings for which the coefficients hold, named by section and key."""
 
     encoder_model: str
     encoder_device: str
@@ -58,7 +57,7 @@ class MeasuredWith(Strict):
 
     @classmethod
     def of(cls, settings: Settings) -> MeasuredWith:
-        """The part of `settings` that the figures depend on."""
+        """Return the part of `settings` on which the coefficients depend."""
         parts = [field.split("_", 1) for field in cls.model_fields if "_" in field]
         plain = {f"{part}_{name}": getattr(getattr(settings, part), name) for part, name in parts}
         split, reranker, llm = settings.split, settings.reranker, settings.llm
@@ -71,7 +70,7 @@ class MeasuredWith(Strict):
 
 
 class Corpus(Strict):
-    """What the records are like. `term_rows` are distinct terms of so many citations."""
+    """Properties of the records. `term_rows` gives the distinct terms of n citations."""
 
     words: str
     sample_citations: int
@@ -82,7 +81,7 @@ class Corpus(Strict):
 
 
 class Artefacts(Strict):
-    """Bytes on disk. `vectors` and `vector_base` are of one segment's HNSW."""
+    """Bytes on disk."""
 
     staging_bytes_per_citation: float
     record_bytes_per_citation: float
@@ -90,11 +89,11 @@ class Artefacts(Strict):
     vector_bytes_per_passage: float
     token_bytes_per_passage: float
     term_count_bytes_per_row: float
-    vocabulary_bytes: Line  # of the term rows; MeSH stands in it whatever the corpus
+    vocabulary_bytes: Line  # By term rows; the base is MeSH.
 
 
 class Building(Strict):
-    """Time. HNSW's is for one more passage in a graph of so many."""
+    """Times of a build; that of HNSW is for adding one passage to a graph of n passages."""
 
     fixed_seconds: float
     fixed_core_seconds: float
@@ -109,26 +108,26 @@ class Building(Strict):
     terms_core_seconds_per_citation: float
     hnsw_core_seconds_per_passage: Growth
     merge_core_seconds_per_row: float
-    publish_core_seconds: Line  # of the term rows of the version
+    publish_core_seconds: Line  # By term rows of the version.
     update_core_seconds_per_citation: float
     verify_seconds_per_byte: float
 
 
 class Memory(Strict):
-    """Peaks by process. `encode_worker_bytes` is all of its resident memory: models are mapped."""
+    """Peak memory by process; resident memory for encode workers, which map their models."""
 
     driver_bytes: float
     read_worker_bytes: float
     encode_worker_bytes: float
-    shard_task_bytes: Line  # of the shard's distinct terms, beside its vectors
+    shard_task_bytes: Line  # By distinct terms of the shard, without its vectors.
     sample_task_base_bytes: float
     sample_task_bytes_per_citation: float
-    vocabulary_task_bytes: Line  # of the term rows of the version
-    shard_replica_bytes: Line  # of the shard's citations, above what is mapped
+    vocabulary_task_bytes: Line  # By term rows of the version.
+    shard_replica_bytes: Line  # By citations of the shard, without mapped files.
 
 
 class Point(Strict):
-    """One way to run a stage: so many requests at once, each done after so long."""
+    """Latency of a stage with this number of concurrent requests."""
 
     concurrent: int
     median_seconds: float
@@ -136,45 +135,45 @@ class Point(Strict):
 
 
 class ShardSearch(Strict):
-    """Seconds of the clock of a search of one shard among `shards`, by the shard's size."""
+    """Wall-clock seconds of a search of one of `shards` shards, by the shard's size."""
 
     shards: int
-    dense_seconds: Logarithmic  # of the shard's passages
-    bm25_seconds: Line  # of the shard's citations
+    dense_seconds: Logarithmic  # By passages of the shard.
+    bm25_seconds: Line  # By citations of the shard.
     join_seconds: float
 
     def at(self, passages: float, citations: float) -> float:
-        """Seconds for a shard of so many passages and citations."""
+        """Return the seconds for a shard with these numbers of passages and citations."""
         return self.dense_seconds.at(passages) + self.bm25_seconds.at(citations) + self.join_seconds
 
 
 class Serving(Strict):
-    """Seconds of one question, which wants `hits` citations of each branch of the search."""
+    """Seconds of one question, which requests `hits` citations from each search branch."""
 
     expand: tuple[Point, ...]
     encode: tuple[Point, ...]
     hits: int
     statistics_seconds: float
-    searches: tuple[ShardSearch, ShardSearch]  # among few shards, among many
+    searches: tuple[ShardSearch, ShardSearch]  # With few shards, and with many.
     fetch_seconds: float
     shard_p95_over_median: float
     rerank_pairs: int
     rerank: tuple[Point, ...]
     llm: tuple[Point, ...] = ()
     llm_tokens: int = 0
-    write: tuple[Point, ...] = ()  # an answer from the evidence, without a language model
+    write: tuple[Point, ...] = ()  # Answer from the evidence, without a language model.
 
     def search_seconds(self, shards: int, passages: float, citations: float) -> float:
-        """Of one of `shards`, each of that size: in between by how many hits it must bring."""
+        """Return the seconds of a shard search, interpolated by the hits that a shard returns."""
         hits = [limit_of_shard(self.hits, n) for n in (shards, *(s.shards for s in self.searches))]
         few, many = (s.at(passages, citations) for s in self.searches)
         return float(np.interp(hits[0], hits[:0:-1], [many, few]))
 
 
 class Coefficients(Strict):
-    """All that `citeray plan` computes from: figures of one machine with one set of settings.
+    """All coefficients of one machine with one set of settings.
 
-    `checked` tells how far a plan made from them was off, where a real build has checked them.
+    `checked` holds the errors of a plan that was compared with a real build.
     """
 
     format: Literal[4]
@@ -190,11 +189,11 @@ class Coefficients(Strict):
 
     @property
     def encoder_threads(self) -> int:
-        """Of those that the encoder was given; a thread without a core was never busy."""
+        """Number of encoder threads that had a core of their own."""
         return min(self.measured_with.encoder_threads, self.machine.cpus)
 
     def with_reply(self, seconds: float, at_once: int) -> Coefficients:
-        """With a language model that nobody measured: its median with `at_once` at work."""
+        """Return a copy with the median `seconds` of a model's replies to `at_once` requests."""
         spread = REPLY_SPREAD * seconds
         point = Point(concurrent=at_once, median_seconds=seconds, p95_seconds=spread)
         return self.model_copy(
@@ -203,14 +202,14 @@ class Coefficients(Strict):
 
 
 def write_coefficients(found: Coefficients, path: Path) -> None:
-    """Write them to `path` atomically, as JSON."""
+    """Write the coefficients to `path` atomically, as JSON."""
     write_atomically(path, found.model_dump_json(indent=1).encode() + b"\n")
 
 
 def read_coefficients(path: Path | None) -> Coefficients:
-    """Those of `path`; without one, those shipped with CiteRay.
+    """Read coefficients from `path`; by default those shipped with CiteRay.
 
-    Raises InputError for a file that is missing, no calibration, or of another format.
+    Raises InputError if the file is missing or invalid.
     """
     origin = str(path or "configs/calibration/laptop.json")
     mend = "make one with `citeray plan ... --calibrate`"
@@ -226,6 +225,6 @@ def read_coefficients(path: Path | None) -> Coefficients:
 
 
 def differences(found: Coefficients, settings: Settings) -> list[str]:
-    """The settings that differ from those that were measured, such as `llm was x, now y`."""
+    """Describe the settings that differ from the measured ones, such as `llm was x, now y`."""
     now, was = MeasuredWith.of(settings).model_dump(), found.measured_with.model_dump()
     return [f"{name} was {was[name]}, now {now[name]}" for name in was if was[name] != now[name]]

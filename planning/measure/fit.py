@@ -1,6 +1,6 @@
-"""The growth laws that carry a measurement to another size, each from a few points.
+"""Growth laws that extrapolate measurements to another size, fitted to a few points.
 
-No law falls: where noise makes a slope negative, it is 0 and the mean stands.
+If a fitted slope is negative, which is due to noise, it is set to zero and the mean is used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ STEPS = 64
 
 
 def _least_squares(points: Points) -> tuple[float, float]:
-    """(intercept, slope) of the line through `points`; of a single x, slope 0."""
+    """Return (intercept, slope); the slope is 0 if all x are equal."""
     x_mean, y_mean = (fmean(values) for values in zip(*points, strict=True))
     spread = sum((x - x_mean) ** 2 for x, _ in points)
     slope = sum((x - x_mean) * (y - y_mean) for x, y in points) / spread if spread else 0.0
@@ -27,18 +27,18 @@ def _least_squares(points: Points) -> tuple[float, float]:
 
 
 class Line(Strict):
-    """base + slope x n; proportional to n where the points would give a base below 0."""
+    """base + slope x n; proportional to n if the fitted base would be negative."""
 
     base: float
     slope: float
 
     def at(self, n: float) -> float:
-        """The value at size `n`."""
+        """Return the value at size `n`."""
         return self.base + self.slope * n
 
     @classmethod
     def of(cls, points: Points) -> Line:
-        """Least-squares fit to `points` of (n, value)."""
+        """Fit to `points` of (n, value) by least squares."""
         base, slope = _least_squares(points)
         if base < 0:
             slope = sum(x * y for x, y in points) / sum(x * x for x, _ in points)
@@ -47,34 +47,34 @@ class Line(Strict):
 
 
 class Logarithmic(Strict):
-    """base + slope x ln n: an HNSW's add and search (Malkov & Yashunin, TPAMI 2020, 4.2)."""
+    """base + slope x ln n, as for HNSW's insertion and search (Malkov & Yashunin 2020, 4.2)."""
 
     base: float
     slope: float
     smallest: float
 
     def at(self, n: float) -> float:
-        """Below the smallest measured n, what was measured there."""
+        """Return the value at size `n`; below the smallest measured n, the value there."""
         return self.base + self.slope * math.log(max(n, self.smallest))
 
     @classmethod
     def of(cls, points: Points) -> Logarithmic:
-        """Least-squares fit to `points` of (n, value) over ln n; every n is above 0."""
+        """Fit to `points` of (n, value) by least squares over ln n; every n is above 0."""
         base, slope = _least_squares([(math.log(x), y) for x, y in points])
         return cls(base=base, slope=slope, smallest=min(x for x, _ in points))
 
 
 class Growth(Strict):
-    """The cost of adding one more to n, measured at a few n; in between on a line over ln n.
+    """Cost of adding one item to n items, interpolated linearly over ln n between measurements.
 
-    An HNSW's grows faster than its steps do (ln n) once the graph is larger than the caches
+    The cost of an HNSW graph grows faster than ln n once the graph exceeds the CPU caches
     (planning/measure/measure_graph.py).
     """
 
     points: tuple[tuple[float, float], ...]
 
     def at(self, n: float) -> float:
-        """Below the smallest measured n as there, beyond the largest on the last line."""
+        """Return the cost at `n`; constant below the measurements, extrapolated above them."""
         (n0, y0), (n1, y1) = (self.points * 2)[-2:] if len(self.points) == 1 else self.points[-2:]
         if n > n1 > n0:
             return y1 + (y1 - y0) * math.log(n / n1) / math.log(n1 / n0)
@@ -82,12 +82,12 @@ class Growth(Strict):
         return float(np.interp(math.log(max(n, 1.0)), logs, [y for _, y in self.points]))
 
     def mean(self, n: float) -> float:
-        """The mean cost of each of `n` that are added to nothing."""
+        """Return the mean cost per item of adding `n` items to an empty structure."""
         return fmean(self.at(n * (step + 0.5) / STEPS) for step in range(STEPS))
 
     @classmethod
     def of(cls, points: Points) -> Growth:
-        """Through `points` of (n, cost), ascending in n; a cost that falls stays as it was."""
+        """Use `points` of (n, cost), ascending in n; decreasing costs are raised."""
         kept: list[tuple[float, float]] = []
         for n, cost in points:
             kept.append((n, max(cost, kept[-1][1] if kept else 0.0)))
@@ -101,12 +101,12 @@ class Heaps(Strict):
     exponent: float
 
     def at(self, n: float) -> float:
-        """Expected number of distinct terms in `n` records; 0 for none."""
+        """Return the expected number of distinct terms in `n` records."""
         return float(self.factor * n**self.exponent) if n > 0 else 0.0
 
     @classmethod
     def of(cls, points: Points) -> Heaps:
-        """Least-squares fit to the logarithms of `points`; the exponent is at most 1."""
+        """Fit to the logarithms of `points` by least squares; the exponent is at most 1."""
         logs = [(math.log(x), math.log(max(y, 1.0))) for x, y in points]
         base, slope = _least_squares(logs)
         return cls(factor=math.exp(base), exponent=min(slope, 1.0))

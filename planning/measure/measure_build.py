@@ -1,4 +1,4 @@
-"""Times the product's own functions, stage by stage, on a sample; see Coefficients."""
+"""Measure the stages of a build on a sample, with the functions of the build itself."""
 
 from __future__ import annotations
 
@@ -22,11 +22,16 @@ from cluster.settings.settings import Settings, VocabularySettings
 from cluster.storage.object_store import File
 from cluster.storage.whole_files import sha256_of
 from cluster.text.analysis import analyse
-from pipelines.build.build_shard import ShardSummary, build_shard, sample_vectors, train_quantiser
-from pipelines.build.embed_passages import split_citations
-from pipelines.build.split_passages import Splitter, split_citation
-from pipelines.build.stage_citations import part_files
-from pipelines.update.update_index import update_shard
+from pipelines.indexing.shards.build_shard import (
+    ShardSummary,
+    build_shard,
+    sample_vectors,
+    train_quantiser,
+)
+from pipelines.indexing.shards.update_shard import update_shard
+from pipelines.indexing.staging.embed_passages import split_citations
+from pipelines.indexing.staging.split_passages import Splitter, split_citation
+from pipelines.indexing.staging.stage_citations import part_files
 from pipelines.vocabulary.assemble_vocabulary import write_vocabulary
 from pipelines.vocabulary.give_names import NameFiles, given_names
 from pipelines.vocabulary.mine_vocabulary import TermCounts, count_terms, merge_counts
@@ -41,7 +46,7 @@ BATCH = 256
 
 
 def median_seconds(work: Callable[[], object], repeats: int) -> float:
-    """Seconds of the clock, the median of `repeats` runs."""
+    """Return the median wall-clock seconds of `repeats` runs."""
     spent = []
     for _ in range(repeats):
         begun = time.perf_counter()
@@ -52,7 +57,7 @@ def median_seconds(work: Callable[[], object], repeats: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The sample, parsed and split, and what each cost for one citation."""
+    """The parsed and split sample, with the cost of parsing and splitting per citation."""
 
     citations: list[Citation]
     table: pa.Table
@@ -72,7 +77,7 @@ def measure_reading(files: Sequence[File], count: int, splitter: Splitter) -> Re
 
 
 def first_passages(citations: Sequence[Citation], splitter: Splitter, count: int) -> list[str]:
-    """Texts of the passages of `citations`, whole citations, until there are `count`."""
+    """Return the texts of the first citations' passages, at least `count` if there are enough."""
     texts: list[str] = []
     for citation in citations:
         texts += [passage.text for passage in split_citation(citation, splitter)]
@@ -84,10 +89,10 @@ def first_passages(citations: Sequence[Citation], splitter: Splitter, count: int
 def measure_encoding(
     encoder: Encoder, texts: Sequence[str], repeats: int, threads: int
 ) -> tuple[vectors.Vectors, float]:
-    """Encode passages as a build does: their vectors, and seconds for one.
+    """Encode passages as a build does; return their vectors and the seconds per passage.
 
-    On a CPU that others use too the clock says little: there it is how long its threads
-    kept cores busy, shared among them, where that is less.
+    On a CPU, use the busy core time divided by the threads if it is less than the wall-clock time,
+    which includes waiting on a shared machine.
     """
     encoder.encode(texts[: encoder.batch_size])
     seconds = median_seconds(lambda: encoder.encode(texts), repeats)
@@ -99,7 +104,7 @@ def measure_encoding(
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A sample on disk as a build stages it, with the vectors of its passages."""
+    """A staged sample, with the vectors of its passages."""
 
     directory: Path
     vectors: vectors.Vectors
@@ -122,7 +127,7 @@ def measure_staging(read: Read, count: int, stand_in: StandIn, directory: Path) 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One built segment of the sample's first citations, and what it cost."""
+    """A segment built from the first citations of the sample, and its cost."""
 
     index: Path
     staged: Staged
@@ -134,20 +139,20 @@ class Segment:
         return self.build.result.entry
 
     def bytes_of(self, *prefixes: str) -> int:
-        """Bytes of the segment's files whose names begin with any of `prefixes`."""
+        """Return the bytes of the segment's files whose names begin with any of `prefixes`."""
         found = self.entry.artefacts.items()
         return sum(entry.bytes for name, entry in found if name.startswith(prefixes))
 
 
 def measure_segment(staged: Staged, plan: SegmentPlan, index: Path) -> Segment:
-    """Build one shard of what is staged in a process of its own."""
+    """Build one shard from the staged sample in a new process."""
     return Segment(index, staged, in_fresh_process(build_shard, index, 0, [staged.directory], plan))
 
 
 def measure_bm25(
     citations: Sequence[Citation], splitter: Splitter, over: Sequence[str], scratch: Path
 ) -> float:
-    """Core seconds a citation of its postings, counted and written."""
+    """Return the core seconds per citation of writing the postings."""
 
     def write() -> None:
         for side in over:
@@ -165,7 +170,7 @@ def measure_bm25(
 
 
 def measure_quantiser(staged: Staged, plan: SegmentPlan, limit: int) -> tuple[Cost[int], float]:
-    """The cost of sampling all that is staged; core seconds of training on one vector."""
+    """Return the cost of sampling, and the core seconds of training per vector."""
     cost = in_fresh_process(_sample_size, staged.directory, plan.dimensions, limit)
     sample = staged.vectors[:limit]
     _, spent = core_seconds(lambda: train_quantiser(sample, plan.quantiser, plan))
@@ -178,7 +183,7 @@ def _sample_size(directory: Path, dimensions: int, limit: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Distinct terms by citations, and what counting and merging them costs."""
+    """Distinct terms by number of citations, and the cost of counting and merging them."""
 
     points: list[tuple[float, float]]
     parts: list[TermCounts]
@@ -186,9 +191,9 @@ class Terms:
     merge_core_seconds_per_row: float
 
 
-def measure_terms(citations: Sequence[Citation], steps: int = 4) -> Terms:
-    """Count the terms of the first 1/steps, 2/steps, … of the citations, and time it."""
-    size = -(-len(citations) // steps)
+def measure_terms(citations: Sequence[Citation]) -> Terms:
+    """Count the terms of the first 1/4, 2/4, 3/4 and 4/4 of the citations, and time it."""
+    size = -(-len(citations) // 4)
     parts, counting_s = core_seconds(
         lambda: [count_terms(citations[at : at + size]) for at in range(0, len(citations), size)]
     )
@@ -203,7 +208,7 @@ def measure_terms(citations: Sequence[Citation], steps: int = 4) -> Terms:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A vocabulary written from `rows` counted terms, and what that cost."""
+    """A vocabulary written from `rows` counted terms, and its cost."""
 
     path: Path
     rows: int
@@ -216,7 +221,7 @@ class Published:
 
 
 def measure_publishing(parts: Sequence[TermCounts], settings: Settings, path: Path) -> Published:
-    """The vocabulary of the counts of `parts`, as the last, serial step of a build merges them."""
+    """Write the vocabulary of `parts`, as the last, serial step of a build does."""
     chosen = settings.vocabulary
     sha256 = chosen.concepts_sha256 or None
     store = ModelStore()
@@ -231,7 +236,7 @@ def measure_publishing(parts: Sequence[TermCounts], settings: Settings, path: Pa
 def _publish(
     parts: Sequence[TermCounts], names: NameFiles, chosen: VocabularySettings, path: Path
 ) -> int:
-    """Write the vocabulary; gives how many terms it counted."""
+    """Write the vocabulary and return its number of terms."""
     counts = merge_counts(parts)
     given = given_names(names, chosen.umls_types)
     write_vocabulary(counts, given, path, min_citations=chosen.abbreviation_min_citations)
@@ -239,7 +244,7 @@ def _publish(
 
 
 def measure_update(base: Segment, change: Staged, plan: SegmentPlan) -> float:
-    """Core seconds for a citation of an update of which each replaces one that is there."""
+    """Return the core seconds per citation of an update that only replaces citations."""
     before = ShardEntry(segments=(base.entry,))
     cost = in_fresh_process(update_shard, base.index, 0, before, [change.directory], plan)
     replaced = cost.result.entry.citations if cost.result else 1
@@ -247,7 +252,7 @@ def measure_update(base: Segment, change: Staged, plan: SegmentPlan) -> float:
 
 
 def measure_verifying(segment: Segment) -> float:
-    """Seconds a byte of checking a segment's checksums, as every reader does once."""
+    """Return the seconds per byte of verifying a segment's checksums."""
     directory = segment.index / segment_directory(0, segment.entry.id)
     files = [directory / name for name in segment.entry.artefacts]
     seconds = median_seconds(lambda: [sha256_of(path) for path in files], 3)

@@ -1,11 +1,10 @@
-"""What one more passage costs a large graph, measured without building one.
+"""Measure the cost of adding a passage to a large HNSW graph without building one.
 
-An HNSW's cost grows as its steps do (ln n), and again as it leaves the caches. A small graph
-shows neither, a large one takes hours, and one made with less care has fewer links. So a small one
-is built as a shard's is, and copied: the copies of a vector lie about it as far off as its
-neighbours do, and each link leads to any of the copies. To add to that takes as many comparisons as
-to add to a graph of its size that was built (3,004 and 3,017 at 62,000 passages), and as much
-memory.
+The cost grows with ln n, and faster once the graph exceeds the CPU caches. A small graph does not
+show this, and building a large one takes hours. Therefore a small graph is built and copied: the
+copies of a vector are as far from it as its neighbours are, and each link leads to a random copy of
+its target. Adding to this graph takes as many comparisons and as much memory as adding to a real
+graph of the same size.
 """
 
 from __future__ import annotations
@@ -23,20 +22,20 @@ from cluster.index.write_segment import SegmentPlan
 from planning.measure.sample_corpus import StandIn
 from planning.measure.watch_processes import core_seconds
 
-# The largest of a calibration has the passages of a shard of 250,000 citations.
+# The largest graph of a calibration corresponds to a shard of 250,000 citations.
 COPIES = (1, 2, 4, 8, 24)
 ADDED = 1500
 ASKED = 300
-# Of the squared distance to the nearest neighbour; among so many more it is a little nearer.
+# Factor for the squared distance of copies, because neighbours are nearer in a larger graph.
 NEARER = 0.7
 
 
 def measure_hnsw(
     stand_in: StandIn, plan: SegmentPlan, size: int, copies: Sequence[int] = COPIES
 ) -> list[tuple[float, float]]:
-    """(n, core seconds to add one passage to a graph of n), for n up to the last of `copies`.
+    """Return points of (n, core seconds to add one passage to a graph of n passages).
 
-    These are the middles of the chunks by which the graph of `size` grows, then its copies.
+    The first points are for the chunks by which the graph grows to `size`, the others for copies.
     """
     graph, base = vectors.load_quantiser(plan.quantiser), stand_in.vectors(size)
     found = []
@@ -53,16 +52,16 @@ def measure_hnsw(
 
 
 def _seconds_each(graph: Any, added: vectors.Vectors) -> float:
-    # Threads that wait for each other keep cores busy too; one shows the work alone.
+    # With several threads, the time in which they wait for each other would count as work.
     return core_seconds(partial(vectors.build, graph, [added], 1))[1] / len(added)
 
 
 def copied(
     graph: Any, base: vectors.Vectors, plan: SegmentPlan, count: int, others: StandIn, apart: float
 ) -> Any:
-    """A graph of `count` copies of `graph`, each of whose links leads to any copy of its end.
+    """Return a graph of `count` copies of `graph`, whose links lead to random copies.
 
-    A copy of one of the vectors `base` is so far `apart` from it, towards one of the `others`.
+    A copy of a vector of `base` is moved by the distance `apart` towards one of the `others`.
     """
     rng = np.random.default_rng(count)
     size, large = len(base), vectors.load_quantiser(plan.quantiser)
@@ -84,6 +83,6 @@ def copied(
 
 
 def _links(graph: Any) -> Any:
-    """The links of all nodes in FAISS's own memory, int32; -1 where there is none."""
+    """Return a view of the links of all nodes in FAISS's memory (int32); -1 means no link."""
     held = graph.hnsw.neighbors
     return faiss.rev_swig_ptr(held.data(), held.size())

@@ -1,4 +1,4 @@
-"""Times what a question asks of each stage; see Serving."""
+"""Measure the time of each stage of a question."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ Tell = Callable[[str], None]
 KINDS = ("statistics", "dense", "bm25", "search", "fetch")
 FETCHED = 20
 QUESTION_SEED = 1
-# One among many is asked for fewer hits; what lies between is interpolated.
+# With many shards, each returns fewer hits; times in between are interpolated.
 FEW_SHARDS, MANY_SHARDS = 1, 64
 
 
 def point(spent: Sequence[float], concurrent: int = 1) -> Point:
-    """The median and 95th percentile (nearest rank) of seconds."""
+    """Return the median and 95th percentile (nearest rank) of `spent` seconds."""
     ordered = sorted(spent)
     last = ordered[ceil(0.95 * len(ordered)) - 1]
     return Point(concurrent=concurrent, median_seconds=median(ordered), p95_seconds=last)
 
 
 def timed(work: Callable[[], object], threads: int = 1) -> float:
-    """Seconds that `work` takes where `threads` cores are free; 0 threads: by the clock.
+    """Return the seconds that `work` takes on a machine with `threads` free cores.
 
-    The clock of a machine that others use too says little of one that serves alone: where
-    the threads kept cores busy for less, that counts.
+    On a shared machine, wall-clock time includes waiting, so the busy core time per thread counts
+    if it is less. With 0 threads, only the wall-clock time counts.
     """
     begun, busy = time.perf_counter(), time.process_time()
     work()
@@ -71,7 +71,7 @@ def timed(work: Callable[[], object], threads: int = 1) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Questions with their vectors, as one of `shards` gets them."""
+    """Questions with their vectors, as one of `shards` shards receives them."""
 
     questions: tuple[str, ...]
     vectors: Vectors
@@ -80,14 +80,14 @@ class Asked:
 
     @property
     def limits(self) -> tuple[int, int]:
-        """How many citations of the dense branch and of BM25 the shard must bring."""
+        """Number of citations that a shard returns from the dense branch and from BM25."""
         retrieve = self.system.retrieve
         dense, bm25 = (limit_of_shard(n, self.shards) for n in (retrieve.dense, retrieve.bm25))
         return dense, bm25
 
     @classmethod
     def of(cls, encoder: Encoder, settings: Settings, count: int, shards: int) -> Asked:
-        """The titles of generated citations."""
+        """Use the titles of generated citations as questions."""
         questions = tuple(c.title for c in generate_citations(count, QUESTION_SEED))
         vectors = np.stack([v.vector for v in encoder.encode_queries(list(questions))])
         return cls(questions, vectors, load_system(settings.serve.system), shards)
@@ -96,7 +96,7 @@ class Asked:
 def search_spent(
     reader: ShardReader, entry: SegmentEntry, asked: Asked, settings: Settings
 ) -> dict[str, list[float]]:
-    """Seconds of each kind of call, for each question, over one open shard."""
+    """Return the seconds of each kind of call, for each question, on one open shard."""
     over = asked.system.retrieve.bm25_over
     units = entry.citations if over == "citations" else entry.passages
     mean = entry.terms.get(over, 0) / max(units, 1)
@@ -125,7 +125,7 @@ def _search(
     index: Place, entry: SegmentEntry, asked: Asked, settings: Settings
 ) -> dict[str, list[float]]:
     shard = ShardEntry(segments=(entry,))
-    # Small samples stand for large shards, which are searched by their graph.
+    # Large shards are searched by their HNSW graph, so the small sample must be, too.
     reader = ShardReader(index, 0, shard, ef_search=settings.index.ef_search, exact_below=0)
     search_spent(reader, entry, asked, settings)
     return search_spent(reader, entry, asked, settings)
@@ -133,7 +133,7 @@ def _search(
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """One shard's size, the seconds of each call, and what the reader's process needed."""
+    """One shard's size, the seconds of each call, and the peak memory of its reader."""
 
     citations: int
     passages: int
@@ -141,12 +141,12 @@ class Searched:
     peak_bytes: int
 
     def median(self, kind: str) -> float:
-        """Median seconds of the calls of one kind, a key of `spent`."""
+        """Return the median seconds of one kind of call, a key of `spent`."""
         return median(self.spent[kind])
 
     @property
     def spread(self) -> float:
-        """The 95th percentile of a search by its median, at least 1."""
+        """Ratio of the 95th percentile of a search to its median, at least 1."""
         ordered = sorted(self.spent["search"])
         return max(ordered[int(0.95 * (len(ordered) - 1))] / self.median("search"), 1.0)
 
@@ -154,7 +154,7 @@ class Searched:
 def measure_searching(
     index: Place, entry: SegmentEntry, asked: Asked, settings: Settings
 ) -> Searched:
-    """Search one shard in a process of its own; a first round warms the mapped files."""
+    """Search one shard in a new process, after a first round that warms the mapped files."""
     cost = in_fresh_process(_search, index, entry, asked, settings)
     return Searched(entry.citations, entry.passages, cost.result, cost.peak_bytes)
 
@@ -162,7 +162,7 @@ def measure_searching(
 def measure_batches(
     work: Callable[[Sequence[str]], object], questions: Sequence[str], batch: int, *, threads: int
 ) -> tuple[Point, ...]:
-    """`work` of one question at a time, and of as many at once as the stage's batch holds."""
+    """Measure `work` on one question at a time, and on a full batch of the stage."""
     work(questions[:1])
     points = [point([timed(partial(work, [q]), threads) for q in questions])]
     if batch > 1:
@@ -172,7 +172,7 @@ def measure_batches(
 
 
 def measure_expanding(settings: Settings, asked: Asked, vocabulary: Path) -> tuple[Point, ...]:
-    """() where the system expands no question."""
+    """Measure query expansion; return () if the system has none."""
     if not asked.system.expand:
         return ()
     recogniser = make_recogniser(settings, Vocabulary.open(vocabulary))
@@ -182,7 +182,7 @@ def measure_expanding(settings: Settings, asked: Asked, vocabulary: Path) -> tup
 def measure_reranking(
     settings: Settings, encoder: Encoder, asked: Asked, citations: Sequence[Citation], threads: int
 ) -> tuple[Point, ...]:
-    """() where the system reranks nothing."""
+    """Measure reranking; return () if the system has none."""
     depth = asked.system.rerank.depth
     if not depth:
         return ()
@@ -192,7 +192,7 @@ def measure_reranking(
     )
     length = settings.split.size if settings.split.method != "sections" else 1000
     among = [c for c in citations if c.abstract] or citations
-    # No text twice, as a reranker keeps those used last (LateInteractionReranker).
+    # Texts do not repeat, because LateInteractionReranker caches recent ones.
     texts = cycle(f"{c.title} {c.abstract[:length]}" for c in among)
 
     def score(questions: Sequence[str]) -> None:
@@ -213,9 +213,9 @@ async def _chat_together(model: ChatModel, prompt: str, tokens: int, count: int)
 
 
 def measure_llm(settings: Settings, evidence: str, tell: Tell) -> tuple[Point, ...]:
-    """One reply of `llm.ideal_tokens` tokens alone, and `llm.max_concurrent` at once.
+    """Measure single replies of `llm.ideal_tokens` tokens, and `llm.max_concurrent` at once.
 
-    () where no endpoint is configured. Raises LLMError where it does not answer.
+    Returns () if no endpoint is configured. Raises LLMError if it does not answer.
     """
     model = find_model(settings, "", settings.llm)
     if model is None:
@@ -238,12 +238,12 @@ def measure_serving(
     vocabulary: Path,
     citations: Sequence[Citation],
 ) -> tuple[Serving, Line]:
-    """Each stage of a question by itself; and the bytes of a shard's replica by its citations.
+    """Measure each stage of a question, and the memory of a shard's replica by its citations.
 
-    `shards` are a small and a large one, each an index and its one segment.
+    `shards` are a small and a large shard, each an index with one segment.
     """
     asked = Asked.of(encoder, settings, questions, FEW_SHARDS)
-    # 0: on a GPU only the clock tells.
+    # With 0 threads, wall-clock time counts: core time does not include the work of a GPU.
     threads = min(settings.encoder.threads, usable_cpus()) if encoder.device == "cpu" else 0
     tell(f"searching both shards with {questions} questions")
     few, many = (

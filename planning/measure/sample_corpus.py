@@ -1,4 +1,4 @@
-"""The records that are measured: generated ones, or the first of the user's own files."""
+"""Records for measurements: generated ones, or the first of the user's own files."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from cluster.models.embedded import Embedded
 from cluster.pubmed.parse_articles import read_records
 from cluster.records import Citation
 from cluster.storage.object_store import File
-from pipelines.build.embed_passages import embed_citations
-from pipelines.build.stage_citations import ParsedSource, write_account, write_part
+from pipelines.indexing.staging.embed_passages import embed_citations
+from pipelines.indexing.staging.stage_citations import ParsedSource, write_account, write_part
 from pipelines.sample.generate_citations import write_generated
 
 GENERATED = "generated: 65% with abstracts of 1,300 characters, Zipf's words, 4,000 topics"
@@ -26,14 +26,14 @@ PART_ROWS = 2048
 
 
 def sample_files(folder: Path, count: int, given: Sequence[File]) -> list[File]:
-    """`given`, or a file of `count` generated citations in `folder`."""
+    """Return `given`, or a new file of `count` generated citations in `folder`."""
     return list(given) or list(write_generated(folder, count, per_file=count))
 
 
 def read_sample(files: Sequence[File], count: int) -> tuple[list[Citation], int]:
-    """The first `count` citations of the files, and how many they hold in all.
+    """Return the first `count` citations of the files, and the number of all.
 
-    InputError where there are too few to see how anything grows.
+    Raises InputError if there are too few to fit growth laws.
     """
     kept: list[Citation] = []
     total = 0
@@ -53,10 +53,10 @@ def read_sample(files: Sequence[File], count: int) -> tuple[list[Citation], int]
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """Vectors for any number of passages: random mixtures of pairs of encoded ones.
+    """Substitute vectors for any number of passages: random mixtures of pairs of encoded ones.
 
-    Calibration would take hours if each passage were encoded; mixtures keep what an HNSW
-    feels of real vectors: their spread and how they cluster.
+    Encoding each passage would take hours. Mixtures keep the spread and the clusters of real
+    vectors, on which the cost of an HNSW graph depends.
     """
 
     encoded: Vectors
@@ -64,11 +64,11 @@ class StandIn:
     token_bytes: int = 0
 
     def codes(self, text: str) -> Codes:
-        """As many codes as the encoder sees tokens of `text`, about."""
+        """Return about as many codes as `text` has tokens."""
         return np.zeros((round(len(text) * self.tokens_a_character), self.token_bytes), np.uint8)
 
     def vectors(self, count: int, seed: int = 0) -> Vectors:
-        """Unit vectors of shape (count, d), float32; the same for the same seed."""
+        """Return unit vectors (count, d), float32, reproducibly for the same seed."""
         rng = np.random.default_rng(seed)
         first, second = rng.integers(len(self.encoded), size=(2, count))
         share = rng.uniform(0.0, 1.0, (count, 1)).astype(np.float32)
@@ -78,7 +78,7 @@ class StandIn:
 
 
 def stage(table: pa.Table, directory: Path, stand_in: StandIn, vectors: Vectors) -> None:
-    """Stage rows in SPLIT_SCHEMA for one shard, as a build would, each passage with its vector."""
+    """Stage rows in SPLIT_SCHEMA for one shard, as a build does, with these vectors."""
     remaining: Iterator[np.ndarray] = iter(vectors)
 
     def embed(texts: Sequence[str], _: object) -> Embedded:

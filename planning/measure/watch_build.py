@@ -1,4 +1,4 @@
-"""A real build, watched: how long each phase took, what it wrote, who needed what memory."""
+"""Measure a real build: seconds by phase, bytes by artefact, peak memory by process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cluster.ray.session import ray_session
 from cluster.settings.settings import Settings
 from cluster.storage.object_store import File
 from cluster.storage.places import Place, list_files
-from pipelines.build.plan_build import Progress
+from pipelines.indexing.staging.plan_build import Progress
 from planning.measure.watch_processes import in_fresh_process, watched_tree
 
 
@@ -20,7 +20,7 @@ from planning.measure.watch_processes import in_fresh_process, watched_tree
 class BuildMeasured:
     """Seconds by phase ("all" is everything), bytes by artefact, peak bytes by process.
 
-    `core_seconds` are of all its processes, Ray's own included.
+    `core_seconds` are those of all processes, including Ray's own.
     """
 
     manifest: Manifest
@@ -32,7 +32,7 @@ class BuildMeasured:
 
 @dataclass(slots=True)
 class _Clock:
-    """When each phase last told of itself; how much was staged when shards were being built."""
+    """Time of each phase's last progress event, and the largest size of staging in bytes."""
 
     staging: Place
     last: dict[str, float] = field(default_factory=dict)
@@ -59,8 +59,8 @@ def _artefact_bytes(manifest: Manifest, staged: int) -> dict[str, int]:
 
 
 def build_here(sources: Sequence[File], settings: Settings) -> BuildMeasured:
-    """Build in this process and its children, watched; raises CiteRayError when that fails."""
-    from pipelines.build.jobs import build_index
+    """Build in this process and its children; raise CiteRayError if the build fails."""
+    from pipelines.indexing.jobs import build_index
 
     clock = _Clock(settings.index.place / "staging")
     begun = time.monotonic()
@@ -83,5 +83,5 @@ def build_here(sources: Sequence[File], settings: Settings) -> BuildMeasured:
 
 
 def build_watched(sources: Sequence[File], settings: Settings) -> BuildMeasured:
-    """`citeray index build` of `sources` into `settings.index.path`, in a process of its own."""
+    """Build an index of `sources` at `settings.index.path` in a new process."""
     return in_fresh_process(build_here, sources, settings).result

@@ -1,4 +1,4 @@
-"""What work costs by itself: run in a process of its own, its memory watched."""
+"""Measure core time and peak memory of work in separate processes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ ROLES = {
     "EmbedAndStage": "encode worker",
     "train_task": "sample task",
     "_shard_task": "shard task",
-    "_vocabulary_task": "vocabulary task",
+    "publish_vocabulary": "vocabulary task",
 }
 RAYS_OWN = "ray's own"
 
 
 @dataclass(frozen=True, slots=True)
 class Cost(Generic[Result]):
-    """Bytes are of anonymous memory: before the work began, and at its peak."""
+    """Cost of work; bytes are anonymous memory before the work and at its peak."""
 
     result: Result
     core_seconds: float
@@ -40,19 +40,19 @@ class Cost(Generic[Result]):
 
 
 def core_seconds(work: Callable[[], Result]) -> tuple[Result, float]:
-    """The result of `work` and how long cores of this process were busy with it."""
+    """Return the result of `work` and the busy core seconds of this process."""
     begun = time.process_time()
     result = work()
     return result, time.process_time() - begun
 
 
 def usable_cpus() -> int:
-    """The cores that this process may run on."""
+    """Return the number of cores that this process may run on."""
     return len(os.sched_getaffinity(0))
 
 
 def anonymous_bytes(process: psutil.Process) -> int:
-    """Memory that no file backs, so that the kernel cannot just drop it."""
+    """Return the bytes of memory not backed by files, which the kernel cannot reclaim."""
     memory = process.memory_info()
     return int(memory.rss - memory.shared)
 
@@ -94,7 +94,7 @@ def _watched(work: Callable[[], Result]) -> Cost[Result]:
 def in_fresh_process(
     work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
 ) -> Cost[Result]:
-    """Run `work`, a module's own function, as a Ray worker would: with nothing loaded before."""
+    """Run `work`, a module-level function, in a new process, and measure its cost."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as pool:
         return pool.submit(_watched, partial(work, *args, **kwargs)).result()
@@ -102,11 +102,10 @@ def in_fresh_process(
 
 @dataclass(slots=True)
 class Tree:
-    """What a process, the "driver", and those below it used so far.
+    """Resources used by a process, the "driver", and its descendants.
 
-    `peaks` is the largest anonymous memory, in bytes, of any process of each role, and
-    what the others, Ray's own, held together. `cores` is how long each process kept a core
-    busy, in seconds.
+    `peaks` is the largest anonymous memory in bytes of any process of each role; for Ray's own
+    processes it is their sum. `cores` holds the busy core seconds of each process.
     """
 
     peaks: dict[str, int] = field(default_factory=dict)
@@ -114,13 +113,13 @@ class Tree:
 
     @property
     def core_seconds(self) -> float:
-        """Seconds of busy cores over all processes seen so far."""
+        """Busy core seconds of all processes so far."""
         return sum(self.cores.values())
 
     def look(self, root: psutil.Process, mapped: Collection[str]) -> None:
-        """Take one sample of `root` and all processes below it.
+        """Take one sample of `root` and its descendants.
 
-        Roles in `mapped` count their resident memory, files included; others what no file backs.
+        Roles in `mapped` count resident memory, including mapped files; others anonymous memory.
         """
         own = 0
         for process in [root, *root.children(recursive=True)]:
@@ -129,7 +128,7 @@ class Tree:
                 times = process.cpu_times()
                 used = process.memory_info().rss if role in mapped else anonymous_bytes(process)
             except psutil.Error:
-                continue  # it ended meanwhile
+                continue  # The process has ended.
             self.cores[process.pid, process.create_time()] = times.user + times.system
             if role == RAYS_OWN:
                 own += used
@@ -139,7 +138,7 @@ class Tree:
 
 
 def _role(process: psutil.Process) -> str:
-    """What a process of a build does, by what Ray writes into its command line; "" if nothing."""
+    """Return the role of a process by its command line, which Ray sets; "" for an idle worker."""
     command = " ".join(process.cmdline())
     if command.startswith("ray::IDLE"):
         return ""
@@ -148,14 +147,14 @@ def _role(process: psutil.Process) -> str:
 
 @contextmanager
 def watched_tree(pid: int | None = None, mapped: Collection[str] = ()) -> Iterator[Tree]:
-    """Watches a process, this one by default, and those below it.
+    """Sample a process (default: this one) and its descendants.
 
-    Of the roles `mapped` all resident memory counts, since they work on mapped files.
+    For the roles in `mapped`, resident memory counts, since they work on mapped files.
     """
     root, tree = psutil.Process(pid), Tree()
 
     def sample() -> None:
-        with suppress(psutil.Error):  # the root has ended
+        with suppress(psutil.Error):  # The root process has ended.
             tree.look(root, mapped)
 
     with _sampled(sample, TREE_EVERY_S):

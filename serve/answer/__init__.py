@@ -1,1 +1,1 @@
-"""From evidence to a verdict, an ideal and an exact answer."""
+"""Write an answer from evidence: a verdict, an ideal answer and an exact answer."""

@@ -1,4 +1,4 @@
-"""Prompts to the language model for one answer, and the state that they share."""
+"""Call the language model for one answer: its limits, inputs and prompts."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from cluster.errors import LLMError
 from cluster.settings.answer_settings import AnswerSettings, WrittenBy
 from cluster.settings.settings import Settings
 from cluster.settings.system_settings import SystemSettings
+from serve.answer.examples.few_shot import Stage, as_text, as_turns
+from serve.answer.examples.read_examples import FewShotExample
 from serve.answer.names.rank_names import RankedName
 from serve.answer.read_evidence import ReadCitation
 from serve.llm.chat_form import Say
@@ -27,12 +29,10 @@ from serve.llm.prompts import (
 )
 from serve.llm.reply_forms import Schema, read_reasoned, reasoned_schema, summarise_reasoning
 from serve.support.weigh_evidence import Thresholds
-from serve.synergy.curate_examples import Example
-from serve.synergy.few_shot import Stage, as_text, as_turns
 
 EXACT_TYPES = ("yesno", "factoid", "list")
 
-# Reasons why an answer has no text of the language model.
+# Reasons why an answer contains no text by the language model.
 FAILED = "llm: failed"
 UNUSABLE = "llm: nothing usable"
 ABSENT = "llm: not configured"
@@ -40,11 +40,11 @@ ABSENT = "llm: not configured"
 
 @dataclass(frozen=True, slots=True)
 class WriterLimits:
-    """Limits of one answer: new tokens by stage, characters of evidence, thresholds, deadline.
+    """Limits for writing one answer; `deadline_s` limits each model call, in seconds.
 
-    If `ideal_from` or `exact_from` is "evidence", that answer is taken from the evidence without
-    the model. This is for models too weak to write or choose: SmolLM2-135M says yes to every
-    question.
+    `evidence_characters` limits the passages in a prompt. If `ideal_from` or `exact_from` is
+    "evidence", that answer is extracted from the evidence without the model, for models that are
+    too weak: SmolLM2-135M says yes to every question.
     """
 
     ideal_tokens: int = 96
@@ -62,15 +62,15 @@ class WriterLimits:
         return style.supported or "model" in (self.ideal_from, self.exact_from)
 
     def for_preset(self, style: AnswerSettings) -> WriterLimits:
-        """Return these limits, with the values that the preset sets."""
+        """Return a copy of these limits in which the values of the preset take precedence."""
         names = [limit.name for limit in fields(self)]
         said = {name: v for name in names if (v := getattr(style, name, None)) is not None}
-        # One source gives the ideal and the exact answer; otherwise they could disagree.
+        # By default both answers have the same source, so that they do not disagree.
         return replace(self, **{"exact_from": style.ideal_from or self.exact_from, **said})
 
 
 def asks_model(settings: Settings, system: SystemSettings, *, answers: bool) -> bool:
-    """Return whether the preset calls the language model: to search or, if asked, to answer."""
+    """Return True if the preset calls the language model to search or, with `answers`, to write."""
     limits = WriterLimits(ideal_from=settings.llm.ideal_from, exact_from=settings.llm.exact_from)
     style = system.answer
     return system.asks_model or (answers and limits.for_preset(style).asks_model(style))
@@ -78,11 +78,11 @@ def asks_model(settings: Settings, system: SystemSettings, *, answers: bool) -> 
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """Input of the model's prompts for one question. `values` fills variables of the prompts.
+    """Input of the model's prompts for one question; `values` fills further prompt variables.
 
-    `citations` are the citations of the evidence with their readings, `answers` the names that
-    they give for a factoid or list question, best first. `say` is called with each piece of the
-    ideal answer as the model generates it, if the answer is plain text.
+    `citations` are the articles in the evidence with the reader model's results. `answers` are the
+    names that it found for a factoid or list question, best first. `say` is called with each piece
+    of the ideal answer as the model generates it, if the answer is plain text.
     """
 
     model: ChatModel | None
@@ -92,17 +92,17 @@ class Briefing:
     evidence: Sequence[Evidence]
     citations: Sequence[ReadCitation]
     answers: Sequence[RankedName] = ()
-    examples: Sequence[Example] = ()
+    examples: Sequence[FewShotExample] = ()
     values: Mapping[str, str] | None = None
     say: Say | None = None
 
     def has_own(self, name: str) -> bool:
-        """Return whether the preset has its own prompt `name`, for example a paper's."""
+        """Return whether the preset has its own version of the prompt `name`."""
         return self.prompt(name) != find_prompt(name, self.question.type)
 
     @property
     def is_asked(self) -> bool:
-        """Whether the model is used for this answer."""
+        """Whether the language model is called for this answer."""
         exact = self.limits.exact_from if self.question.type in EXACT_TYPES else "evidence"
         wanted = self.style.supported or "model" in (self.limits.ideal_from, exact)
         return self.model is not None and wanted
@@ -114,25 +114,18 @@ class Briefing:
 
     @property
     def _tell(self) -> Tell | None:
-        match self.style.passages:
-            case "plain":
-                return None
-            case "ranked":
-                return self._rank
-            case "described":
-                return describe
+        tells: dict[str, Tell | None] = {"ranked": self._rank, "described": describe}
+        return tells.get(self.style.passages)
 
     def _rank(self, item: Evidence) -> str:
-        """Return PMID and relevance, as paper 001 shows them (section 6.1 and figure 3)."""
+        """Return a prefix with PMID and relevance, as in paper 001 (section 6.1, figure 3)."""
         pmid = item.passage.pmid
-        read = (c.reading.relevance for c in self.citations if c.pmid == pmid)
-        relevance = next(read, None)
-        told = "" if relevance is None else f", relevance {relevance:.3f}"
-        return f"(PMID {item.passage.pmid}{told}) "
+        relevance = {c.pmid: f", relevance {c.reading.relevance:.3f}" for c in self.citations}
+        return f"(PMID {pmid}{relevance.get(pmid, '')}) "
 
     @property
     def explains(self) -> bool:
-        """Whether the model explains a yes or no that is already decided, by CiteRay's own prompts.
+        """Whether the ideal answer explains a yes or no that was decided first (CiteRay's prompts).
 
         The preset of a paper keeps the paper's order: the ideal answer, then the exact one.
         """
@@ -141,8 +134,13 @@ class Briefing:
 
     @property
     def decides_first(self) -> bool:
-        """Whether the model decides what it explains; otherwise the reader does."""
+        """Whether the language model, not the reader model, decides the yes or no to explain."""
         return self.explains and self.limits.exact_from == "model"
+
+    @property
+    def reads_names(self) -> bool:
+        """Whether the reader model, not the language model, finds the names asked for."""
+        return self.question.type in ("factoid", "list") and self.limits.exact_from == "evidence"
 
     @property
     def variables(self) -> frozenset[str]:
@@ -151,7 +149,7 @@ class Briefing:
         return frozenset().union(*(self.prompt(name).variables for name in stages))
 
     def prompt(self, name: str) -> Prompt:
-        """Return the preset's prompt `name` for this type of question; raises as `find_prompt`."""
+        """Return the preset's prompt `name` for the question's type; InputError if missing."""
         return find_prompt(name, self.question.type, self.style.prompts)
 
     async def ask(self, name: str, max_tokens: int, answer: str = "", **constraint: Any) -> str:
@@ -163,11 +161,8 @@ class Briefing:
             raise LLMError("llm: not configured; set llm.kind to vllm or url")
         if self.limits.repetition_penalty is not None:
             constraint["repetition_penalty"] = self.limits.repetition_penalty
-        if (
-            name in ("ideal", "explain")
-            and self.say is not None
-            and "json_schema" not in constraint
-        ):
+        is_text = name in ("ideal", "explain") and "json_schema" not in constraint
+        if is_text and self.say is not None:
             constraint["say"] = self.say
         call = self.model.chat(
             self._messages(name, answer),
@@ -183,10 +178,10 @@ class Briefing:
     async def ask_reasoned(
         self, name: str, max_tokens: int, schema: Schema, answer: str = "", **constraint: Any
     ) -> tuple[Any, str]:
-        """Return the model's reply as for `ask`, and a summary of the reasoning before it.
+        """Return the model's reply as `ask` does, and a summary of the reasoning that precedes it.
 
-        If the preset does not reason, the reply is text under the `constraint`, and the summary is
-        "". Otherwise it is a JSON value that should match `schema`.
+        If the preset asks for reasoning, the reply is a JSON value that should match `schema`.
+        Otherwise the reply is text that obeys the `constraint`, and the summary is "".
         """
         if not self.style.reasoned:
             return await self.ask(name, max_tokens, answer, **constraint), ""
@@ -206,10 +201,8 @@ class Briefing:
             "examples": as_text(self.examples, stage),
             **(self.values or {}),
         }
-        turns = (
-            []
-            if "examples" in prompt.variables or name == "supported"
-            else (as_turns(self.examples, stage, reasoned=self.style.reasoned))
-        )
+        has_turns = "examples" not in prompt.variables and name != "supported"
+        examples = self.examples if has_turns else ()
+        turns = as_turns(examples, stage, reasoned=self.style.reasoned)
         wanted = {key: value for key, value in values.items() if key in prompt.variables}
         return prompt.messages(turns, **wanted)

@@ -21,9 +21,9 @@ from cluster.errors import InputError
 from cluster.settings.read_config import CONFIGS
 
 DEFAULT = CONFIGS / "calibration" / "reader.json"
-# The calibration of this type is also used for types that have none of their own.
+# Question type whose calibration is also used for types without a calibration.
 OTHERS = "summary"
-# Features of an answer (serve.answer.decide_verdict).
+# Names of the features that `decide_verdict.features_of` computes for an answer.
 Feature = Literal["share", "said", "relevance", "salience", "cosine", "name", "margin", "mean_name"]
 FEATURES = get_args(Feature)
 
@@ -95,7 +95,7 @@ def risk_threshold(points: Sequence[tuple[float, float]], max_wrong: float) -> f
     ranked = sorted(points, reverse=True)
     for stated, (probability, loss) in enumerate(ranked, start=1):
         wrong += loss
-        # A threshold states all answers of equal probability: compare after the last of them.
+        # Answers of equal probability are stated together: compare after the last of them.
         is_last = stated == len(ranked) or ranked[stated][0] < probability
         if is_last and wrong + 1 <= max_wrong * (stated + 1):
             chosen = probability

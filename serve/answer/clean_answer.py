@@ -2,7 +2,7 @@
 
 A mark such as `[2]`, `[Snippet 2]` or `[30311221, 21306691]` is either the number of a passage
 (paper 001's supported answer) or a PMID (paper 004's task B). Marks are removed, because only
-attribution may cite. No word, number or unit inside a kept sentence is changed.
+attribution may cite. The words, numbers and units of the returned sentences are unchanged.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def clean_answer(
 
     Each has the PMIDs of its marks; `known` maps the numbers in marks to PMIDs, and other numbers
     are ignored. Drops a last sentence that is cut off, questions, copies of the evidence block,
-    lists of numbers, and loops.
+    lists of numbers, and repetitive sentences.
     """
     if _ECHO.match(text):
         return {}
@@ -97,7 +97,7 @@ def _says_something(sentence: str) -> bool:
 
 
 def _loops(words: Sequence[str]) -> bool:
-    """Return whether a run of three words occurs three times, or few of many words differ."""
+    """Return whether three successive words occur three times, or most words are repeated."""
     runs = [tuple(words[i : i + 3]) for i in range(len(words) - 2)]
     if any(runs.count(run) >= 3 for run in set(runs)):
         return True

@@ -1,4 +1,4 @@
-"""Verdict on an answer: its side, the probability that it is right, and the error budget."""
+"""Decide an answer's verdict from the evidence, a calibrated probability and the error budget."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cluster.answers import NOT_ENOUGH, ExactAnswer, Question, Sentence, Verdict
 from serve.answer.calibration import OTHERS, Calibration
 from serve.answer.names.rank_names import RankedName
 from serve.answer.read_evidence import ReadCitation, Side, other_side
-from serve.llm.reply_forms import Decision as ModelDecision
+from serve.llm.reply_forms import ModelDecision
 from serve.support.attribute_sentences import MAX_PMIDS, Stance
 
 # Lowest weight at which a citation takes a side.
@@ -19,7 +19,7 @@ CLEAR = 0.5
 DISAGREE_SHARE = 0.7
 # Probability of the other side from which the reader vetoes a language model's yes or no.
 VETO = 0.8
-# Discount of a citation's weight for each rank.
+# A citation's weight is divided by 1 plus this number times its rank.
 RANK_LOSS = 0.15
 # Keeps logarithms finite if no citation takes a side.
 SMALL = 0.01
@@ -29,7 +29,7 @@ SIDES: tuple[Side, ...] = ("yes", "no")
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """Weights of the citations for yes and for no: their sums and their highest values."""
+    """Sum and maximum of the citations' weights for yes and for no."""
 
     yes: float = 0.0
     no: float = 0.0
@@ -58,7 +58,7 @@ class Balance:
 
 
 def weigh(citations: Sequence[ReadCitation]) -> Balance:
-    """Return the balance over `citations`; zeros without any."""
+    """Return the balance of `citations`; all zeros if there are none."""
     totals = [sum(c.weight(side) / (1 + RANK_LOSS * c.rank) for c in citations) for side in SIDES]
     best = [max((c.weight(side) for c in citations), default=0.0) for side in SIDES]
     return Balance(*totals, *best)
@@ -88,9 +88,9 @@ def features_of(
 
 
 def nearest_cosine(citations: Sequence[ReadCitation]) -> float:
-    """Return the best cosine of a passage with the question.
+    """Return the highest cosine similarity between a passage and the question.
 
-    It is 0 if the encoder is lost, and 1 for evidence that was given instead of searched for.
+    It is 0 if the encoder failed, and 1 for evidence that was given instead of searched for.
     """
     found = [item.scores.get(DENSE) for citation in citations for item in citation.items]
     return max((cosine for cosine in found if cosine is not None), default=1.0)
@@ -119,14 +119,14 @@ class Decision:
 class Written:
     """Parts of a written answer that the verdict depends on.
 
-    `decision` is the language model's decision, if it was asked. `generated` is true if it wrote
-    the ideal answer.
+    `decision` is the language model's decision, if it was asked. `by_model` is true if it wrote
+    the ideal answer and, where the question asks for names, chose them.
     """
 
     ideal: Sequence[Sentence]
     exact: ExactAnswer
     decision: ModelDecision | None = None
-    generated: bool = False
+    by_model: bool = False
 
 
 def decide_verdict(
@@ -140,11 +140,11 @@ def decide_verdict(
     """Return the verdict on an answer.
 
     An answer is stated if the probability that it is right reaches the threshold for `max_wrong`.
-    If a language model was asked, its decision replaces the reader's. The reader can turn its yes
-    or no into "mixed", but never into the opposite.
+    A decision of the language model replaces that of the reader model. The reader can turn the
+    language model's yes or no into "mixed", but never into the opposite.
     """
     kind = question.type if question.type in calibration.types else OTHERS
-    if written.generated and question.type != "yesno":
+    if written.by_model and question.type != "yesno":
         kind = OTHERS
     signals = features_of(question, citations, answers)
     confidence = calibration.probability(kind, signals)
@@ -173,7 +173,7 @@ def _stated_if(is_sure: bool, confidence: float, on: str) -> Decision:
 
 
 def _of_model(decision: ModelDecision, on: str, balance: Balance, confidence: float) -> Decision:
-    """Return the verdict on a language model's yes or no, whatever the error budget is."""
+    """Return the verdict on a language model's yes or no, which ignores the error budget."""
     if decision == "mixed" or balance.is_divided:
         return Decision("mixed", 0.5, on)
     if on == balance.side:
@@ -184,7 +184,7 @@ def _of_model(decision: ModelDecision, on: str, balance: Balance, confidence: fl
 
 
 def _lacks_names(question: Question, written: Written) -> bool:
-    return question.type in ("factoid", "list") and not written.exact and not written.generated
+    return question.type in ("factoid", "list") and not written.exact and not written.by_model
 
 
 def yesno_stances(citations: Sequence[ReadCitation], side: Side) -> dict[str, Stance]:
@@ -210,7 +210,7 @@ def yesno_stances(citations: Sequence[ReadCitation], side: Side) -> dict[str, St
 def note_opposition(
     ideal: Sequence[Sentence], citations: Sequence[ReadCitation], stances: Mapping[str, Stance]
 ) -> tuple[Sentence, ...]:
-    """Return the sentences; the first one lists the PMIDs that contradict the answer."""
+    """Return `ideal`, with the PMIDs that contradict the answer added to its first sentence."""
     if not ideal:
         return ()
     cited = {pmid for sentence in ideal for pmid in sentence.pmids}

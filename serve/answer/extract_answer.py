@@ -1,4 +1,4 @@
-"""Extractive answer, if no model writes one: the reader's highest-scored sentences and names."""
+"""Extract an answer without a language model: the reader's best sentences and names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_WORDS = 200
 MIN_WORDS = 5
 # Longer "sentences" are lists of results or lost their full stops.
 LONG_WORDS = 80
-# Discount of a citation's score for each rank.
+# A citation's score is divided by 1 plus this number times its rank.
 RANK_LOSS = 0.05
 IN_CONTRAST = "In contrast: "
 # A list keeps the items that score at least this share of the best one.
@@ -81,7 +81,7 @@ def extract_ideal(
 
 
 def quote_side(candidates: Sequence[Candidate], side: Side) -> Sentence | None:
-    """Return the sentence that states `side` most clearly, marked as in contrast to the answer.
+    """Return the sentence that states `side` most clearly, after "In contrast: ".
 
     Returns None if no sentence is from a citation that takes that side.
     """
@@ -110,7 +110,7 @@ def _sentences(citation: ReadCitation) -> Iterator[Candidate]:
     for span in citation.reading.sentences:
         said = citation.sentence(span)
         title = citation.item_at(span.begin).title
-        # A title without a full stop was given one before it was read.
+        # `read_evidence.join_text` adds a full stop to a title without one.
         is_title = title.startswith(said.removesuffix("."))
         said = said if not is_title or title.startswith(said) else said.removesuffix(".")
         text = strip_brackets(strip_label(said)) if is_title else strip_label(said)
@@ -124,7 +124,7 @@ def _sentences(citation: ReadCitation) -> Iterator[Candidate]:
 
 
 def _is_whole(text: str, is_title: bool) -> bool:
-    """Return whether `text` begins and ends like a sentence; a title needs no full stop."""
+    """Return whether `text` looks like a complete sentence; a title needs no full stop."""
     depths = accumulate((c == "(") - (c == ")") for c in _ITEM.sub("", text))
     if min(depths, default=0) < 0:
         return False
@@ -133,7 +133,7 @@ def _is_whole(text: str, is_title: bool) -> bool:
 
 
 def _chosen(candidates: Sequence[Candidate], limit: int) -> Iterable[Sentence]:
-    """Return the first sentences that fit into MAX_WORDS; equal ones are merged."""
+    """Return the best `limit` sentences that fit into MAX_WORDS words; equal ones are merged."""
     chosen: dict[str, Sentence] = {}
     words = 0
     for candidate in candidates:

@@ -1,4 +1,4 @@
-"""Citations of the evidence, each read whole by the reader model, once for a question."""
+"""Read the citations of the evidence with the reader model: title and passages as one text."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from cluster.models.readings import Reading, ScoredSpan
 from cluster.records import NO_TITLE, TITLE
 from cluster.text.sentences import sentence_spans
 
-# Maximum number of citations to read; the preset sets how many there are.
+# Maximum number of citations to read for one question.
 MAX_READ = 20
-# Number of cached readings, those of 10 to 25 questions; a reading takes a few kB.
+# Number of cached readings, enough for 10 to 25 questions; each takes a few kB.
 CACHED = 512
 
 Side = Literal["yes", "no"]
@@ -45,7 +45,7 @@ class CachedReader:
         self._lock = Lock()
 
     def read(self, question: str, texts: Sequence[str]) -> list[Reading]:
-        """See `TextReader.read`; thread-safe, but two threads may read the same text."""
+        """Return one Reading for each text, in order. Thread-safe; threads may repeat a text."""
         keys = [(question, text) for text in texts]
         with self._lock:
             known = {key: self._readings[key] for key in keys if key in self._readings}

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,28 +31,31 @@ from cluster.settings.answer_settings import AnswerSettings
 from serve.answer.ask_model import EXACT_TYPES, FAILED, Briefing, WriterLimits
 from serve.answer.calibration import Calibration
 from serve.answer.decide_verdict import Written, decide_verdict
+from serve.answer.examples.few_shot import EncoderLostError, ExampleMemory
+from serve.answer.examples.read_examples import FewShotExample
 from serve.answer.extract_answer import extract_exact, extract_ideal
-from serve.answer.names.cluster_names import Recogniser
+from serve.answer.names.cluster_names import Recognise
 from serve.answer.names.group_names import LIMITS, name_concepts
 from serve.answer.names.rank_names import rank_names
 from serve.answer.read_evidence import CachedReader, TextReader, answering, read_evidence
 from serve.answer.show_sides import note_sides, quote_opposition
 from serve.answer.write_exact import Exact, write_exact
 from serve.answer.write_ideal import Draft, counted, write_ideal, write_supported
-from serve.llm.chat_form import Say
-from serve.llm.language_model import ChatModel, CountedModel
+from serve.contracts.answer_events import told
+from serve.contracts.stage_calls import stage_method
+from serve.llm.chat_form import Message, Say
+from serve.llm.language_model import NO_MODEL, ChatModel, CountedModel, NoModelError
+from serve.llm.model_roles import NO_MODELS, ModelRoles, Role
 from serve.llm.prompts import quote
 from serve.support.attribute_sentences import (
-    Encoder,
+    Encode,
     FallbackScorer,
     ReaderSupport,
     SimilaritySupport,
     Stance,
     SupportScorer,
-    remember,
+    cached_encode,
 )
-from serve.synergy.curate_examples import Example
-from serve.synergy.few_shot import EncoderLostError, ExampleMemory
 
 log = logging.getLogger(__name__)
 
@@ -62,11 +66,11 @@ NO_EXAMPLES = "examples: none stored, answered without"
 UNREAD = "examples: cannot be read, answered without"
 # Maximum number of the evidence's entities in a prompt.
 MAX_NAMED = 40
-# Limit, because all sentences of evidence and answer are compared; a search finds far less.
+# Maximum number of evidence characters, whose sentences are all compared with the answer's.
 MAX_CHARACTERS = 100_000
-# Share of a claim's words from which a passage may contradict it.
+# A passage is checked for contradiction if it has at least this share of a claim's words.
 SHARED = 0.5
-# Number of passages that the reader reads to check a sentence, the nearest ones.
+# Number of passages, the most similar ones, that the reader model reads to check a sentence.
 MAX_CHECKED = 10
 # Number of sentences quoted if no answer is stated.
 MAX_CLOSEST = 3
@@ -80,8 +84,8 @@ class WrittenAnswer:
     `stances` is the stance of each passage towards the answer, by the passage's id. `ideal` and
     `exact` are the best guess whatever the `verdict`; see Answer for `verdict`, `confidence` and
     `stance_on`. `closest` quotes the evidence if no answer is stated. `shown` are the ids of the
-    passages in the model's prompts, or None if it was not asked; `model_calls` is the number of
-    its calls.
+    passages in the language model's prompts, or None if it was not called. `model_calls` is the
+    number of calls to it.
     """
 
     ideal: tuple[Sentence, ...]
@@ -100,23 +104,26 @@ class WrittenAnswer:
 
 
 class AnswerWriter:
-    """Writes answers. `scorer` defaults to similarity over `encode`, checked by the reader.
+    """Writes answers. `scorer` defaults to embedding similarity, with `reader` for contradictions.
 
     `reader` decides from the evidence if no language model does; `calibration` gives the
-    confidence. `examples` is the folder of the few-shot examples, if there is one.
+    confidence. `examples` is the folder of the few-shot examples, if there is one. `models` are
+    the language models of all roles, which other stages call through `chat`.
     """
 
     def __init__(
         self,
         model: ChatModel | None,
-        encode: Encoder,
+        encode: Encode,
         scorer: SupportScorer | None,
-        recognise: Recogniser,
+        recognise: Recognise,
         reader: TextReader,
         calibration: Calibration,
         limits: WriterLimits | None = None,
         examples: Path | None = None,
+        models: ModelRoles = NO_MODELS,
     ) -> None:
+        self.models = models
         self._model = model
         self._encode = encode
         self._scorer = scorer
@@ -133,18 +140,37 @@ class AnswerWriter:
         style: AnswerSettings = DEFAULT_STYLE,
         say: Say | None = None,
     ) -> WrittenAnswer:
-        """Write the answer from `evidence`, in its order, in the preset's `style`.
+        """Write the answer from `evidence`, best first, with a preset's answer settings (`style`).
 
-        The question's type must be set (`serve.question.guess_type.typed`).
-
-        `say` is called with the pieces of the model's ideal answer before they are checked.
-
-        Never raises LLMError: failures of the model are listed in `degraded`.
+        The question's type must be set (`serve.question.guess_type.typed`). `say` is called with
+        the pieces of the model's ideal answer before they are checked. Never raises LLMError:
+        failures of the model are listed in `degraded`.
         """
         if not evidence:
             exact = extract_exact(question, (), ())
             return WrittenAnswer((), exact, "none", degraded=("evidence: none found",))
         return await self._write(question, evidence, style, say)
+
+    async def write_aloud(
+        self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
+    ) -> AsyncGenerator[str | WrittenAnswer, None]:
+        """Yield the pieces of the model's unchecked output, then the answer of `write`."""
+
+        async def work(say: Say) -> str | WrittenAnswer:
+            return await self.write(question, evidence, style, say)
+
+        async with aclosing(told(work)) as parts:
+            async for part in parts:
+                yield part
+
+    async def chat(
+        self, messages: Sequence[Message], options: Mapping[str, Any], role: Role, turn: int
+    ) -> str:
+        """Return the reply of the model for `role`. Raises NoModelError if there is no model."""
+        model = self.models.of(role, turn)
+        if model is None:
+            raise NoModelError(NO_MODEL)
+        return await model.chat(messages, **options)
 
     async def answering(self, question: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return how well each text answers the question, 0 to 1, of shape (n,)."""
@@ -171,13 +197,13 @@ class AnswerWriter:
         ideal, stances = await asyncio.to_thread(
             note_sides, briefing, draft.sentences, scorer, exact.answer
         )
-        degraded += [UNCHECKED] if UNCHECKED in scorer.losses else []
-        degraded += [BY_WORDING] if BY_WORDING in scorer.losses else []
+        degraded += scorer.losses
+        by_model = generated and not briefing.reads_names
         decided = decide_verdict(
             question,
             briefing.citations,
             briefing.answers,
-            Written(counted(ideal, style.check), exact.answer, decision, generated),
+            Written(counted(ideal, style.check), exact.answer, decision, by_model),
             self._calibration,
             style.max_wrong,
         )
@@ -202,18 +228,18 @@ class AnswerWriter:
         )
 
     def _new_scorer(self) -> FallbackScorer:
-        """Return the scorer of one answer; it falls back to similarity, and then to wording."""
+        """Return the scorer of one answer; it falls back to embeddings, then to shared words."""
         model = [(self._scorer, UNCHECKED)] if self._scorer is not None else []
-        likeness = (self._similarity(remember(self._encode)), BY_WORDING)
+        likeness = (self._similarity(cached_encode(self._encode)), BY_WORDING)
         return FallbackScorer([*model, likeness], self._similarity(None))
 
-    def _similarity(self, encode: Encoder | None) -> SupportScorer:
+    def _similarity(self, encode: Encode | None) -> SupportScorer:
         return ReaderSupport(SimilaritySupport(encode), self._reader.read, SHARED, MAX_CHECKED)
 
     async def _draft(
         self, briefing: Briefing, scorer: SupportScorer, degraded: list[str]
     ) -> tuple[Draft, bool]:
-        """Return the draft and whether the model wrote it; faults are added to `degraded`."""
+        """Return the draft, and True if the model wrote it; failures are added to `degraded`."""
         by_choice = briefing.limits.ideal_from == "evidence"
         draft = Draft() if by_choice else await write_ideal(briefing, scorer, self._recognise)
         if draft.stated and not by_choice:
@@ -232,7 +258,7 @@ class AnswerWriter:
         self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
     ) -> tuple[Briefing, list[str]]:
         """Return the input of the prompts, and a note for `degraded` on each missing part."""
-        examples: list[Example] = []
+        examples: list[FewShotExample] = []
         degraded = []
         if style.examples and self._model is not None:
             try:
@@ -268,7 +294,7 @@ class AnswerWriter:
     async def _after(
         self, briefing: Briefing, draft: Draft, scorer: SupportScorer, degraded: list[str]
     ) -> tuple[Exact, tuple[Sentence, ...]]:
-        """Return the exact and the supported answer; faults are added to `degraded`."""
+        """Return the exact and the supported answer; failures are added to `degraded`."""
         exact, fault = Exact(), draft.fault
         if briefing.question.type in EXACT_TYPES:
             exact = await write_exact(briefing, draft, self._recognise)
@@ -282,6 +308,11 @@ class AnswerWriter:
         return exact, supported
 
 
+NO_ANSWER = "evidence without an answer"
+WRITE = stage_method("writer", AnswerWriter.write, "write", NO_ANSWER)
+WRITE_ALOUD = stage_method("writer", AnswerWriter.write_aloud, "write", NO_ANSWER)
+
+
 def first_passages(evidence: Sequence[Evidence], characters: int) -> Sequence[Evidence]:
     """Return the first passages that have at most `characters` together, at least one."""
     total = 0
@@ -293,7 +324,7 @@ def first_passages(evidence: Sequence[Evidence], characters: int) -> Sequence[Ev
 
 
 def shown_of(briefing: Briefing, draft: Draft) -> tuple[str, ...] | None:
-    """Return the ids of the passages in the model's prompts; None if it was not asked."""
+    """Return the ids of the passages in the model's prompts; None if the model was not called."""
     if not briefing.is_asked:
         return None
     return tuple(item.passage.id for item in draft.shown or briefing.shown)

@@ -1,8 +1,8 @@
-"""The exact answer by type: decided by the model under a constraint, or taken from the evidence.
+"""Write the exact answer: chosen by the model under a constraint, or taken from the evidence.
 
 The ideal and the exact answer follow one decision. With CiteRay's own prompts, the model decides
-yes or no before it writes the ideal answer, and is then told its decision. Otherwise the prompt
-for the exact answer holds the sentences of the ideal answer that passed the check.
+yes or no first, and the prompt for the ideal answer states its decision. Otherwise the prompt
+for the exact answer contains the sentences of the ideal answer that passed the check.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cluster.answers import ExactAnswer, Question, Sentence
 from cluster.errors import LLMError
 from serve.answer.ask_model import ABSENT, FAILED, UNUSABLE, Briefing
 from serve.answer.extract_answer import extract_exact, states
-from serve.answer.names.cluster_names import Recogniser
+from serve.answer.names.cluster_names import Recognise
 from serve.answer.names.group_names import LIMITS, MAX_CHARS, apart, group_names
 from serve.answer.names.rank_names import repeats
 from serve.answer.names.settle_exact import names_in, opening_verdict, settle_names
@@ -24,7 +24,7 @@ from serve.answer.write_ideal import Draft
 from serve.llm.reply_forms import (
     DECISIONS,
     YESNO,
-    Decision,
+    ModelDecision,
     entities_schema,
     names_schema,
     read_entities,
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """The exact answer; `fault` is "" or why the model did not give it.
+    """The exact answer; `fault` says why the model did not give it, or is "".
 
     `decision` is the model's decision, or None if it was not asked or its reply was unusable. If
     it is "mixed" or "not stated", the answer is the best guess from the evidence.
@@ -45,10 +45,10 @@ class Exact:
 
     answer: ExactAnswer = None
     fault: str = ""
-    decision: Decision | None = None
+    decision: ModelDecision | None = None
 
 
-async def write_exact(briefing: Briefing, draft: Draft, recognise: Recogniser) -> Exact:
+async def write_exact(briefing: Briefing, draft: Draft, recognise: Recognise) -> Exact:
     """Return the exact answer that matches the ideal one. Never raises LLMError."""
     if briefing.limits.exact_from == "evidence":
         return Exact(await asyncio.to_thread(_from_evidence, briefing, draft))
@@ -57,7 +57,7 @@ async def write_exact(briefing: Briefing, draft: Draft, recognise: Recogniser) -
         found = Exact(decision="not stated")
     elif draft.decision:
         found = Exact(draft.decision, decision=draft.decision)
-    # Do not call a model again that has just failed.
+    # Do not call the model again if it has just failed.
     elif draft.fault not in (FAILED, ABSENT):
         try:
             found = await _decide(briefing, draft, recognise)
@@ -70,22 +70,27 @@ async def write_exact(briefing: Briefing, draft: Draft, recognise: Recogniser) -
     return replace(found, answer=guess)
 
 
-async def _decide(briefing: Briefing, draft: Draft, recognise: Recogniser) -> Exact:
+async def _decide(briefing: Briefing, draft: Draft, recognise: Recognise) -> Exact:
     """Ask the model for its decision, in the form that the preset sets."""
     if briefing.question.type == "yesno":
-        word = await _verdict(briefing, draft)
-        return _yes_or_no(word, draft.stated)
+        return await _verdict(briefing, draft)
     names = await _names(briefing, draft)
     groups = await asyncio.to_thread(_named, briefing, names, draft.stated, recognise)
     return Exact(groups) if groups else Exact(fault=UNUSABLE)
 
 
-async def _verdict(briefing: Briefing, draft: Draft) -> str:
+async def _verdict(briefing: Briefing, draft: Draft) -> Exact:
+    """Return the model's decision; a yes or no that opens its ideal answer takes precedence."""
     # A paper's prompt allows only yes and no; ours also allows "mixed" and "not stated".
     choices = ("yes", "no") if briefing.has_own("exact") else DECISIONS
     tokens = briefing.limits.exact_tokens
     reply, _ = await briefing.ask_reasoned("exact", tokens, YESNO, draft.passed_on, choices=choices)
-    return reply if isinstance(reply, str) else ""
+    word = reply.strip().casefold() if isinstance(reply, str) else ""
+    chosen = next((decision for decision in DECISIONS if decision == word), None)
+    decision = (opening_verdict(draft.stated[0].text) if draft.stated else None) or chosen
+    if decision is None:
+        return Exact(fault=UNUSABLE)
+    return Exact(decision if decision in ("yes", "no") else None, decision=decision)
 
 
 async def _names(briefing: Briefing, draft: Draft) -> Sequence[str]:
@@ -100,17 +105,8 @@ async def _names(briefing: Briefing, draft: Draft) -> Sequence[str]:
     return read_names(reply) if briefing.style.reasoned else read_entities(reply)
 
 
-def _yes_or_no(word: str, ideal: Sequence[Sentence]) -> Exact:
-    """Return the model's decision; a yes or no that opens its ideal answer overrides `word`."""
-    chosen = next((decision for decision in DECISIONS if decision == word.strip().casefold()), None)
-    decision = (opening_verdict(ideal[0].text) if ideal else None) or chosen
-    if decision is None:
-        return Exact(fault=UNUSABLE)
-    return Exact(decision if decision in ("yes", "no") else None, decision=decision)
-
-
 def _named(
-    briefing: Briefing, names: Sequence[str], ideal: Sequence[Sentence], recognise: Recogniser
+    briefing: Briefing, names: Sequence[str], ideal: Sequence[Sentence], recognise: Recognise
 ) -> ExactAnswer:
     """Return the names found in the evidence or the checked answer, grouped with synonyms."""
     kind = briefing.question.type
@@ -125,7 +121,7 @@ def _named(
 
 
 def _guesses(question: Question) -> bool:
-    """Return whether the question allows five guesses, so that more names may follow."""
+    """Return True for a factoid question that accepts several guesses (up to five)."""
     return question.type == "factoid" and question.guess
 
 

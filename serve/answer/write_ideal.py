@@ -1,4 +1,4 @@
-"""The ideal answer: written by the model, each sentence attributed to evidence or dropped."""
+"""Write the ideal answer with the model, and attribute each sentence to evidence or drop it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from itertools import accumulate
 
 from cluster.answers import Check, Evidence, Sentence, supported
 from cluster.errors import LLMError
+from cluster.text.name_shapes import names_by_shape
 from serve.answer.ask_model import ABSENT, FAILED, UNUSABLE, Briefing
 from serve.answer.clean_answer import clean_answer
 from serve.answer.decide_verdict import weigh
-from serve.answer.names.cluster_names import Recogniser
+from serve.answer.names.cluster_names import Recognise
 from serve.answer.names.group_names import LIMITS
-from serve.answer.names.name_shapes import names_by_shape
 from serve.answer.names.settle_exact import opening_verdict
 from serve.answer.read_evidence import Side, other_side
 from serve.llm.prompts import number_passages, shown_passages
-from serve.llm.reply_forms import TEXT, Decision, read_weights, says_nothing
+from serve.llm.reply_forms import TEXT, ModelDecision, read_weights, says_nothing
 from serve.support.attribute_sentences import MAX_PMIDS, SupportScorer, attribute
 from serve.support.check_names import borrowed_names, invented_names
 from serve.support.compare_wording import numbers_agree, read_wording
@@ -29,34 +29,31 @@ from serve.support.weigh_evidence import split_by_stance
 
 log = logging.getLogger(__name__)
 
-# Log odds above which a "yes" is accepted, because small models lean to yes. On 88 training
-# questions with gold passages, half of them "no", Qwen2.5-Coder-1.5B gives a question with "yes"
-# higher odds than one with "no" in 97% of the pairs; it is right on 77% of the questions with a
-# margin of 0 and on 92% with this one. If it wrote its answer before it decided, it was right on
-# 58% to 67% of 24 of them.
+# Log odds above which a "yes" is accepted, because small models lean to yes
+# (docs/benchmarks-quality.md).
 YES_MARGIN = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The kept sentences, and `fault`: why there is no answer, or "".
+    """Ideal answer by the language model; `fault` says why there is none, or is "".
 
     `inferred` is a summary of the model's reasoning. `decision` is the yes or no that the model
     gave before it wrote, or "not stated" if it says that the evidence does not answer, which is
-    not a fault. `shown` are the passages in its prompt, if these are not the first ones. `check`
-    is the preset's setting.
+    not a fault. `shown` are the passages in its prompt, unless they are the first of the evidence.
+    `check` is the preset's setting.
     """
 
     sentences: tuple[Sentence, ...] = ()
     fault: str = ""
     inferred: str = ""
-    decision: Decision | None = None
+    decision: ModelDecision | None = None
     shown: tuple[Evidence, ...] = ()
     check: Check = "drop"
 
     @property
     def stated(self) -> tuple[Sentence, ...]:
-        """The sentences on which the exact answer and the verdict may rest."""
+        """The sentences that the exact answer and the verdict may be based on."""
         return counted(self.sentences, self.check)
 
     @property
@@ -66,11 +63,11 @@ class Draft:
 
     @property
     def passed_on(self) -> str:
-        """Text about the ideal answer for the prompt of the exact stage."""
+        """Text that the prompt for the exact answer contains: reasoning or ideal answer."""
         return self.inferred or self.said
 
 
-async def write_ideal(briefing: Briefing, scorer: SupportScorer, recognise: Recogniser) -> Draft:
+async def write_ideal(briefing: Briefing, scorer: SupportScorer, recognise: Recognise) -> Draft:
     """Return the model's answer. Never raises LLMError: `fault` says what went wrong."""
     if briefing.model is None:
         return Draft(fault=ABSENT)
@@ -116,12 +113,12 @@ async def _decide(briefing: Briefing) -> Side:
 
 
 async def write_supported(
-    briefing: Briefing, answer: str, scorer: SupportScorer, recognise: Recogniser
+    briefing: Briefing, answer: str, scorer: SupportScorer, recognise: Recognise
 ) -> tuple[tuple[Sentence, ...], str]:
-    """Return the sentences that justify `answer` by passages' numbers, and "" or a fault.
+    """Return sentences that justify `answer` and cite numbered passages, and a fault or "".
 
-    A number without a passage is removed. If its passage does not support the sentence, it is
-    corrected by attribution (paper 001, section 4.2).
+    Numbers without a passage are removed. If a cited passage does not support its sentence, the
+    citation is corrected by attribution (paper 001, section 4.2).
     """
     if briefing.model is None:
         return (), ABSENT
@@ -159,9 +156,9 @@ def _checked(
     briefing: Briefing,
     claimed: Mapping[str, Sequence[int]],
     scorer: SupportScorer,
-    recognise: Recogniser,
+    recognise: Recognise,
 ) -> list[Sentence]:
-    """Return the claimed sentences with their sources, as the preset's `check` leaves them.
+    """Return the claimed sentences with their sources, checked as the preset sets it.
 
     With the check off, an unsupported sentence keeps the PMIDs that the model cited, if they are in
     the evidence.
@@ -187,10 +184,10 @@ def counted(sentences: Sequence[Sentence], check: Check) -> tuple[Sentence, ...]
     return tuple(sentences) if check == "off" else supported(sentences)
 
 
-def _keeps_to(sentence: Sentence, briefing: Briefing, recognise: Recogniser) -> bool:
-    """Return whether one cited passage has all numbers of the sentence, and they all its names.
+def _keeps_to(sentence: Sentence, briefing: Briefing, recognise: Recognise) -> bool:
+    """Return whether a cited passage has all of the sentence's numbers, and no name is made up.
 
-    Paper 000 (section 5.1.4) reports an answer of 14% where the passages had 24%.
+    Paper 000 (section 5.1.4) reports a wrong number: 14% instead of the 24% in the passages.
     """
     evidence, body, said = briefing.evidence, briefing.question.body, read_wording(sentence.text)
     cited = [item.passage.text for item in evidence if item.passage.pmid in sentence.pmids]

@@ -19,12 +19,12 @@ from cluster.text.sentences import sentence_spans
 from serve.support.attribute_sentences import SupportScorer
 
 HYPOTHESIS = 'The answer to the question "{}" is yes.'
-# Sentences of a text that the NLI model reads, in their order.
+# Number of sentences of a text, the most relevant ones, that the NLI model reads.
 PREMISE_SENTENCES = 4
 
 
 class PairScorer(Protocol):
-    """A cross-encoder (serve.search.rerank_passages.CrossEncoderReranker)."""
+    """Model that scores passages, such as `serve.search.rerank_passages.CrossEncoderReranker`."""
 
     def score(self, question: str, passages: Sequence[str]) -> NDArray[np.float32]:
         """Return scores of shape (n,), 0 to 1, in the order of `passages`."""
@@ -39,9 +39,9 @@ class ZeroShotReader:
         self._entailment = entailment
 
     def read(self, question: str, texts: Sequence[str]) -> list[Reading]:
-        """Return one Reading for each text, in their order; an empty text says nothing.
+        """Return one Reading for each text, in order; an empty text has relevance 0 and no stance.
 
-        A text is as relevant as its best sentence. Its stance is read from its best sentences.
+        A text is as relevant as its best sentence; its stance is that of its best sentences.
         """
         spans = [sentence_spans(text) for text in texts]
         sentences = [t[b:e] for t, found in zip(texts, spans, strict=True) for b, e in found]
@@ -56,12 +56,11 @@ class ZeroShotReader:
         supports = self._entailment.score([(premise, hypothesis) for premise in premises])
         return [
             Reading(
-                max((span.score for span in found), default=0.0),
-                support.score if found else 0.0,
-                support.against if found else 0.0,
-                max(0.0, 1 - support.score - support.against) if found else 1.0,
-                (),
-                found,
+                relevance=max((span.score for span in found), default=0.0),
+                yes=support.score if found else 0.0,
+                no=support.against if found else 0.0,
+                silent=max(0.0, 1 - support.score - support.against) if found else 1.0,
+                sentences=found,
             )
             for found, support in zip(scored, supports, strict=True)
         ]

@@ -1,1 +1,1 @@
-"""Batches of questions: jobs on disk for the HTTP API, and run files for commands."""
+"""Batches of questions that the HTTP server answers in the background: jobs on disk."""

@@ -30,7 +30,7 @@ JOB, PROGRESS = TypeAdapter(Job), TypeAdapter(Progress)
 QUESTIONS = TypeAdapter(tuple[Question, ...])
 # Files that are removed when a job has ended.
 NEEDED = ("questions.json", "run.json.partial")
-# Interval between writes of a running job's state; its entries are written one by one.
+# Interval between writes of a running job's state. Each entry is written when it arrives.
 STATE_EVERY_S = 1.0
 FULL_RETRY_S = 60
 # Other users of the machine must not read questions and answers.
@@ -41,10 +41,10 @@ TAKEN_RETRY_S = 5
 class JobStore:
     """Jobs in `folder`; ended jobs are kept for `keep_days`. Thread-safe.
 
-    At most `most_waiting` jobs may wait, and at most `most_per_key` of one owner. `job_key` is the
-    `key` of a job. Only one store may use a folder at a time: raises BatchError while another
-    process uses it, and StorageError if the folder is not writable. A job that cannot be read is
-    logged and left out.
+    At most `most_waiting` jobs may wait, and at most `most_per_key` of one owner. The argument
+    `job_key` of the methods is `Job.key`. Only one store may use a folder at a time: raises
+    BatchError while another process uses it, and StorageError if the folder is not writable. A job
+    that cannot be read is logged and left out.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class JobStore:
         self._jobs = {job.key: job for job in order}
 
     def _take_place(self, job: Job, found: Path) -> None:
-        """Name a job's folder after its key and make it private, which older versions did not.
+        """Make the job's folder private and name it after `Job.key`, unlike older versions.
 
         Raises ValueError if the folder is a copy of another job's folder.
         """
@@ -234,7 +234,7 @@ class JobStore:
             return self._progress[job_key]
 
     def cancel_or_forget(self, job_key: str) -> Progress:
-        """Cancel the job, or remove it with its results if it has ended. Return its progress."""
+        """Cancel the job, or delete it with its results if it has ended. Return its progress."""
         with self._lock:
             ended = not self.goes_on(job_key)
             progress = self.cancel(job_key)
@@ -261,7 +261,7 @@ class JobStore:
         return read_so_far(self.run_file(job_key), after, count)
 
     def remove_expired(self) -> None:
-        """Remove the jobs that ended more than `keep_days` ago."""
+        """Delete the jobs that ended more than `keep_days` ago."""
         with self._lock:
             for job_key, progress in list(self._progress.items()):
                 if progress.state in ENDED and time.time() - progress.ended > self._keep_s:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Literal
@@ -17,6 +17,8 @@ JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 State = Literal["waiting", "running", "done", "cancelled", "failed"]
 ENDED = ("done", "cancelled", "failed")
 MAX_FAILED_SHOWN = 100
+# Fields of a job that lists of jobs leave out.
+HIDDEN = frozenset({"digest", "owner", "failed"})
 
 
 class BatchError(RefusedError):
@@ -42,7 +44,7 @@ class Job:
 
     @property
     def key(self) -> str:
-        """Return the name of the job that is unique among all owners; see `key_of`."""
+        """Return the name of the job among the jobs of all owners, which `key_of` defines."""
         return key_of(self.id, self.owner)
 
 
@@ -51,7 +53,7 @@ class Progress:
     """Progress of a job. Times are in seconds since 1970, 0 for not yet.
 
     `failed` maps the ids of failed questions to the reasons. `degraded` counts the answers with
-    each loss, `verdicts` the answers by verdict. `index_version` is that of the first answer.
+    each loss, and `verdicts` those with each verdict. `index_version` is that of the first answer.
     """
 
     state: State = "waiting"
@@ -97,23 +99,10 @@ def when(seconds: float) -> str | None:
 
 def summarised(job: Job, progress: Progress) -> dict[str, Any]:
     """Return the job and its progress for a list of jobs, with the number of failures only."""
-    return {
-        "id": job.id,
-        "system": job.system,
-        "answers": job.answers,
-        "state": progress.state,
-        "total": job.total,
-        "done": progress.done,
-        "failed_count": len(progress.failed),
-        "degraded": dict(progress.degraded),
-        "verdicts": dict(progress.verdicts),
-        "index_version": progress.index_version,
-        "error": progress.error,
-        "eta_s": progress.eta_s,
-        "created": when(job.created),
-        "started": when(progress.started),
-        "ended": when(progress.ended),
-    }
+    fields = {**asdict(job), **asdict(progress), "failed_count": len(progress.failed)}
+    for name in ("created", "started", "ended"):
+        fields[name] = when(fields[name])
+    return {name: value for name, value in fields.items() if name not in HIDDEN}
 
 
 def described(job: Job, progress: Progress) -> dict[str, Any]:

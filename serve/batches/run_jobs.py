@@ -16,13 +16,13 @@ from cluster.errors import CiteRayError
 from serve.batches.job_store import JobStore
 from serve.batches.jobs import Job
 from serve.batches.work_on_job import INTERNAL, JobAtWork
-from serve.graph.watch_stages import StageLostError
+from serve.contracts.stage_watch import StageLostError
 
 log = logging.getLogger("citeray")
 
 POLL_S = 1.0
 LONGEST_WAIT_S = 30.0
-# How long a question is retried while a stage of the graph is missing, before it fails.
+# How long a question is retried while a stage of the graph is lost, before it fails.
 PATIENCE_S = 1800.0
 # Errors of storing a job that may be transient.
 PASSING = (OSError, MemoryError, CiteRayError)
@@ -50,7 +50,7 @@ class JobRunner:
         self._store = store
         self._ask = ask
         self._concurrent = concurrent
-        # First come, first served: the questions of all running jobs take turns.
+        # A semaphore is first come, first served, so that the questions of all jobs take turns.
         self._free = asyncio.Semaphore(concurrent)
         self._first_wait_s = first_wait_s
         self._patience_s = patience_s
@@ -96,7 +96,7 @@ class JobRunner:
             self._store.advance(job.key, replace(broken, state="failed", eta_s=None))
 
     async def _answer(self, question: Question, job: Job) -> SearchResult:
-        """Ask a question; retry with back-off while a stage of the graph is missing."""
+        """Ask a question; retry with exponential back-off while a stage of the graph is lost."""
         wait = self._first_wait_s
         ends = time.monotonic() + self._patience_s
         while True:

@@ -22,7 +22,7 @@ BROKEN = ("the batches cannot be read; the server's log tells more", 503, 60)
 
 
 async def at_once() -> None:
-    """Return at once: no-op for callers whose `ask` is always ready."""
+    """No-op `ready` for callers whose `ask` is always ready."""
 
 
 class ServedBatches:
@@ -86,7 +86,7 @@ class ServedBatches:
         return self._opened
 
     async def add(self, job: Job, questions: Sequence[Question]) -> dict[str, Any]:
-        """See `Batches.add`. Raises BatchError with status 507 if the folder is not writable."""
+        """Queue a job and return its status; BatchError 507 if the folder is not writable."""
         try:
             kept = await asyncio.to_thread(self._store.add, job, questions)
         except StorageError as error:
@@ -94,25 +94,25 @@ class ServedBatches:
         return await self.status(kept.id, kept.owner)
 
     async def list(self, owner: str) -> list[dict[str, Any]]:
-        """See `Batches.list`."""
+        """Return the status of each of the owner's jobs, oldest first."""
         jobs = self._store.all()
         return [summarised(job, progress) for job, progress in jobs if job.owner == owner]
 
     async def status(self, job_id: str, owner: str) -> dict[str, Any]:
-        """See `Batches.status`."""
+        """Return the status of a job, with its first failed questions."""
         key = key_of(job_id, owner)
         return described(self._store.job(key), self._store.progress(key))
 
     async def cancel(self, job_id: str, owner: str) -> dict[str, Any]:
-        """See `Batches.cancel`."""
+        """Cancel a job and return its status; delete a finished job and its run."""
         key = key_of(job_id, owner)
         job = self._store.job(key)
         return described(job, await asyncio.to_thread(self._store.cancel_or_forget, key))
 
     async def run(self, job_id: str, owner: str) -> bytes:
-        """See `Batches.run`."""
+        """Return the run file of a finished job."""
         return await asyncio.to_thread(self._store.run, key_of(job_id, owner))
 
     async def results(self, job_id: str, owner: str, after: int, count: int) -> Sequence[Entry]:
-        """See `Batches.results`."""
+        """Return up to `count` of the entries written so far, skipping the first `after`."""
         return await asyncio.to_thread(self._store.results, key_of(job_id, owner), after, count)

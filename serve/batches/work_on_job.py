@@ -23,11 +23,11 @@ from serve.formats.bioasq import RunWriter, to_entry
 
 log = logging.getLogger("citeray")
 
-# A job may use several index versions; `degraded` counts the answers from later ones.
+# Used as the index version of a run file, because the index may be updated during a job.
 ANY_VERSION = "as served"
 INTERNAL = "internal error; the server's log tells more"
 MAX_REASON_CHARACTERS = 300
-# Interval for checking whether a running job was cancelled.
+# Interval in seconds for checking whether a running job was cancelled.
 LOOK_S = 0.2
 
 Answering = Callable[[Question, Job], Awaitable[SearchResult]]
@@ -79,7 +79,7 @@ class JobAtWork:
                 self._finish([q for q in questions if q.id in run.done], run)
 
     def _count_again(self, run: RunWriter) -> None:
-        """Count the stored entries again: the state on disk may not match them."""
+        """Count the entries in the run file again, because the state on disk may be older."""
         self._tally = Tally()
         for note in filter(None, run.notes):
             self._tally.count(*note)

@@ -1,6 +1,6 @@
-"""Run the questions of a batch concurrently, and count the losses of their answers.
+"""Run the questions of a batch concurrently, and count the losses and verdicts of the answers.
 
-Used by `citeray answer` and `/v1/batches`, which handle failed questions themselves.
+Used by `citeray answer` and `/v1/batches`, which handle failed questions differently.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ async def work_through(
 
 
 class Tally:
-    """Counts of the losses and verdicts of a batch's answers.
+    """Counts of verdicts, and of losses: what answers lack, such as the results of a shard.
 
     `version` is the index version of the first answer; an answer from another version counts as a
     loss.
@@ -66,7 +66,7 @@ class Tally:
             self.losses[f"index: moved on from {self.version} to {version}"] += 1
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """Return both counts, the most frequent first."""
+        """Return the losses as `degraded` and the verdicts, the most frequent first."""
         return {
             "degraded": dict(self.losses.most_common()),
             "verdicts": dict(self.verdicts.most_common()),

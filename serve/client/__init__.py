@@ -1,1 +1,1 @@
-"""Clients of a running endpoint or of the graph in this process, and terminal output."""
+"""Clients of a running endpoint or of a local graph, question files, and terminal output."""

@@ -22,10 +22,10 @@ from cluster.http_clients import open_client
 
 T = TypeVar("T")
 API_KEY_ENV = "CITERAY_API_KEY"
-# Back-off between attempts, unless `Retry-After` asks for longer.
+# Back-off between attempts in seconds, unless `Retry-After` asks for longer.
 PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0, 8.0)
 BUSY = frozenset({429, 503})
-# Retried if the body is not a problem of this API: a gateway was lost and will be replaced.
+# Retry these statuses if the body is not from this API: a lost gateway is being replaced.
 LOST = frozenset({500, 502, 504})
 BAD_INPUT = frozenset({400, 404, 409, 413, 422})
 SHOWN = 200

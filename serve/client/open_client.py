@@ -24,7 +24,7 @@ from cluster.http_clients import open_client
 from cluster.settings.presets import name_systems
 from cluster.settings.settings import Settings
 from serve.client.call_endpoint import Endpoint
-from serve.http.request_forms import AnswerRequest, SearchRequest, explain_problems
+from serve.contracts.request_forms import AnswerRequest, SearchRequest, explain_problems
 
 if TYPE_CHECKING:
     from serve.llm.model_roles import ModelRoles
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R", bound=SearchRequest)
 Reply = dict[str, Any]
-# Longer than /readyz takes while a stage is lost.
+# In seconds; longer than /readyz takes to respond while a stage is lost.
 PROBE_TIMEOUT = httpx.Timeout(8.0, connect=2.0)
 ANSWER = TypeAdapter(Answer)
 
@@ -53,7 +53,7 @@ class Client(Protocol):
 
 
 def as_answer(reply: Mapping[str, Any]) -> Answer:
-    """Return the response as a record; raise CiteRayError if it is from another version."""
+    """Return the response as a record; raise CiteRayError if it is of another version."""
     try:
         return ANSWER.validate_python(reply)
     except ValidationError as error:
@@ -75,11 +75,11 @@ class HttpClient:
         self._endpoint = Endpoint(url, timeout_s)
 
     def search(self, request: Mapping[str, Any]) -> Reply:
-        """See `Client.search`."""
+        """Return the response of `/v1/search`; raise InputError for an invalid request."""
         return self._post("/v1/search", request)
 
     def answer(self, request: Mapping[str, Any]) -> Reply:
-        """See `Client.answer`."""
+        """Return the response of `/v1/answer`; raise InputError for an invalid request."""
         return self._post("/v1/answer", request)
 
     def batch_run(self, job_id: str) -> bytes:
@@ -136,12 +136,12 @@ class LocalClient:
         self._loop = OwnLoop()
 
     def search(self, request: Mapping[str, Any]) -> Reply:
-        """See `Client.search`."""
+        """Return the response of `/v1/search`; raise InputError for an invalid request."""
         asked = _checked(SearchRequest, request).as_request(self._system)
         return asdict(self._loop.run(self._answerer.search(asked)))
 
     def answer(self, request: Mapping[str, Any]) -> Reply:
-        """See `Client.answer`."""
+        """Return the response of `/v1/answer`; raise InputError for an invalid request."""
         asked = _checked(AnswerRequest, request).as_request(self._system)
         return asdict(self._loop.run(self._answerer.answer(asked)))
 
@@ -169,7 +169,7 @@ def endpoint_url(settings: Settings) -> str:
 def running_client(settings: Settings) -> HttpClient | None:
     """Return a client of the endpoint at serve.host:serve.port, or None if it cannot answer.
 
-    An endpoint with a lost stage is accepted; its answers name the loss.
+    An endpoint with a lost stage is accepted; its answers list what they lack in `degraded`.
     """
     url = endpoint_url(settings)
     try:
@@ -194,7 +194,7 @@ class ServedClient(HttpClient):
         self._session = ExitStack()
 
     def __enter__(self) -> Self:
-        from serve.graph.run_graph import running_graph
+        from serve.client.run_graph import running_graph
 
         self._session.enter_context(running_graph(self._settings, self._log))
         return self
@@ -205,7 +205,7 @@ class ServedClient(HttpClient):
 
 
 def local_client(settings: Settings, log: Console, *, model: bool) -> Client:
-    """Return a client of a local graph; on Ray Serve if `model` needs one that it serves."""
+    """Return a client of a local graph; on Ray Serve if `model` is set and models are served."""
     from serve.llm.model_roles import serves_models
 
     if model and serves_models(settings):

@@ -10,7 +10,10 @@ from rich.text import Text
 
 from cluster.answers import Answer, Sentence
 from cluster.study_design.tell_design import design_words
-from serve.answer.tell_verdict import (
+from serve.client.open_client import as_answer
+from serve.wording.appraisal_words import notice_lines, weight_lines
+from serve.wording.interpretation_words import understood_words
+from serve.wording.verdict_words import (
     CLOSEST,
     NEAREST,
     UNSUPPORTED,
@@ -19,9 +22,6 @@ from serve.answer.tell_verdict import (
     side_words,
     verdict_words,
 )
-from serve.client.open_client import as_answer
-from serve.question.tell_understood import understood_words
-from serve.weighing.weight_words import notice_lines, weight_lines
 
 Reply = Mapping[str, Any]
 
@@ -69,7 +69,7 @@ def _footer(console: Console, reply: Reply) -> None:
 def print_answer(console: Console, reply: Reply) -> None:
     """Print the exact answer, each sentence with its PMIDs, and the evidence.
 
-    A verdict other than answered is printed first.
+    A verdict other than `answered` is printed first.
     """
     answer = as_answer(reply)
     if verdict := verdict_words(answer):

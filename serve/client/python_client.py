@@ -11,11 +11,11 @@ from urllib.parse import urlencode
 from pydantic import TypeAdapter, ValidationError
 
 from cluster.answers import Answer, Check, ExactAnswer, QuestionType, SearchResult
+from cluster.appraisal import Sort, WeighedCitation
 from cluster.records import Passage
 from cluster.study_design.designs import Design
-from cluster.weighing import Sort, WeighedCitation
-from serve.answer_events import Drafted, Event, Finished, Found, StageDone
 from serve.client.call_endpoint import API_KEY_ENV, Endpoint, EndpointError
+from serve.contracts.answer_events import Drafted, Event, Finished, Found, StageDone
 from serve.http.workbench.answer_forms import (
     AnswerList,
     FeedbackList,
@@ -24,7 +24,7 @@ from serve.http.workbench.answer_forms import (
     Replay,
 )
 from serve.http.workbench.watch_forms import OneWatch, WatchList, WatchSummary
-from serve.saved.opinion import Decision, Rating, ReviewState
+from serve.saved.opinion import Rating, ReviewDecision, ReviewState
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ DocumentForm = Literal["markdown", "docx", "pdf"]
 
 
 class FilterOptions(TypedDict, total=False):
-    """Filters on citations; see `cluster.index.filters.filters.Filters`."""
+    """Filters on citations: the fields of `cluster.index.filters.filters.Filters`."""
 
     year_from: int
     year_to: int
@@ -104,11 +104,11 @@ class SearchOptions(TypedDict, total=False):
 class AnswerOptions(SearchOptions, total=False):
     """Options of an answer, in addition to those of a search.
 
-    With `evidence` the answer uses only these passages. With `guess` an answer without enough
-    evidence contains the best guess. `check` determines whether model sentences without supporting
-    evidence are dropped or marked. With `store` the endpoint keeps the answer under its
-    `answer_id`. `max_wrong` is the share of stated answers
-    that may be wrong.
+    With `evidence` the answer uses only these passages. With `guess` it contains the best guess if
+    there is not enough evidence. `check` determines whether sentences of the language model without
+    supporting evidence are dropped or marked. `max_wrong` is the largest acceptable share of wrong
+    answers among those stated. With `store` the endpoint stores the answer under its
+    `answer_id`.
     """
 
     evidence: Sequence[Passage]
@@ -169,7 +169,7 @@ class CiteRay:
     def answer_events(
         self, question: str, **options: Unpack[AnswerOptions]
     ) -> Generator[Event, None, None]:
-        """Yield progress events, and last Finished with the answer.
+        """Yield the progress events of an answer; the last one is Finished, with the answer.
 
         Closing the generator cancels the work on the endpoint.
         """
@@ -195,7 +195,7 @@ class CiteRay:
         return self._read(KeptAnswer, "GET", f"/v1/answers/{answer_id}")
 
     def stored_answers(self, limit: int = 50, before: str = "") -> AnswerList:
-        """List the answers stored with this key, newest first; `before` is a list's `next`."""
+        """List the answers stored with this key, newest first; pass `next` as `before` for more."""
         place = f"/v1/answers?limit={limit}&before={before}"
         return self._read(AnswerList, "GET", place)
 
@@ -231,7 +231,7 @@ class CiteRay:
         query = urlencode({"limit": limit, "before": before, **asked})
         return self._read(FeedbackList, "GET", f"/v1/feedback?{query}")
 
-    def review(self, feedback_id: str, state: Decision | Literal["open"]) -> GivenFeedback:
+    def review(self, feedback_id: str, state: ReviewDecision | Literal["open"]) -> GivenFeedback:
         """Accept, reject or reopen feedback; status 403 if the key is not a reviewer's."""
         place = f"/v1/feedback/{feedback_id}/review"
         return self._read(GivenFeedback, "POST", place, {"state": state})
@@ -254,9 +254,9 @@ class CiteRay:
         self._endpoint.read("DELETE", f"/v1/watches/{watch_id}")
 
     def related(self, pmid: int, *, k: int = 10, system: str | None = None) -> SearchResult:
-        """Return the `k` citations most similar to one, excluding it.
+        """Return the `k` other citations that are most similar to that of `pmid`.
 
-        Raise BadRequestError, status 404, if it is not in the index.
+        Raise BadRequestError, status 404, if `pmid` is not in the index.
         """
         query = urlencode({"k": k, **({"system": system} if system else {})})
         return self._read(SearchResult, "GET", f"/v1/citations/{pmid}/related?{query}")

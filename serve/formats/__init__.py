@@ -1,1 +1,1 @@
-"""File formats of the evaluation campaigns BioASQ and TREC BioGen: read questions, write runs."""
+"""File formats of BioASQ, Synergy and TREC BioGen: read questions, write runs."""

@@ -55,7 +55,7 @@ def read_questions(path: Path) -> list[Question]:
 
 
 def as_questions(entries: Sequence[Any], place: str) -> list[Question]:
-    """See `read_questions`; `place` is the source of the entries, for error messages."""
+    """Return the questions as `read_questions` does; error messages begin with `place`."""
     questions: list[Question] = []
     seen: dict[str, int] = {}
     for index, entry in enumerate(entries):
@@ -116,10 +116,10 @@ def to_entry(
 ) -> Entry:
     """Return the entry of one question in a run. `snippets` default to the result's own.
 
-    BioASQ accepts at most MAX_DOCUMENTS `documents`. A SearchResult has no answers. BioASQ forces
-    a choice, so without enough evidence the entry has the best guess. The additional fields
-    `verdict` and `confidence`, which are not BioASQ's, mark such answers. The additional field
-    `shown` lists the passages given to the language model, in order, if one was used.
+    BioASQ accepts at most MAX_DOCUMENTS `documents`. The entry of a SearchResult has no answer.
+    BioASQ forces a choice, so without enough evidence the entry has the best guess. The
+    additional fields `verdict` and `confidence`, which are not BioASQ's, mark such answers. The
+    additional field `shown` lists the passages that a language model was given, in order.
     """
     question = result.question
     passages = result.snippets if snippets is None else snippets
@@ -180,7 +180,7 @@ def write_run(path: Path, entries: Iterable[Entry]) -> None:
 
 
 def read_so_far(path: Path, after: int, count: int) -> list[Entry]:
-    """Return up to `count` entries of a run, finished or still being written, from `after`.
+    """Return up to `count` entries of a run, finished or not, skipping the first `after`.
 
     They are in the order of the questions in a finished run, and of completion in an unfinished
     one.
@@ -239,7 +239,7 @@ class RunWriter:
         return [note for _, note in self._kept.values()]
 
     def add(self, entry: Entry, note: Any = None) -> None:
-        """Write an entry of `to_entry` to the partial file; it replaces one of the same id.
+        """Write the entry to the partial file; it replaces an earlier entry with the same id.
 
         `note` is JSON stored with the entry in the partial file, but not in the run.
         """
@@ -284,7 +284,7 @@ class RunWriter:
                 if key == self._key and isinstance(entry["id"], str):
                     found[entry["id"]] = entry, record.get("note")
             except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-                continue  # the line was incomplete when the run was interrupted
+                continue  # The line was incomplete when the run was interrupted.
         return found
 
     def _rewrite_partial(self) -> TextIO:

@@ -1,7 +1,7 @@
 """Read topics and write runs of TREC BioGen (2025), with one JSON object per line in a run.
 
-The fields are those of the track's description and starter kit. Task A grounds the given sentences
-of an answer; task B answers a question in at most 250 words.
+The fields are those of the track's description and starter kit. Task A asks for PMIDs for and
+against the given sentences of an answer, task B for an answer of at most 250 words.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class GivenSentence:
 
 @dataclass(frozen=True, slots=True)
 class GroundingTopic:
-    """Question of task A with the sentences of the answer to ground."""
+    """Question of task A, with the sentences of an answer for which evidence is sought."""
 
     question: Question
     sentences: tuple[GivenSentence, ...]
 
 
 def read_topics_a(path: Path) -> list[GroundingTopic]:
-    """Return task A's topics from `meta_data` (or `metadata`: qa_id, question) and `answer`.
+    """Return task A's topics; each has `meta_data` (or `metadata`) and the sentences in `answer`.
 
     Raise InputError with the file, record and field for an invalid value or a duplicate id.
     """
@@ -58,7 +58,7 @@ def read_topics_a(path: Path) -> list[GroundingTopic]:
 
 
 def read_topics_b(path: Path) -> list[Question]:
-    """Return task B's topics from `id` (or `topic_id`) and `question`.
+    """Return task B's topics; each has `id` (or `topic_id`) and `question`.
 
     Raise the same errors as `read_topics_a`.
     """

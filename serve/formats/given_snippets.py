@@ -1,6 +1,6 @@
 """Read the snippets in a BioASQ file: those of phase B, or of Synergy feedback.
 
-Snippets marked as not golden, as feedback files have them, are ignored.
+Snippets that a feedback file marks as not golden are ignored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cluster.answers import Question
 from cluster.bioasq_file import read_rows
 from cluster.errors import InputError
 from cluster.records import ABSTRACT, TITLE, Passage, SectionName
-from serve.http.request_forms import MAX_GIVEN, GivenPassage, Offset, Pmid, explain_problems
+from serve.contracts.request_forms import MAX_GIVEN, GivenPassage, Offset, Pmid, explain_problems
 
 
 def _pmid_of(address: Any) -> Any:
@@ -34,7 +34,7 @@ def _section_name(section: Any) -> Any:
 
 
 class _Snippet(GivenPassage):
-    """Given passage with BioASQ's field names."""
+    """Passage that a client gives as evidence, with BioASQ's field names."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -49,9 +49,9 @@ _SNIPPETS = TypeAdapter(list[_Snippet])
 
 
 def give_snippets(questions: Sequence[Question], paths: Iterable[Path]) -> list[Question]:
-    """Return the questions, each with the golden snippets that the files have for its id.
+    """Return the questions, with the golden snippets that the files have for them in `given`.
 
-    Questions without snippets are returned without. Raise InputError with the file, question and
+    `given` is empty for questions without snippets. Raise InputError with the file, question and
     field for an invalid snippet, for more than `MAX_GIVEN` snippets of one question, and if no
     question has any.
     """

@@ -1,6 +1,6 @@
 """Deployments that need Ray Serve for batching, streaming or background work.
 
-The other deployments are in `index_stages` and `versions.take_turns`.
+The other deployments are in `following_stage` and `version_lease`.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from cluster.index.vectors import QuestionVectors, Vectors
 from cluster.records import Entity, Passage
 from cluster.settings.presets import load_system, name_systems
 from cluster.settings.settings import Settings
-from serve.answer_question import QuestionAnswerer
+from serve.answer.write_answer import AnswerWriter
 from serve.batches.serve_jobs import ServedBatches
+from serve.contracts.backend import HandleBackend, IndexFacts
+from serve.contracts.request import Request
 from serve.formats.bioasq import MAX_DOCUMENTS
-from serve.graph.call_handles import HandleBackend, HandleTurns, until_ready
+from serve.graph.call_handles import HandleLease, wait_until_ready
+from serve.graph.follow_versions import StageVersion, follow_vocabulary
 from serve.graph.load_stages import (
     load_encoder,
     load_late_interaction,
     load_reranker,
-    load_writer,
+    load_writer_parts,
 )
-from serve.graph.stages import IndexFacts, Stages
-from serve.graph.versions.follow_versions import StageVersion, follow_vocabulary
-from serve.graph.writer_stage import WriterStage
 from serve.llm.chat_form import Message
 from serve.llm.model_roles import find_models
 from serve.llm_app import HandleChatModel, served_model
-from serve.request import Request
+from serve.pipeline.answer_question import QuestionAnswerer
 from serve.search.choose_snippets import choose_snippets
 
 T = TypeVar("T")
@@ -48,13 +48,13 @@ async def in_thread(pool: Executor, work: Callable[..., T], *arguments: Any) -> 
     return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
 
 
-class Encoder:
+class EncoderDeployment:
     """Encodes questions; those that arrive together form one batch."""
 
     def __init__(self, settings: Settings, manifest: Manifest) -> None:
         self._encoder = load_encoder(settings, manifest)
         self._late = load_late_interaction(settings, self._encoder)
-        # Torch keeps a thread pool, and its memory, for each thread that ever called it.
+        # Use few threads: torch keeps a thread pool, and its memory, for each calling thread.
         self._queries, self._passages = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
         self._batched.set_max_batch_size(settings.serve.encoder.batch)
 
@@ -78,7 +78,7 @@ class Encoder:
     async def snippets(
         self, question: str, evidence: Sequence[Evidence], sentences: int
     ) -> list[Passage]:
-        """Return snippets of up to `sentences` sentences each; see `choose_snippets`."""
+        """Return the best snippets of the evidence, of up to `sentences` sentences each."""
         choose = partial(choose_snippets, window=sentences)
         return await in_thread(self._passages, choose, question, evidence, self._encoder.encode)
 
@@ -87,7 +87,7 @@ class Encoder:
         return "ready"
 
 
-class Reranker:
+class RerankerDeployment:
     """Reranks candidates; requests that arrive together form one batch."""
 
     def __init__(self, settings: Settings) -> None:
@@ -114,21 +114,21 @@ class Reranker:
         return "ready"
 
 
-class Writer(WriterStage):
-    """The writer as a replica that follows the index's vocabulary by itself."""
+class WriterDeployment(AnswerWriter):
+    """Writer stage that switches to the vocabulary of each new index version by itself."""
 
     def __init__(
         self,
         settings: Settings,
         manifest: Manifest,
-        turns: DeploymentHandle,
+        lease: DeploymentHandle,
         encoder: DeploymentHandle,
     ) -> None:
         models = find_models(settings, served_model)
         deadline_s = settings.serve.encoder.deadline_s
 
         def encode(texts: Sequence[str]) -> Vectors:
-            # The writer compares sentences in worker threads, so this call may block.
+            # This call may block, because the writer compares sentences in worker threads.
             response = encoder.encode_passages.remote(list(texts))
             vectors: Vectors = response.result(timeout_s=deadline_s)
             return vectors
@@ -137,8 +137,8 @@ class Writer(WriterStage):
             return self._follower.current.value.entities(text)
 
         self._follower = follow_vocabulary(settings, manifest)
-        self._follower.follow(settings.serve.follow_s, HandleTurns(turns))
-        super().__init__(load_writer(settings, encode, recognise, models.writer), models)
+        self._follower.follow(settings.serve.follow_s, HandleLease(lease))
+        super().__init__(**load_writer_parts(settings, encode, recognise, models))
 
     def version(self) -> StageVersion:
         """Return the vocabulary version in use, and why a newer one is refused."""
@@ -147,16 +147,16 @@ class Writer(WriterStage):
     async def ready(self) -> str:
         """Return "ready" once each model served here has generated a token."""
         greeting: Message = {"role": "user", "content": "Hello"}
-        for model in self._models.every():
+        for model in self.models.every():
             if isinstance(model, HandleChatModel):
                 await model.chat([greeting], max_tokens=1, temperature=0.0)
         return "ready"
 
 
-class Batches(ServedBatches):
+class BatchesDeployment(ServedBatches):
     """Processes batches outside the gateway, so that they do not delay interactive questions."""
 
-    # Serve awaits `__init__` on the event loop that handles requests.
+    # A coroutine, which Serve awaits on the event loop that handles requests.
     async def __init__(  # type: ignore[misc]
         self,
         settings: Settings,
@@ -165,17 +165,16 @@ class Batches(ServedBatches):
         shards: Sequence[DeploymentHandle],
     ) -> None:
         name_systems(settings.serve.systems)
-        backend = HandleBackend(stages, shards)
-        graph = Stages(backend, IndexFacts.of(manifest, settings))
-        answerer = QuestionAnswerer(graph, settings.serve, settings.llm.evidence_characters)
+        backend = HandleBackend(IndexFacts.of(manifest, settings), stages, shards)
+        answerer = QuestionAnswerer(backend, settings.serve, settings.llm.evidence_characters)
 
         async def ask(question: Question, system: str, answers: bool) -> SearchResult:
             asked = Request(question, load_system(system), MAX_DOCUMENTS, snippets=True)
             return await (answerer.answer(asked) if answers else answerer.search(asked))
 
         async def ready() -> None:
-            # Answers are degraded while a stage is still loading.
-            await asyncio.gather(*map(until_ready, backend.handles.values()))
+            # Wait for all stages, because answers are degraded while a stage is loading.
+            await asyncio.gather(*map(wait_until_ready, backend.handles.values()))
 
         super().__init__(settings.serve.batches, ask, ready)
         self.begin()

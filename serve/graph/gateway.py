@@ -8,34 +8,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fastapi import FastAPI
 
-from cluster.answers import Answer, SearchResult
 from cluster.index.manifest import Manifest
 from cluster.models.adapters import full_name
-from cluster.records import Citation
 from cluster.settings.presets import name_systems
 from cluster.settings.settings import Settings
-from serve.answer_events import Event
-from serve.answer_question import QuestionAnswerer
-from serve.graph.call_handles import Handle, HandleBackend, HandleBatches, call, until_ready
-from serve.graph.stages import IndexFacts, Stages
-from serve.graph.versions.follow_versions import StageVersion
-from serve.graph.versions.read_version import VersionName, oldest
+from serve.contracts.backend import Handle, HandleBackend, IndexFacts, call_handle
+from serve.graph.call_handles import batches_client, wait_until_ready
+from serve.graph.follow_versions import StageVersion
 from serve.http.api import create_api
-from serve.http.door.admit_requests import Admission
-from serve.http.door.note_requests import Meters
 from serve.http.join_metrics import fetch_metrics
+from serve.http.middleware.admission import Admission
+from serve.http.middleware.request_log import Meters
 from serve.http.service import Readiness
 from serve.http.workbench.ask_service import ServiceAsk
-from serve.question.example_questions import Example
-from serve.question.understand_question import Suggestion
-from serve.request import Request
-from serve.saved.keep import open_saved
+from serve.pipeline.answer_question import QuestionAnswerer
+from serve.saved.stores import open_saved
 from serve.saved.watches.keep_checking import PoliteAsk, WatchKeeper
+from serve.search.shard_stage import VersionName, oldest
 
 # Seconds within which a stage must report its version; a slower stage counts as lost. A readiness
 # probe waits this long for a dead stage, but a busy stage must not be mistaken for a dead one.
@@ -57,7 +51,7 @@ class Cluster:
 class Gateway:
     """Composes the stages and serves them over HTTP.
 
-    The gateway is ready once every stage is ready. If a stage is lost later, answers are degraded
+    The gateway is ready once every stage is ready. If a stage fails later, answers are degraded
     and `/readyz` reports it.
     """
 
@@ -70,7 +64,7 @@ class Gateway:
         batches: Handle,
         cluster: Cluster,
     ) -> None:
-        self._batches = HandleBatches(batches)
+        self._batches = batches_client(batches)
         # Serve's logger writes its records to files, as JSON.
         LOG.parent = logging.getLogger("ray.serve")
         LOG.setLevel(logging.INFO)
@@ -80,9 +74,10 @@ class Gateway:
         http = settings.serve.http
         self._admission = Admission(http.at_once, http.waiting, http.wait_s)
         self._manifest = manifest
-        self._backend = HandleBackend(stages, shards)
-        graph = Stages(self._backend, IndexFacts.of(manifest, settings))
-        self._answerer = QuestionAnswerer(graph, settings.serve, settings.llm.evidence_characters)
+        self._backend = HandleBackend(IndexFacts.of(manifest, settings), stages, shards)
+        self.answerer = QuestionAnswerer(
+            self._backend, settings.serve, settings.llm.evidence_characters
+        )
         self._saved = open_saved(settings)
         self._loaded: set[str] = set()
         self._loading: list[asyncio.Task[None]] = []
@@ -118,7 +113,9 @@ class Gateway:
         if self._saved is None or self._settings.serve.as_of:
             return None
         serve = self._settings.serve
-        ask = PoliteAsk(ServiceAsk(self, serve.system), lambda: self._admission.running > 0)
+        ask = PoliteAsk(
+            ServiceAsk(self.answerer, serve.system), lambda: self._admission.running > 0
+        )
         return WatchKeeper(self._saved, ask, self._served_version, serve.request_deadline_s)
 
     async def _served_version(self) -> str:
@@ -127,41 +124,19 @@ class Gateway:
         return state.index_version if state.ready else ""
 
     async def _await_stage(self, name: str, handle: Handle) -> None:
-        await until_ready(handle)
+        await wait_until_ready(handle)
         self._loaded.add(name)
 
-    async def search(self, request: Request) -> SearchResult:
-        """See `Service.search`."""
-        return await self._answerer.search(request)
-
-    async def answer(self, request: Request) -> Answer:
-        """See `Service.answer`."""
-        return await self._answerer.answer(request)
-
-    def answer_events(self, request: Request) -> AsyncGenerator[Event, None]:
-        """See `Service.answer_events`."""
-        return self._answerer.answer_events(request)
-
-    async def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
-        """See `Service.suggest`."""
-        return await self._answerer.suggest(prefix, limit)
-
-    async def examples(self) -> list[Example]:
-        """See `Service.examples`."""
-        return await self._answerer.examples()
-
-    async def citation(self, pmid: int) -> Citation | None:
-        """See `Service.citation`."""
-        return await self._answerer.citation(pmid)
-
     def loading(self) -> list[str]:
-        """See `Service.loading`; stages that have been ready once are not listed again."""
+        """Return the names of stages that have not been ready yet."""
         return [name for name in self._backend.handles if name not in self._loaded]
 
     async def _version(self, name: str, handle: Handle) -> StageVersion | None:
         with contextlib.suppress(Exception):
             if name in self._loaded:
-                version: StageVersion = await asyncio.wait_for(call(handle, "version"), VERSION_S)
+                version: StageVersion = await asyncio.wait_for(
+                    call_handle(handle, "version"), VERSION_S
+                )
                 return version
         return None
 
@@ -174,7 +149,7 @@ class Gateway:
         return await self._admission.drain(deadline_s)
 
     async def readiness(self) -> Readiness:
-        """See `Service.readiness`; stages that do not answer in time have no version listed."""
+        """Return the readiness; stages that do not answer in time have no version in it."""
         followers = self._backend.followers()
         asked = await asyncio.gather(*(self._version(n, h) for n, h in followers.items()))
         versions = {n: v for n, v in zip(followers, asked, strict=True) if v is not None}

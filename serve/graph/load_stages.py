@@ -1,14 +1,13 @@
 """Load each stage of the pipeline from the settings and the index version.
 
 The local graph and the Ray Serve deployments share these loaders. Modules that import torch are
-imported inside the functions that need them: torch takes seconds and 400 MB to import, and shards
-do not need it.
+imported inside the functions that need them, because torch is slow to import, takes memory, and is
+not needed by shards.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cluster.errors import IndexFormatError
 from cluster.index.copies import drop_copies, verified
@@ -19,17 +18,15 @@ from cluster.index.terms.collection import CollectionTerms
 from cluster.index.tokens.shared_codec import open_codec
 from cluster.index.versions import check_analyser, read_as_of
 from cluster.models.adapters import full_name, model_folder, weights_checksum
-from cluster.models.kept.keep_models import Conditions
-from cluster.models.store import as_transformers_folder
+from cluster.models.model_cache.cache_entries import Conditions
 from cluster.settings.settings import Settings
 from cluster.text.vocabulary import Vocabulary
 from serve.answer.ask_model import WriterLimits
 from serve.answer.calibration import DEFAULT, read_calibration
-from serve.answer.names.cluster_names import Recogniser as Recognise
+from serve.answer.names.cluster_names import Recognise
 from serve.answer.read_evidence import TextReader
-from serve.answer.write_answer import AnswerWriter
 from serve.answer.zero_shot_reader import ZeroShotReader
-from serve.llm.language_model import ChatModel
+from serve.llm.model_roles import ModelRoles
 from serve.question.expand_question import (
     LinkedRecogniser,
     Recogniser,
@@ -37,16 +34,17 @@ from serve.question.expand_question import (
     VocabularyRecogniser,
 )
 from serve.question.understand_question import Expander
-from serve.support.attribute_sentences import Encoder as Encode
-from serve.support.attribute_sentences import ReaderSupport, SimilaritySupport, SupportScorer
+from serve.support.attribute_sentences import (
+    Encode,
+    ReaderSupport,
+    SimilaritySupport,
+    SupportScorer,
+)
 from serve.support.weigh_evidence import Thresholds
 
 if TYPE_CHECKING:
-    from cluster.models.encoder import Encoder
-    from cluster.models.kept.kept_encoder import KeptEncoder
+    from serve.search.encoder_stage import QueryEncoder
     from serve.search.rerank_passages import Reranker
-
-    QueryEncoder = Encoder | KeptEncoder
 
 
 def open_manifest(settings: Settings) -> Manifest:
@@ -67,7 +65,7 @@ def load_encoder(settings: Settings, manifest: Manifest) -> QueryEncoder:
     converted encoder is cached, it is used instead and runs without torch. Raises IndexFormatError
     if the encoder of the settings has other weights.
     """
-    from cluster.models.kept.kept_encoder import find_encoder
+    from cluster.models.model_cache.converted_encoder import find_encoder
 
     found = weights_checksum(settings.encoder)
     if found != manifest.encoder.sha256:
@@ -92,7 +90,7 @@ def load_encoder(settings: Settings, manifest: Manifest) -> QueryEncoder:
 def load_recogniser(
     settings: Settings, manifest: Manifest, before: Recogniser | None = None
 ) -> Recogniser:
-    """Load the entity recogniser for the version's vocabulary; `before`: see `make_recogniser`."""
+    """Load the recogniser for the version's vocabulary; reuse the transformer of `before`."""
     return make_recogniser(settings, load_vocabulary(settings, manifest), before)
 
 
@@ -184,10 +182,10 @@ def load_reranker(settings: Settings) -> Reranker:
     )
 
 
-def load_writer(
-    settings: Settings, encode: Encode, recognise: Recognise, model: ChatModel | None
-) -> AnswerWriter:
-    """Load the answer writer; if `model` is None, answers are extracted from the evidence.
+def load_writer_parts(
+    settings: Settings, encode: Encode, recognise: Recognise, models: ModelRoles
+) -> dict[str, Any]:
+    """Return the arguments of AnswerWriter; without a model, it extracts answers from the evidence.
 
     `encode` returns the vectors (n, d) with which sentences are compared. `recognise` returns
     the entities of a text.
@@ -204,16 +202,24 @@ def load_writer(
         thresholds=Thresholds(support.threshold, support.contradiction),
         deadline_s=settings.serve.llm.deadline_s,
     )
-    calibration = read_calibration(settings.reader.calibration or DEFAULT)
-    reader = load_reader(settings)
-    return AnswerWriter(model, encode, scorer, recognise, reader, calibration, limits, llm.examples)
+    return {
+        "model": models.writer,
+        "encode": encode,
+        "scorer": scorer,
+        "recognise": recognise,
+        "reader": load_reader(settings),
+        "calibration": read_calibration(settings.reader.calibration or DEFAULT),
+        "limits": limits,
+        "examples": llm.examples,
+        "models": models,
+    }
 
 
 def load_reader(settings: Settings) -> TextReader:
-    """Load the reader on the encoder's device; like the encoder, without torch if it is cached."""
+    """Load the reader on the encoder's device; a cached, converted reader runs without torch."""
     if settings.reader.kind == "zero-shot":
         return ZeroShotReader(load_reranker(settings), load_nli(settings))
-    from cluster.models.kept.kept_reader import find_reader
+    from cluster.models.model_cache.converted_reader import find_reader
 
     chosen = settings.reader
     folder = model_folder(chosen)
@@ -264,21 +270,3 @@ def load_scorer(settings: Settings) -> SupportScorer:
 
     encoder = Encoder.by(settings.encoder, model_folder(settings.encoder))
     return ReaderSupport(SimilaritySupport(encoder.encode), load_reader(settings).read)
-
-
-def llm_folder(settings: Settings) -> Path:
-    """Return the language model's folder in the layout that vLLM loads."""
-    return as_transformers_folder(model_folder(settings.llm))
-
-
-def llm_dtype(settings: Settings) -> str:
-    """Return the dtype of the language model.
-
-    On GPUs vLLM chooses ("auto"), because this process may not see a GPU. A CPU without bfloat16
-    support gets float32: emulating bfloat16 takes twice as long.
-    """
-    if settings.serve.llm.gpus:
-        return "auto"
-    from cluster.models.hardware import choose_dtype
-
-    return str(choose_dtype("auto", "cpu")).removeprefix("torch.")

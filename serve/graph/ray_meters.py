@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 import ray
 from ray.serve import metrics
 
-from serve.http.door.note_requests import Meters
+from serve.http.middleware.request_log import Meters
 
 # Histogram buckets in seconds: a search takes about 0.1 s, a language model's answer up to 60 s.
 BOUNDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 60.0]
 
 
 class RayMeters(Meters):
-    """See `Meters`. Ray prefixes each name with `ray_` and adds deployment and replica tags."""
+    """Request metrics in Ray, which prefixes names with `ray_` and tags them by replica."""
 
     def __init__(self) -> None:
         self._requests = metrics.Counter(
@@ -36,14 +36,14 @@ class RayMeters(Meters):
         self._waiting = metrics.Gauge("citeray_waiting", "Questions waiting for their turn.")
 
     def request(self, route: str, status: int, seconds: float) -> None:
-        """See `Meters.request`."""
+        """Count a request by route and status, and record its duration."""
         self._requests.inc(tags={"path": route, "status": str(status)})
         self._seconds.observe(seconds, tags={"path": route})
 
     def question(
         self, kind: str, system: str, timings_ms: Mapping[str, float], degraded: Sequence[str]
     ) -> None:
-        """See `Meters.question`; a loss is counted under the stage named before its colon."""
+        """Count a question and its failed stages, and record its stage durations."""
         self._questions.inc(tags={"kind": kind, "system": system})
         for stage, ms in timings_ms.items():
             self._stages.observe(ms / 1000, tags={"stage": stage, "system": system})
@@ -52,7 +52,7 @@ class RayMeters(Meters):
             self._losses.inc(tags={"stage": stage, "system": system})
 
     def load(self, running: int, waiting: int) -> None:
-        """See `Meters.load`; the gauges are those of this replica only."""
+        """Set the numbers of running and waiting questions of this replica."""
         self._running.set(running)
         self._waiting.set(waiting)
 

@@ -20,22 +20,11 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute, Route
 
 from cluster.answers import Answer, SearchResult
+from cluster.appraisal import WeighedCitation
 from cluster.errors import InputError, RefusedError
 from cluster.settings.settings import ServeSettings
-from cluster.weighing import WeighedCitation
-from serve.graph.watch_stages import StageLostError
-from serve.http.batches_api import Batches, add_batches
-from serve.http.documented import DocumentedAPI
-from serve.http.door.admit_requests import Admission
-from serve.http.door.answer_head import HeadAsGet
-from serve.http.door.guard import Guard
-from serve.http.door.note_requests import Meters, NotedService
-from serve.http.event_stream import NAMES, as_failure, event_stream
-from serve.http.mcp_tools import add_mcp
-from serve.http.openai.openai_errors import CHAT, OpenAIErrors, explain_chat_problems
-from serve.http.openai.openai_form import add_openai_form
-from serve.http.problem_forms import DOOR, KEYED, busy_problem, events, problem, problems
-from serve.http.request_forms import (
+from serve.contracts.problem_forms import DOOR, KEYED, busy_problem, events, problem, problems
+from serve.contracts.request_forms import (
     AnswerRequest,
     PathPmid,
     SearchRequest,
@@ -43,8 +32,19 @@ from serve.http.request_forms import (
     explain_unreadable,
     field_errors,
 )
+from serve.contracts.stage_watch import StageLostError
+from serve.http.batches_api import Batches, add_batches
+from serve.http.documented import DocumentedAPI
+from serve.http.event_stream import NAMES, as_failure, event_stream
+from serve.http.mcp_tools import add_mcp
+from serve.http.middleware.admission import Admission
+from serve.http.middleware.guard import Guard
+from serve.http.middleware.head_requests import HeadAsGet
+from serve.http.middleware.request_log import Meters
+from serve.http.openai.openai_errors import CHAT, OpenAIErrors, explain_chat_problems
+from serve.http.openai.openai_form import add_openai_form
 from serve.http.serve_page import add_page
-from serve.http.service import Readiness, Service, require_ready
+from serve.http.service import Graph, Readiness, Service, require_ready
 from serve.http.workbench.answers_api import add_answers, store_answer, store_last, wants_storing
 from serve.http.workbench.batch_references import add_batch_references
 from serve.http.workbench.citations_api import add_citations
@@ -54,7 +54,7 @@ from serve.http.workbench.references_api import add_references
 from serve.http.workbench.suggest_api import add_suggest
 from serve.http.workbench.systems_api import add_systems
 from serve.http.workbench.watches_api import add_watches
-from serve.saved.keep import Saved
+from serve.saved.stores import Saved
 
 RETRY_AFTER_S = 5
 FIGURES: dict[int | str, dict[str, Any]] = {
@@ -67,8 +67,8 @@ ASKED = problems(*KEYED, 422, 503)
 def methods_at(path: str, routes: Sequence[BaseRoute]) -> str:
     """Return the `Allow` header for `path`: the methods of all routes that match it.
 
-    Starlette itself names only those of the first route. A path without a route is one of the
-    page's files, which allow GET and HEAD.
+    Starlette itself names only the methods of the first route that matches. A path without a route
+    is that of a file of the web page, which allows GET and HEAD.
     """
     here = [r for r in routes if isinstance(r, Route) and r.path_regex.match(path)]
     methods = {method for route in here for method in route.methods or ()} or {"GET"}
@@ -76,7 +76,7 @@ def methods_at(path: str, routes: Sequence[BaseRoute]) -> str:
 
 
 def create_api(
-    service: Service,
+    graph: Graph,
     settings: ServeSettings,
     *,
     admission: Admission | None = None,
@@ -84,7 +84,7 @@ def create_api(
     batches: Batches | None = None,
     saved: Saved | None = None,
 ) -> FastAPI:
-    """Return the FastAPI application for `service`, which may run in-process or on Ray.
+    """Return the FastAPI application for `graph`, which may run in-process or on Ray.
 
     Without `batches` the batch routes are left out; without `saved`, those for stored answers,
     feedback and saved questions. Raise InputError for malformed API keys in the environment.
@@ -93,7 +93,7 @@ def create_api(
     meters = meters or Meters()
     admission = admission or Admission(http.at_once, http.waiting, http.wait_s)
     default_system = settings.system
-    service = NotedService(service, meters, log_questions=http.log_questions)
+    service = Service(graph, meters, log_questions=http.log_questions)
     api = _bare_api(settings, admission, meters)
     _add_handlers(api)
     _add_routes(api, service, default_system, saved)
@@ -116,7 +116,7 @@ def create_api(
     @api.get("/metrics", response_class=Response, responses=FIGURES)
     async def metrics() -> Response:
         """Return the metrics of the graph and of Ray in Prometheus' text format."""
-        return Response(await service.metrics(), media_type=CONTENT_TYPE_LATEST)
+        return Response(await graph.metrics(), media_type=CONTENT_TYPE_LATEST)
 
     return api
 
@@ -127,10 +127,10 @@ def _bare_api(settings: ServeSettings, admission: Admission, meters: Meters) -> 
         title="CiteRay",
         description="Cited answers to biomedical questions from PubMed.",
         responses=problems(*DOOR),
-        # FastAPI's own pages load scripts from another host; serve_page serves a local one.
+        # FastAPI's own documentation loads scripts from another host; serve_page replaces it.
         docs_url=None,
         redoc_url=None,
-        # A redirect would go to the host that the client named.
+        # A redirect would go to the host in the request's `Host` header.
         redirect_slashes=False,
     )
     api.add_middleware(HeadAsGet)
@@ -163,27 +163,19 @@ def _add_handlers(api: FastAPI) -> None:
             status = 400 if request.scope["path"] == CHAT else 422
             return problem(status, explain_unreadable(error.__cause__))
         said = f"{error.detail}; /docs lists what there is"
-        if error.status_code == 405:
-            return problem(
-                405, said, headers={"Allow": methods_at(request.scope["path"], api.routes)}
-            )
-        return problem(error.status_code, said)
-
-    @api.exception_handler(Exception)
-    async def failed(_: Request, error: Exception) -> JSONResponse:
-        return problem(*as_failure(error))
-
-    @api.exception_handler(InputError)
-    async def bad_input(_: Request, error: InputError) -> JSONResponse:
-        return problem(422, str(error))
+        allowed = {"Allow": methods_at(request.scope["path"], api.routes)}
+        return problem(error.status_code, said, headers=allowed if error.status_code == 405 else {})
 
     @api.exception_handler(RefusedError)
     async def unmet(_: Request, error: RefusedError) -> JSONResponse:
         return busy_problem(error.status, error.message, error.retry_after_s)
 
+    @api.exception_handler(InputError)
     @api.exception_handler(StageLostError)
-    async def lost(_: Request, error: StageLostError) -> JSONResponse:
-        return busy_problem(503, str(error), RETRY_AFTER_S)
+    @api.exception_handler(Exception)
+    async def failed(_: Request, error: Exception) -> JSONResponse:
+        status, said = as_failure(error)
+        return busy_problem(status, said, RETRY_AFTER_S if status == 503 else 0)
 
 
 def _add_routes(api: FastAPI, service: Service, default_system: str, saved: Saved | None) -> None:
@@ -211,15 +203,13 @@ def _add_routes(api: FastAPI, service: Service, default_system: str, saved: Save
         require_ready(service)
         return await service.search(request.as_request(default_system))
 
-    @api.get(
-        "/v1/citations/{pmid}",
-        response_model=WeighedCitation,
-        responses={**ASKED, **problems(404)},
-    )
+    cited = {**ASKED, **problems(404)}
+
+    @api.get("/v1/citations/{pmid}", response_model=WeighedCitation, responses=cited)
     async def citation(pmid: PathPmid) -> Any:
         """Return the record of one PMID with its study design and any retraction notices."""
         require_ready(service)
-        found = await service.citation(pmid)
+        found = await service.answerer.citation(pmid)
         if found is None:
             return problem(404, f"PMID {pmid} is not in this index")
         return WeighedCitation.of(found)
@@ -232,6 +222,5 @@ def _add_routes(api: FastAPI, service: Service, default_system: str, saved: Save
     @api.get("/readyz", response_model=Readiness, responses={503: {"model": Readiness}})
     async def readyz() -> Any:
         """Return 200 if every stage is ready, and 503 while one is loading or lost."""
-        readiness = await service.readiness()
-        status = 200 if readiness.ready else 503
-        return JSONResponse(readiness.model_dump(), status)
+        readiness = await service.graph.readiness()
+        return JSONResponse(readiness.model_dump(), 200 if readiness.ready else 503)

@@ -12,13 +12,14 @@ from typing import Annotated, Any, Literal, Protocol
 from fastapi import FastAPI, Path, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
+from pydantic.config import JsonDict
 
 from cluster.answers import QUESTION_TYPES, Question
 from serve.batches.jobs import Job, State, new_job
+from serve.contracts.problem_forms import KEYED, problems
+from serve.contracts.request_forms import SystemName
 from serve.formats.bioasq import MAX_BODY_CHARS, MAX_ID_CHARS, as_questions
-from serve.http.door.note_requests import asker
-from serve.http.problem_forms import KEYED, problems
-from serve.http.request_forms import SystemName
+from serve.http.middleware.request_log import asker
 
 MAX_QUESTIONS = 10_000
 JobId = Annotated[str, Path(examples=["b1"])]
@@ -26,7 +27,7 @@ After = Annotated[int, Query(ge=0, le=MAX_QUESTIONS, description="Number of entr
 Count = Annotated[int, Query(ge=1, le=100, description="Maximum number of entries.")]
 
 
-# Documentation only: `as_questions` validates the questions and names the invalid one.
+# JSON schema for the documentation only: `as_questions` validates the questions.
 QUESTION = {
     "type": "object",
     "required": ["id", "type", "body"],
@@ -38,15 +39,21 @@ QUESTION = {
 }
 
 
+EXAMPLE: JsonDict = {
+    "questions": [{"id": "q1", "type": "yesno", "body": "Does metformin activate AMPK?"}],
+    "system": "citeray",
+}
+
+
 class Batches(Protocol):
-    """Batch jobs of the graph, visible to their owner only. Every method may raise BatchError."""
+    """Batch jobs. Only the API key `owner` sees a job. Every method may raise BatchError."""
 
     async def add(self, job: Job, questions: Sequence[Question]) -> dict[str, Any]:
         """Queue a job and return its status; idempotent for an equal job with the same id."""
         ...
 
     async def list(self, owner: str) -> list[dict[str, Any]]:
-        """Return the status of the owner's jobs, oldest first, without the failed questions."""
+        """Return the status of each of the owner's jobs, oldest first, without failed questions."""
         ...
 
     async def status(self, job_id: str, owner: str) -> dict[str, Any]:
@@ -64,26 +71,14 @@ class Batches(Protocol):
     async def results(
         self, job_id: str, owner: str, after: int, count: int
     ) -> Sequence[dict[str, Any]]:
-        """Return up to `count` entries written so far, without the first `after`."""
+        """Return up to `count` of the entries written so far, skipping the first `after`."""
         ...
 
 
 class BatchRequest(BaseModel):
     """Batch of questions in BioASQ's form. The same `id` with the same content is one batch."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {
-                    "questions": [
-                        {"id": "q1", "type": "yesno", "body": "Does metformin activate AMPK?"}
-                    ],
-                    "system": "citeray",
-                }
-            ]
-        },
-    )
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [EXAMPLE]})
 
     questions: Annotated[
         list[Any],
@@ -186,8 +181,6 @@ def add_batches(api: FastAPI, batches: Batches, default_system: str) -> None:
     @api.get("/v1/batches/{job_id}/run", response_class=Response, responses=RUN)
     async def run(job_id: JobId) -> Response:
         """Return the run file of a finished batch."""
-        name = f'attachment; filename="run-{job_id}.json"'
-        headers = {"Content-Disposition": name}
-        return Response(
-            await batches.run(job_id, asker()), media_type="application/json", headers=headers
-        )
+        headers = {"Content-Disposition": f'attachment; filename="run-{job_id}.json"'}
+        content = await batches.run(job_id, asker())
+        return Response(content, media_type="application/json", headers=headers)

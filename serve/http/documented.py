@@ -6,14 +6,14 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from serve.http.problem_forms import PROBLEM_JSON, Problem
+from serve.contracts.problem_forms import PROBLEM_JSON, Problem
 
 SCHEME = "key"
 PROBLEM_SCHEMA = f"#/components/schemas/{Problem.__name__}"
 
 
 class DocumentedAPI(FastAPI):
-    """FastAPI whose document describes API keys (`serve.http.door.guard`) and problems."""
+    """FastAPI application whose OpenAPI document describes API keys and problem responses."""
 
     def openapi(self) -> dict[str, Any]:
         """Return the OpenAPI document with an optional bearer key on every route."""
@@ -34,7 +34,7 @@ class DocumentedAPI(FastAPI):
 
 
 def _name_problems(document: dict[str, Any]) -> None:
-    """Change the media type of problems from FastAPI's `application/json` to PROBLEM_JSON."""
+    """Replace FastAPI's media type of problem responses, `application/json`, by PROBLEM_JSON."""
     for operations in document["paths"].values():
         for operation in operations.values():
             for response in operation["responses"].values():

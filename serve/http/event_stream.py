@@ -6,7 +6,7 @@
 | `evidence` | the response of `/v1/search` |
 | `draft` | `{"text"}`: the model's output as it is generated, not yet checked |
 | `answer` | the response of `/v1/answer` without `stream`; the last event |
-| `error` | a problem (`problem_forms`), in place of `answer` |
+| `error` | a problem (`serve.contracts.problem_forms`); sent instead of `answer` |
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from typing import Any
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from cluster.errors import InputError
-from serve.answer_events import Drafted, Event, Finished, Found, StageDone
-from serve.graph.watch_stages import StageLostError
-from serve.http.problem_forms import problem_of
+from serve.contracts.answer_events import Drafted, Event, Finished, Found, StageDone
+from serve.contracts.problem_forms import problem_of
+from serve.contracts.stage_watch import StageLostError
 
 log = logging.getLogger("citeray")
-# At DEBUG it logs every event, including the question.
+# At level DEBUG, sse_starlette would log every event, including the question.
 logging.getLogger("sse_starlette").setLevel(logging.INFO)
 
-# Proxies close idle connections; a comment every PING_S seconds keeps the stream open.
+# Proxies close idle connections. An SSE comment every PING_S seconds keeps the stream open.
 PING_S = 15
 NAMES = ("stage", "evidence", "draft", "answer", "error")
 
 
 def as_named(event: Event) -> tuple[str, dict[str, Any]]:
-    """Return (event name, data)."""
+    """Return the name of the event in the stream, and its JSON data."""
     match event:
         case StageDone():
             return "stage", asdict(event)
@@ -64,13 +64,15 @@ def event_stream(events: AsyncGenerator[Event, None]) -> EventSourceResponse:
         try:
             async with aclosing(events):
                 async for event in events:
-                    yield _sent(*as_named(event))
+                    name, data = as_named(event)
+                    yield sent(data, name)
         except Exception as error:
-            yield _sent("error", problem_of(*as_failure(error)))
+            yield sent(problem_of(*as_failure(error)), "error")
 
     return EventSourceResponse(wire(), ping=PING_S, sep="\n")
 
 
-def _sent(name: str, data: dict[str, Any]) -> ServerSentEvent:
+def sent(data: dict[str, Any], name: str | None = None) -> ServerSentEvent:
+    """Return a server-sent event with JSON data."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return ServerSentEvent(text, event=name, sep="\n")

@@ -1,12 +1,12 @@
-"""Limits on request headers and slow readers, enforced in Ray Serve's HTTP proxy.
+"""Limits on request headers and on clients that read slowly, for Ray Serve's HTTP proxy.
 
 The proxy parses HTTP with uvicorn and httptools. Neither limits the size of headers or the time
-in which they arrive, and ASGI middleware runs only after the headers are complete. Therefore
+until they are complete, and ASGI middleware runs only after the headers are complete. Therefore
 Ray's proxy callback, named by the environment variable PROXY_CALLBACK, calls `install` in each
 proxy before its server is built. Every node of a cluster needs this variable; `citeray serve`
 sets it for a Ray cluster that it starts.
 
-This module relies on undocumented interfaces: PROXY_CALLBACK of Ray, and of uvicorn
+This module relies on undocumented interfaces: Ray's PROXY_CALLBACK, and uvicorn's
 `HTTP_PROTOCOLS` and `HttpToolsProtocol` with its `send_400_response`, `cycle` and
 `ws_protocol_class`.
 """
@@ -22,15 +22,15 @@ from starlette.middleware import Middleware
 from uvicorn.config import HTTP_PROTOCOLS
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from serve.http.door.lost_gateway import LostGateway
-from serve.http.problem_forms import PROBLEM_JSON, problem_of
+from serve.contracts.problem_forms import PROBLEM_JSON, problem_of
+from serve.http.middleware.lost_gateway import LostGateway
 
 PROXY_CALLBACK = "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH"
 INSTALL = f"{__name__}:install"
 HEADER_BYTES = 64 << 10
-# An empty header field arrives in 4 bytes but takes the parser about 100 bytes of memory.
+# The number is limited too, because even an empty header field takes memory in the parser.
 HEADER_FIELDS = 256
-# Seconds within which the headers must arrive; the environment variable overrides the default.
+# Default time limit for the headers, in seconds; the variable below overrides it.
 HEADER_S = 20.0
 HEADER_S_VARIABLE = "CITERAY_HEADER_S"
 # A client must read at least READER_BYTES of a pending response within READER_S seconds.
@@ -45,7 +45,7 @@ NO_UPGRADE = "this server does not upgrade connections; send the request without
 def install() -> list[Middleware]:
     """Make every HTTP server that this process starts later use `LimitedHttpProtocol`.
 
-    Return the middleware for the proxy to add, which replies when a gateway is lost. Raise
+    Return the middleware that the proxy adds, which replies if a gateway replica is lost. Raise
     ValueError if CITERAY_HEADER_S is not a positive number of seconds, and RuntimeError if uvicorn
     no longer chooses its parser through `HTTP_PROTOCOLS`.
     """
@@ -73,7 +73,7 @@ def header_s() -> float:
 
 
 class RefusedHeadersError(Exception):
-    """Raised in a parser callback to stop at refused headers."""
+    """Raised in a parser callback to stop the parser when the headers are refused."""
 
 
 class LimitedHttpProtocol(HttpToolsProtocol):
@@ -85,8 +85,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     - `header_s()` limits the time from the connection, or from the first byte of a later request,
       until the headers are complete. A connection that sends nothing is closed too.
     - WebSockets are not supported. A request without a body is answered as if it had no `Upgrade`
-      (RFC 9110, 7.8). One with a body is refused, because httptools takes the body for data of the
-      new protocol, or for the next request.
+      (RFC 9110, 7.8). One with a body is refused, because httptools mistakes the body for data of
+      the new protocol, or for the next request.
     - A client that reads less than READER_BYTES of its response in READER_S is disconnected.
     """
 
@@ -143,12 +143,12 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._start_timer()
 
     def on_url(self, url: bytes) -> None:
-        """Count the target; over the limit, stop the parser and reply 431."""
+        """Count the bytes of the request target; above the limit, stop the parser and reply 431."""
         super().on_url(url)
         self._count(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Count the header; over a limit, stop the parser and reply 431."""
+        """Count the header field and its bytes; above a limit, stop the parser and reply 431."""
         self._header_fields += 1
         self._count(len(name) + len(value))
         super().on_header(name, value)
@@ -163,18 +163,18 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Pass on a body chunk, which the header limits do not count."""
+        """Pass on a body chunk, which does not count towards the header limits."""
         self._buffered = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Await the headers of the next request."""
+        """Expect the headers of the next request."""
         self._awaiting_headers = True
         self._buffered = 0
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Reply to input that stopped the parser: over one of these limits, or malformed."""
+        """Reply to input that stopped the parser: it is malformed, or exceeds one of the limits."""
         self._refuse(*self._refusal or (400, msg))
 
     def _has_body(self) -> bool:
@@ -207,7 +207,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self._reader_timer = self.loop.call_later(READER_S, self._check_reader, unread)
 
     def _check_reader(self, unread: int) -> None:
-        """Abort the connection if too little was read since `unread` bytes were pending."""
+        """Abort the connection if the client has read too little since `unread` bytes were left."""
         if unread - self.transport.get_write_buffer_size() < READER_BYTES:
             self._reader_timer = None
             self.transport.abort()
@@ -224,7 +224,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self.cycle is not None and not self.cycle.response_complete:
-            # A pipelined request is waiting, and uvicorn may have paused reading.
+            # A pipelined request waits for this response, and uvicorn may have paused reading.
             self._start_timer()
         elif self._request_begun:
             self._refuse(408, f"the headers did not arrive within {self._header_s:g} s")

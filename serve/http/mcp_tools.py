@@ -20,13 +20,13 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from cluster.appraisal import WeighedCitation
 from cluster.errors import InputError
 from cluster.settings.presets import system_names
-from cluster.weighing import WeighedCitation
-from serve.graph.watch_stages import StageLostError
+from serve.contracts.request_forms import Pmid, SearchRequest, explain_problems
+from serve.contracts.stage_watch import StageLostError
 from serve.http.answer_words import QUOTED, citation_words
 from serve.http.event_stream import as_failure
-from serve.http.request_forms import Pmid, SearchRequest, explain_problems
 from serve.http.service import Service, require_ready
 from serve.http.workbench.bound_reply import (
     DEFAULT_CHARACTERS,
@@ -68,7 +68,7 @@ READS = types.ToolAnnotations(
 
 
 def _tell_meanings(schema: dict[str, Any]) -> None:
-    """Keep the fields that a model can use, and describe each."""
+    """Reduce the JSON schema to the fields in MEANINGS, and add their descriptions."""
     told = {name: schema["properties"][name] for name in MEANINGS}
     schema["properties"] = {name: {**told[name], "description": MEANINGS[name]} for name in told}
     schema["properties"]["system"]["description"] += f" There are: {', '.join(system_names())}."
@@ -94,7 +94,7 @@ class CitationForm(BaseModel):
 
 @dataclass(frozen=True)
 class Tool:
-    """MCP tool; `run` takes the validated form and returns the result as a record and as text."""
+    """MCP tool. `run` takes the validated form, and returns the result as a record and as text."""
 
     name: str
     about: str
@@ -130,12 +130,12 @@ def _make_tools(service: Service, default_system: str) -> list[Tool]:
         try:
             cited = await collect_citations(service, cited_pmids(written))
         except StageLostError:
-            # Reply without the records; the reference list then says that they could not be read.
+            # Reply without the records. The reference list says that they could not be read.
             cited = []
         return await asyncio.to_thread(fit_answer, written, cited, form.max_chars)
 
     async def citation(form: CitationForm) -> tuple[WeighedCitation, str]:
-        found = await service.citation(form.pmid)
+        found = await service.answerer.citation(form.pmid)
         if found is None:
             raise InputError(f"PMID {form.pmid} is not in this index")
         weighed = WeighedCitation.of(found)
@@ -171,7 +171,7 @@ def _make_tools(service: Service, default_system: str) -> list[Tool]:
 
 
 def make_server(service: Service, default_system: str, more: Sequence[Tool] = ()) -> Server:
-    """Return the MCP server. Errors are replied as tool errors of one sentence."""
+    """Return the MCP server. It reports errors as tool errors with a message of one sentence."""
     tools = {tool.name: tool for tool in (*_make_tools(service, default_system), *more)}
     listed = [tool.listed() for tool in tools.values()]
 
@@ -210,7 +210,7 @@ class McpEndpoint:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        # It logs the start and end of each manager, so of each request, at INFO.
+        # Otherwise this logger writes the start and end of each request's manager, at INFO.
         logging.getLogger("mcp.server.streamable_http_manager").setLevel(logging.WARNING)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

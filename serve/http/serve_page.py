@@ -1,4 +1,4 @@
-"""Web page at `/` and API documentation at `/docs`, without files from other hosts."""
+"""Serve the web page (`/`) and API documentation (`/docs`), which load nothing from other hosts."""
 
 from __future__ import annotations
 

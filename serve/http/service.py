@@ -1,19 +1,19 @@
-"""Interface between the gateway and the question-answering graph, in-process or on Ray."""
+"""Interface between the HTTP routes and the question-answering graph."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Protocol
 
 from pydantic import BaseModel
 
 from cluster.answers import Answer, SearchResult
-from cluster.records import Citation
-from serve.answer_events import Event
-from serve.graph.watch_stages import StageLostError
-from serve.question.example_questions import Example
-from serve.question.understand_question import Suggestion
-from serve.request import Request
+from serve.contracts.answer_events import Event, Finished
+from serve.contracts.request import Request
+from serve.contracts.stage_watch import StageLostError
+from serve.http.middleware.request_log import NOTES, Meters
+from serve.pipeline.answer_question import QuestionAnswerer
 
 
 class Readiness(BaseModel):
@@ -36,41 +36,10 @@ class Readiness(BaseModel):
     refused: dict[str, str]
 
 
-class Service(Protocol):
-    """Question-answering graph as the gateway's routes call it."""
+class Graph(Protocol):
+    """Question-answering graph, which runs in this process or on Ray."""
 
-    async def search(self, request: Request) -> SearchResult:
-        """Return ranked citations and evidence; raise StageLostError if no shard answers."""
-        ...
-
-    async def answer(self, request: Request) -> Answer:
-        """Return a cited answer; its verdict is not_enough_evidence if the writer is lost.
-
-        Raise StageLostError if no shard answers.
-        """
-        ...
-
-    def answer_events(self, request: Request) -> AsyncGenerator[Event, None]:
-        """Yield the progress events of `answer`; the last is Finished."""
-        ...
-
-    async def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
-        """Return names that begin with `prefix`; raise StageLostError if the lookup fails."""
-        ...
-
-    async def examples(self) -> list[Example]:
-        """Return example questions whose evidence is in the index.
-
-        Raise StageLostError if no shard answers.
-        """
-        ...
-
-    async def citation(self, pmid: int) -> Citation | None:
-        """Return the record, or None if the index has none or it was deleted.
-
-        Raise StageLostError if its shard does not answer.
-        """
-        ...
+    answerer: QuestionAnswerer
 
     def loading(self) -> list[str]:
         """Return the stages that are not ready yet."""
@@ -85,7 +54,58 @@ class Service(Protocol):
         ...
 
 
+class Service:
+    """Service that asks the graph, and logs and counts each question with its degradations.
+
+    Routes use `graph` and `answerer` directly for everything other than questions.
+    """
+
+    def __init__(self, graph: Graph, meters: Meters, *, log_questions: bool) -> None:
+        self.graph = graph
+        self.answerer = graph.answerer
+        self._meters = meters
+        self._log_questions = log_questions
+
+    def _note(self, kind: str, result: SearchResult) -> None:
+        self._meters.question(kind, result.system, result.timings_ms, result.degraded)
+        notes = {
+            "kind": kind,
+            "system": result.system,
+            "type": result.question.type,
+            "degraded": list(result.degraded),
+            "coverage": result.coverage,
+            "index_version": result.index_version,
+            "timings_ms": dict(result.timings_ms),
+        }
+        if self._log_questions:
+            notes["question"] = result.question.body
+        NOTES.get({}).update(notes)
+
+    async def search(self, request: Request) -> SearchResult:
+        """Return ranked citations and evidence; raise StageLostError if no shard answers."""
+        found = await self.answerer.search(request)
+        self._note("search", found)
+        return found
+
+    async def answer(self, request: Request) -> Answer:
+        """Return a cited answer, with verdict not_enough_evidence if the writing stage is lost.
+
+        Raise StageLostError if no shard answers.
+        """
+        answer = await self.answerer.answer(request)
+        self._note("answer", answer)
+        return answer
+
+    async def answer_events(self, request: Request) -> AsyncGenerator[Event, None]:
+        """Yield the progress events of an answer; the last one is Finished, with the answer."""
+        async with aclosing(self.answerer.answer_events(request)) as events:
+            async for event in events:
+                if isinstance(event, Finished):
+                    self._note("answer", event.answer)
+                yield event
+
+
 def require_ready(service: Service) -> None:
     """Raise StageLostError with the names of the stages that are still loading."""
-    if loading := service.loading():
+    if loading := service.graph.loading():
         raise StageLostError(f"still loading: {', '.join(loading)}; try again in a moment")

@@ -23,11 +23,15 @@ from serve.llm.chat_form import (
 
 RETRY_STATUS = frozenset({429, 503})
 MAX_WAIT_S = 20.0
-# Servers close idle connections after 5 s or more; close them earlier to avoid the race.
+# Close idle connections before the server does, which is after 5 s or more.
 KEEP_S = 2.0
 NO_MODEL = (
     "llm: no language model in this process; set llm.kind=url and llm.url, or start `citeray serve`"
 )
+
+
+class NoModelError(LLMError):
+    """No language model is configured."""
 
 
 class ChatModel(Protocol):
@@ -69,7 +73,7 @@ class CountedModel:
         self.calls = 0
 
     async def chat(self, messages: Sequence[Message], **options: Any) -> str:
-        """See `ChatModel.chat`."""
+        """Count the call, and return the reply of the model."""
         self.calls += 1
         return await self._model.chat(messages, **options)
 
@@ -132,7 +136,7 @@ class OpenAIChatModel:
     async def chat(
         self, messages: Sequence[Message], *, say: Say | None = None, **options: Any
     ) -> str:
-        """See `ChatModel.chat`; retries a busy endpoint before it raises LLMError."""
+        """Return the reply to `messages`; retries a busy endpoint before it raises LLMError."""
         body = chat_request(self._model, messages, completion=self._completion, **options)
         response, reply = await self._post(body, say)
         if reply is None:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources.abc import Traversable
 from string import Template
 
 from cluster.answers import Evidence
@@ -20,11 +19,7 @@ from cluster.settings.read_config import CONFIGS
 from cluster.study_design.tell_design import design_words
 from serve.llm.chat_form import Message
 
-PROMPTS: Traversable = CONFIGS / "prompts"
-EVIDENCE = frozenset({"evidence", "supporting"})
-# Variables with the text to read: passages, or an answer written from them.
-READ = EVIDENCE | {"answer"}
-ALLOWED = READ | {"question", "contradicting", "entities", "examples"}
+PROMPTS = CONFIGS / "prompts"
 
 # Returns the text to insert before a passage, or "".
 Tell = Callable[[Evidence], str]
@@ -65,9 +60,9 @@ class Prompt:
         )
 
     def messages(self, turns: Sequence[Message] = (), **values: str) -> list[Message]:
-        """The conversation with every variable filled, `turns` between system and question.
+        """Return the conversation with `turns` between the system and the user message.
 
-        Raises InputError naming what is missing or unused.
+        Raise InputError with the names of missing or unused variables.
         """
         missing = sorted(self.variables - values.keys())
         unused = sorted(values.keys() - self.variables)
@@ -84,48 +79,26 @@ class Prompt:
 
 
 @cache
+def load_prompt(path: str) -> Prompt:
+    """Return the prompt in configs/prompts/PATH.txt, such as "sinai/ideal-yesno"."""
+    text = (PROMPTS / f"{path}.txt").read_text(encoding="utf-8")
+    system, _, user = text.partition("\n---\n")
+    return Prompt(path.rpartition("/")[2], system.strip(), user.strip())
+
+
+@cache
 def find_prompt(name: str, kind: str, preset: str = "") -> Prompt:
     """Return the prompt `name` of a preset for questions of type `kind`.
 
     NAME-KIND.txt has precedence over NAME.txt, and the preset's files over the shared ones. Raise
-    InputError, as `load_prompt` does, if the file is invalid or missing.
+    InputError if there is none.
     """
-    folders = [PROMPTS / preset, PROMPTS] if preset else [PROMPTS]
-    names = [f"{name}-{kind}", name]
-    for folder in folders:
-        for choice in names:
-            if (folder / f"{choice}.txt").is_file():
-                return load_prompt(choice, folder)
-    return load_prompt(names[0], folders[0])
-
-
-def load_prompt(name: str, folder: Traversable = PROMPTS) -> Prompt:
-    """Return the prompt in `folder/name.txt`.
-
-    Raise InputError if the file is missing, has no `---` line, contains a lone `$`, a variable
-    other than `$examples` in the system message or an unknown variable, or lacks the question or
-    the evidence.
-    """
-    path = folder / f"{name}.txt"
-    if not path.is_file():
-        files = folder.iterdir() if folder.is_dir() else ()
-        known = sorted(p.name.removesuffix(".txt") for p in files if p.name.endswith(".txt"))
-        raise InputError(f"{path}: no such prompt; there are: {', '.join(known)}")
-    system, separator, user = path.read_text(encoding="utf-8").partition("\n---\n")
-    if not separator:
-        raise InputError(f"{path}: put a line --- between the system and user messages")
-    if not (Template(user).is_valid() and Template(system).is_valid()):
-        raise InputError(f"{path}: a lone $; write $$ for a dollar sign")
-    prompt = Prompt(name, system.strip(), user.strip())
-    if misplaced := sorted(set(Template(system).get_identifiers()) - {"examples"}):
-        raise InputError(f"{path}: {misplaced} in the system message; move to the user message")
-    if unknown := sorted(prompt.variables - ALLOWED):
-        raise InputError(f"{path}: unknown variables {unknown}; use {sorted(ALLOWED)}")
-    missing = [] if prompt.variables & READ else ["evidence"]
-    missing += [] if "question" in prompt.variables else ["question"]
-    if missing:
-        raise InputError(f"{path}: missing variables {missing}")
-    return prompt
+    folders = [f"{preset}/", ""] if preset else [""]
+    paths = [f"{folder}{file}" for folder in folders for file in (f"{name}-{kind}", name)]
+    for path in paths:
+        if (PROMPTS / f"{path}.txt").is_file():
+            return load_prompt(path)
+    raise InputError(f"configs/prompts: no file {' or '.join(paths)} with the ending .txt")
 
 
 def quote(text: str) -> str:
@@ -167,7 +140,7 @@ def number_passages(
 def shown_passages(
     evidence: Sequence[Evidence], max_chars: int, by_pmid: bool = False, tell: Tell | None = None
 ) -> list[Evidence]:
-    """Return the passages that `number_passages` includes: whole ones in order, at least one."""
+    """Return the passages that `number_passages` includes: the first ones, at least one."""
     left = max_chars
     shown: list[Evidence] = []
     for item, line in zip(evidence, _lines(evidence, by_pmid, tell), strict=True):
@@ -187,7 +160,7 @@ def _lines(evidence: Sequence[Evidence], by_pmid: bool, tell: Tell | None) -> li
 
 
 def describe(item: Evidence) -> str:
-    """Return the known parts of `(randomised trial, 2019) `, or "".
+    """Return a prefix such as `(randomised trial, 2019) `, or "" if nothing is known.
 
     If the design is unknown, the publication types replace it.
     """

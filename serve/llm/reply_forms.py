@@ -14,18 +14,18 @@ from typing import Any, Literal
 from cluster.errors import LLMError, brief
 from cluster.text.sentences import sentence_spans
 
-# Reply in paper 000's prompts if nothing can be inferred.
+# Reply that paper 000's prompts demand if nothing can be inferred.
 NO_ANSWER = "no answer provided"
 SUMMARY_CHARACTERS = 600
 # Tokens for the keys and brackets of a reasoned reply.
 FRAME_TOKENS = 20
-# Characters per token. BioASQ's ideal answers have 4.5, and 95% of them 2.8 or more.
+# Characters per token: a low estimate for English, so that replies are not truncated.
 CHARACTERS_A_TOKEN = 3
 
 # Answers that a model may give to a yes/no question.
-Decision = Literal["yes", "no", "mixed", "not stated"]
-DECISIONS: tuple[Decision, ...] = ("yes", "no", "mixed", "not stated")
-# Reply in CiteRay's own prompts if no passage is about the question.
+ModelDecision = Literal["yes", "no", "mixed", "not stated"]
+DECISIONS: tuple[ModelDecision, ...] = ("yes", "no", "mixed", "not stated")
+# Reply that CiteRay's own prompts demand if no passage is about the question.
 NOT_STATED = "not stated in the passages"
 
 Schema = dict[str, Any]

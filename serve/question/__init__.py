@@ -1,1 +1,1 @@
-"""Question analysis: type, entities, field tags, rewriting, and evidence given with it."""
+"""Question analysis: type, entities, field tags, spelling and rewriting."""

@@ -9,17 +9,18 @@ from typing import Literal
 from cluster.answers import Turn
 from cluster.errors import LLMError
 from cluster.text.analysis import analyse
-from serve.answer.names.name_shapes import names_by_shape
-from serve.graph.watched_stages import WatchedStages
-from serve.llm.language_model import NO_MODEL
+from cluster.text.name_shapes import names_by_shape
+from serve.contracts.stage_calls import StageCalls
+from serve.llm.language_model import NoModelError
 from serve.llm.prompts import quote
+from serve.llm.search_prompts import search_prompt
 from serve.question.guess_type import begins_as_question
 from serve.question.rewrite_question import STAGE
-from serve.search.search_prompts import search_prompt
+from serve.question.understand_question import ENTITIES
 
 CompletedBy = Literal["", "model", "rules"]
 MAX_CHARACTERS = 2000
-# Of the previous question. The reader only sees the beginning of a long question.
+# Maximum characters of the previous question; the reader model truncates long questions.
 MAX_BEFORE = 400
 BY_RULES = "follow-up question completed by rules"
 TOKENS = 128
@@ -35,7 +36,7 @@ _POINTS_BACK = re.compile(
 
 
 async def complete_question(
-    body: str, turns: Sequence[Turn], stages: WatchedStages
+    body: str, turns: Sequence[Turn], stages: StageCalls
 ) -> tuple[str, CompletedBy]:
     """Return the question to search, and how it was completed ("" if it is complete itself).
 
@@ -51,14 +52,16 @@ async def complete_question(
     return f"{before[:MAX_BEFORE]} {body}".strip()[:MAX_CHARACTERS], "rules"
 
 
-async def _rests_on_before(body: str, stages: WatchedStages) -> bool:
+async def _rests_on_before(body: str, stages: StageCalls) -> bool:
     text = body.strip()
     if not begins_as_question(text) or _POINTS_BACK.search(text):
         return True
-    return not (names_by_shape(text) or await stages.entities(text))
+    if names_by_shape(text):
+        return False
+    return not await stages.call(ENTITIES, text)
 
 
-async def _last_whole_question(turns: Sequence[Turn], stages: WatchedStages) -> str:
+async def _last_whole_question(turns: Sequence[Turn], stages: StageCalls) -> str:
     """Return the last question that can be understood alone, or else the first one."""
     for turn in reversed(turns):
         question = " ".join(turn.question.split())
@@ -68,11 +71,11 @@ async def _last_whole_question(turns: Sequence[Turn], stages: WatchedStages) -> 
 
 
 async def _ask_for_whole_question(
-    body: str, turns: Sequence[Turn], stages: WatchedStages
+    body: str, turns: Sequence[Turn], stages: StageCalls
 ) -> str | None:
     """Return the question completed by the language model; "" if there is no model.
 
-    Returns None if the model is lost, which the watch records.
+    Returns None if the model fails; the StageWatch records the failure.
     """
     said = [
         f"{who}: {quote(text[:_SHOWN_CHARACTERS])}"
@@ -86,13 +89,11 @@ async def _ask_for_whole_question(
     known = {term for text in (body, *said) for term in analyse(text)}
 
     async def work() -> str:
-        model = stages.stages.model("rewriter")
+        model = stages.chat_model("rewriter")
         try:
             reply = await model.chat(messages, max_tokens=TOKENS, temperature=0.0)
-        except LLMError as error:
-            if NO_MODEL in str(error):
-                return ""
-            raise
+        except NoModelError:
+            return ""
         return read_whole_question(reply, known)
 
     deadline = stages.model.limits.deadline_s

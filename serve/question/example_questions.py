@@ -17,7 +17,7 @@ OF_EACH_TYPE = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class ExampleQuestion:
     """A question and the PMIDs of citations that answer it."""
 
     question: str
@@ -26,13 +26,13 @@ class Example:
 
 
 @cache
-def example_questions() -> tuple[Example, ...]:
+def example_questions() -> tuple[ExampleQuestion, ...]:
     """Return all example questions, in the order of the file."""
     entries: list[dict[str, Any]] = parse_yaml((CONFIGS / FILE).read_text(encoding="utf-8"), FILE)
-    return tuple(Example(e["question"], e["type"], tuple(e["pmids"])) for e in entries)
+    return tuple(ExampleQuestion(e["question"], e["type"], tuple(e["pmids"])) for e in entries)
 
 
-def held_examples(examples: Iterable[Example], held: set[int]) -> list[Example]:
+def held_examples(examples: Iterable[ExampleQuestion], held: set[int]) -> list[ExampleQuestion]:
     """Return the examples whose PMIDs are all in `held`, at most OF_EACH_TYPE per type."""
     taken: Counter[str] = Counter()
     found = []

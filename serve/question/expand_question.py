@@ -38,7 +38,7 @@ class VocabularyRecogniser:
         self._vocabulary = vocabulary
 
     def entities(self, text: str) -> list[Entity]:
-        """See `Recogniser.entities`; everyday words and question words are skipped.
+        """Return the entities in order of their spans, without everyday and question words.
 
         If several concepts have the same name, the most common one is used.
         """
@@ -151,7 +151,7 @@ class TransformerRecogniser:
         self._labels = frozenset(labels) or known
 
     def entities(self, text: str) -> list[Entity]:
-        """See `Recogniser.entities`; concepts and synonyms are left empty."""
+        """Return the entities in order of their spans, without concepts and synonyms."""
         return [e for e in self._tagger.entities(text) if e.kind in self._labels]
 
 
@@ -167,7 +167,7 @@ class LinkedRecogniser:
         self._vocabulary = vocabulary
 
     def entities(self, text: str) -> list[Entity]:
-        """See `Recogniser.entities`; linked if the vocabulary has the name."""
+        """Return the entities, linked to concepts where the vocabulary has the name."""
         return [self._linked(entity) for entity in self.recogniser.entities(text)]
 
     def _linked(self, entity: Entity) -> Entity:

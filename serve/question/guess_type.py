@@ -1,7 +1,4 @@
-"""Guess the type of a question from its first words.
-
-On BioASQ questions (7B-11B) it agrees with the experts on about five in six.
-"""
+"""Guess the type of a question from its first words."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Rewrite a question for the search with a language model.
 
-If the model is lost, each function returns an empty result, and the watch records the loss.
+If the model fails, each function returns an empty result, and the StageWatch records this.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Literal
 
 from cluster.errors import LLMError
 from cluster.text.analysis import analyse
+from serve.contracts.watched_model import WatchedModel
 from serve.llm.prompts import quote
-from serve.llm.watched_model import WatchedModel
-from serve.search.search_prompts import search_prompt
+from serve.llm.search_prompts import search_prompt
 
 STAGE = "rewrite"
 KEPT = "question not rewritten"
-# Paper 002, section 3.4 and appendix A, for all its calls.
+# Temperature of all model calls in paper 002 (section 3.4 and appendix A).
 TEMPERATURE = 0.1
 SUB_QUESTIONS = 3
 # Paper 003 gives no values. The limit allows a paragraph; the temperature makes samples differ.
@@ -32,7 +32,7 @@ _NUMBERED = re.compile(r"^\W*(?:query\s*)?\d+\s*[.:)\-]+\s*(\S.*)$", re.IGNORECA
 async def decompose(question: str, model: WatchedModel, tokens: int) -> list[str]:
     """Return up to three queries, each for one aspect of the question.
 
-    Paper 002, section 3.3 (V5) and appendix A. Returns [] if the model is lost.
+    Paper 002, section 3.3 (V5) and appendix A. Returns [] if the model fails.
     """
     messages = search_prompt("sub-questions").messages(question=quote(question))
     queries = await model.ask(

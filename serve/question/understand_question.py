@@ -1,4 +1,4 @@
-"""Entities, term statistics, MeSH headings, spelling and completion from a version of an index."""
+"""Look up entities, term statistics, headings, corrections and completions in an index version."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from cluster.index.terms.collection import CollectionTerms, Statistics
 from cluster.records import Entity
 from cluster.text.analysis import analyse
 from cluster.text.vocabulary import Concept, ConceptKind, Vocabulary, normalise
+from serve.contracts.stage_calls import stage_method
 from serve.question.correct_spelling import RARE_SHARE, Speller, correctable
 from serve.question.expand_question import Recogniser, expansion_terms
 
@@ -45,7 +46,7 @@ class Suggestion:
 
 
 class Expander:
-    """Uses a recogniser, and a version's vocabulary and term counts; thread-safe."""
+    """Looks up terms in the vocabulary and term counts of one index version; thread-safe."""
 
     def __init__(
         self,
@@ -65,11 +66,11 @@ class Expander:
         return Understood(tuple(entities), self.statistics(terms, over))
 
     def entities(self, text: str) -> list[Entity]:
-        """See `Recogniser.entities`."""
+        """Return the entities in order of their spans, which do not overlap."""
         return self.recogniser.entities(text)
 
     def statistics(self, terms: Sequence[str], over: str) -> Statistics:
-        """See `CollectionTerms.statistics`; duplicate terms are removed."""
+        """Return the BM25 statistics of the distinct terms `over` "citations" or "passages"."""
         return self._collection.statistics(dict.fromkeys(terms), over)
 
     def headings(self, names: Sequence[str]) -> dict[str, str]:
@@ -123,6 +124,16 @@ class Expander:
             terms, counts = self._collection.frequent(least, OVER)
             words = self._vocabulary.words() if self._vocabulary else []
             return Speller(terms, counts, words, self._frequency, units)
+
+
+UNDERSTAND = stage_method("expander", Expander.understand, "expand", "question not expanded")
+ENTITIES = stage_method("expander", Expander.entities, "expand", "question not expanded")
+STATISTICS = stage_method(
+    "expander", Expander.statistics, "statistics", "terms weighed by each shard's own counts"
+)
+HEADINGS = stage_method("expander", Expander.headings, "headings")
+DID_YOU_MEAN = stage_method("expander", Expander.did_you_mean, "spell", spare=True)
+SUGGEST = stage_method("expander", Expander.suggest, "suggest")
 
 
 def _suggestion(concept: Concept, key: str) -> Suggestion:

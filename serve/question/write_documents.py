@@ -10,13 +10,13 @@ from pathlib import Path
 
 from cluster.errors import InputError, LLMError
 from cluster.storage.disk_faults import naming_disk_faults
-from serve.graph.watch_stages import StageWatch
+from serve.contracts.stage_watch import StageWatch
+from serve.contracts.watched_model import ModelLimits, WatchedModel
 from serve.llm.language_model import ChatModel
-from serve.llm.watched_model import ModelLimits, WatchedModel
 from serve.question.rewrite_question import PARAGRAPH_TOKENS, write_paragraphs
 
 AT_ONCE = 8
-# First bytes of each line.
+# First bytes of each line that `write_documents` writes.
 _BEGIN = b'{"id": '
 
 
@@ -31,11 +31,11 @@ async def write_documents(
     file: Path,
     tell: Callable[[int], None],
 ) -> None:
-    """Append to `file` the documents that are missing for each of `questions` (by id) to `count`.
+    """Append documents to `file` until each of `questions` (text by id) has `count` of them.
 
-    `have` has the number of documents in the file by the same model, `name`. `tell` receives the
-    number of questions done. Raises LLMError if any question lacks documents; stops early if none
-    of AT_ONCE questions got one.
+    `have` maps each id to the number of documents in the file by the model `name`. `tell` receives
+    the number of questions done. Raises LLMError if any question lacks documents; stops early if
+    AT_ONCE questions in a row got none.
     """
     wanting = [known for known in questions if have.get(known, 0) < count]
     left = len(wanting)
@@ -73,7 +73,7 @@ def _append(file: Path, name: str, written: Mapping[str, list[str]]) -> None:
 
 
 def mend_last_line(file: Path) -> None:
-    """Remove a last line of `file` that an interruption cut off, and end a whole one.
+    """Remove the last line of `file` if it is cut off; end it if only the newline is missing.
 
     Raises InputError, and leaves the file unchanged, if the last line was not written by
     `write_documents`.

@@ -13,7 +13,7 @@ _INITIAL = re.compile(r"[^\W\d_](?:(?![A-Z])[^\W\d_])*")
 # Characters that end a line in some parsers, and those that UTF-8 or XML cannot represent.
 _BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]+")
 
-# NLM's RefTypes: tag in the MEDLINE format, and the words that PubMed shows.
+# For each RefType of NLM: tag in the MEDLINE format, and the words that PubMed shows.
 LINK_WORDS = {
     "CommentIn": ("CIN", "Comment in"),
     "CommentOn": ("CON", "Comment on"),
@@ -107,7 +107,7 @@ def link_words(link: Link) -> str:
 
 
 def retraction_words(citation: Citation) -> str:
-    """Return the retraction and its notices in words, or "" if the citation is not retracted."""
+    """Return the words for a retraction and its notices, or "" if the article is not retracted."""
     if not citation.retracted:
         return ""
     notices = [link_words(link) for link in citation.links if link.kind in RETRACTED_LINKS]

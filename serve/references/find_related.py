@@ -6,10 +6,10 @@ from cluster.answers import Question
 from cluster.errors import InputError
 from cluster.records import Citation
 from cluster.settings.system_settings import SystemSettings
+from serve.contracts.request import Request
 from serve.references.describe_citation import one_line, title_text
-from serve.request import Request
 
-# Number of characters of the abstract; its first sentences tell the topic, and more are slower.
+# Length of the abstract in a search. Its beginning states the topic; longer text is slower.
 ABSTRACT_CHARACTERS = 500
 QUESTION_CHARACTERS = 2000
 

@@ -33,7 +33,7 @@ def escape_markdown(text: str) -> str:
 
 def markdown(runs: Iterable[Run]) -> str:
     """Return the text in Markdown."""
-    return "".join(_wrapped(escape_markdown(run.text), run, "*", "**") for run in runs)
+    return "".join(map(_marked, runs))
 
 
 def as_html(runs: Iterable[Run]) -> str:
@@ -41,13 +41,14 @@ def as_html(runs: Iterable[Run]) -> str:
     return "".join(_tagged(run) for run in runs)
 
 
-def _wrapped(text: str, run: Run, italic: str, bold: str) -> str:
-    mark = bold * run.bold + italic * run.italic
+def _marked(run: Run) -> str:
+    text = escape_markdown(run.text)
+    mark = "**" * run.bold + "*" * run.italic
     core = text.strip()
     if not mark or not core:
         return text
     before, _, after = text.partition(core)
-    return f"{before}{mark}{core}{mark[::-1]}{after}"
+    return f"{before}{mark}{core}{mark}{after}"
 
 
 def _tagged(run: Run) -> str:

@@ -14,9 +14,9 @@ from citeproc import Citation as Cited
 from citeproc import CitationItem, CitationStylesBibliography, CitationStylesStyle
 from citeproc.source.json import CiteProcJSON
 
+from cluster.pubmed.languages import language_name
 from cluster.records import Citation
 from serve.references.describe_citation import retraction_words
-from serve.references.languages import language_name
 from serve.references.marked_text import Run, as_html, plain
 from serve.references.prepare_for_style import (
     BOLD,
@@ -92,7 +92,7 @@ def _load(file: str) -> Any:
 
 
 def _leave_out_other_types(style: Any) -> None:
-    """Remove the branches for other types than journal articles, which cost half of the time."""
+    """Remove the branches for types other than journal articles, so that formatting is faster."""
     for branch in style.xpath("//cs:if[@type] | //cs:else-if[@type]", namespaces=style.nsmap):
         match = branch.get("match", "all")
         alone = not (_CONDITIONS & set(branch.keys()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from cluster.pubmed.languages import language_name
 from cluster.records import Author, Citation, abstract_text
 from serve.references.describe_citation import (
     MONTHS,
@@ -20,7 +21,6 @@ from serve.references.describe_citation import (
     subjects,
     title_text,
 )
-from serve.references.languages import language_name
 from serve.references.page_ranges import expand_pages
 
 _ESCAPES = {
@@ -33,7 +33,7 @@ _ESCAPES = {
     **{character: f"\\{character}" for character in "&%$#_"},
 }
 _ESCAPE = str.maketrans(_ESCAPES)
-# Characters that need no escape, whether a field is literal (biblatex) or not (BibTeX styles).
+# Characters that need no escape in a DOI, which biblatex reads literally but BibTeX does not.
 _VERBATIM = re.compile(r"[\w./()<>:;+-]*", re.ASCII)
 # A comma or an "and" would split a name.
 _SPLITS_NAMES = re.compile(r",|\band\b", re.IGNORECASE)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+from cluster.pubmed.languages import language_tag
 from cluster.records import Author, Citation
 from serve.references.describe_citation import (
     RETRACTED,
@@ -20,7 +21,6 @@ from serve.references.describe_citation import (
     subjects,
     title_text,
 )
-from serve.references.languages import language_tag
 from serve.references.page_ranges import expand_pages
 
 

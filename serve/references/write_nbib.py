@@ -18,7 +18,7 @@ from serve.references.describe_citation import (
     short_name,
 )
 
-# Fields whose wrapped lines parsers join; Bio.Medline reads a second line of others as a new value.
+# Wrap only these fields: Bio.Medline reads the second line of any other field as a new value.
 _WRAPPED = frozenset({"TI", "AB", "JT", "MH"})
 _WIDTH = 82
 

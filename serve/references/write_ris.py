@@ -1,8 +1,8 @@
 """Write citations in RIS, which EndNote, Zotero and Mendeley import.
 
-Each line has one tag; `TY` is first and `ER` last. Importers keep only the first of repeated tags
-other than AU, KW and N1, so that languages (and publication types) share one line, separated by
-semicolons.
+Each line has one tag; `TY` is first and `ER` last. Of repeated tags other than AU, KW and N1,
+importers keep only the first. Therefore all languages are on one line, separated by semicolons, and
+so are all publication types.
 """
 
 from __future__ import annotations

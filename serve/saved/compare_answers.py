@@ -51,12 +51,8 @@ class AnswerDiff:
     @property
     def citations_changed(self) -> bool:
         """Return True if a citation was added, removed or changed sides."""
-        return bool(
-            self.supporting_added
-            or self.supporting_removed
-            or self.contradicting_added
-            or self.contradicting_removed
-        )
+        added = self.supporting_added or self.contradicting_added
+        return bool(added or self.supporting_removed or self.contradicting_removed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +61,6 @@ class Sides:
 
     supporting: tuple[Cited, ...] = ()
     contradicting: tuple[Cited, ...] = ()
-
-    @property
-    def pmids(self) -> frozenset[int]:
-        """Return the PMIDs of both sides."""
-        return frozenset(cited.pmid for cited in (*self.supporting, *self.contradicting))
 
 
 def read_answer(value: Any) -> Answer:
@@ -87,7 +78,7 @@ def read_answer(value: Any) -> Answer:
 
 
 def sides_of(answer: Answer) -> Sides:
-    """Return the citations of `answer` by side; see `AnswerDiff`.
+    """Return the supporting and contradicting citations, as `AnswerDiff` defines them.
 
     Unsupported sentences are ignored.
     """
@@ -117,7 +108,7 @@ def _described(answer: Answer) -> dict[int, Cited]:
 
 
 def diff_answers(before: Answer, now: Answer) -> AnswerDiff:
-    """Return the differences; citations have the order of the answer that contains them."""
+    """Return the differences. Citations are in the order of the answer that contains them."""
     old, new = sides_of(before), sides_of(now)
     return AnswerDiff(
         verdict=_change(before.verdict, now.verdict),
@@ -215,7 +206,7 @@ def _reasons(
             )
     if before.degraded != now.degraded:
         told = [", ".join(a.degraded) or "nothing" for a in (before, now)]
-        reasons.append(f"The stored answer had to do without {told[0]}; the new one {told[1]}.")
+        reasons.append(f"The stored answer lacked {told[0]}; the new answer lacked {told[1]}.")
     if now.model_calls or now.writing_calls or before.model_calls or before.writing_calls:
         reasons.append("A language model was used, and its wording may differ between two runs.")
     return tuple(reasons or ["The request is the same; no reason for the difference is known."])

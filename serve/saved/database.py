@@ -1,7 +1,7 @@
 """Database of saved answers, feedback and questions: SQLite or Postgres.
 
-Several processes may share it. A write is one transaction, which is on disk when its block ends.
-SQLite overwrites deleted rows.
+Several processes may share it. A write is one transaction, which is on disk when its `with` block
+ends. In SQLite, deleted rows are overwritten, so that they cannot be recovered.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from cluster.storage.disk_faults import naming_disk_faults
 from serve.saved.saved_error import SavedError
 from serve.saved.tables import FACTS, METADATA, SCHEMA
 
-# How long a write waits for writes of other processes.
+# How many seconds a write waits for writes of other processes.
 BUSY_S = 30.0
 RETRY_S = 5
 # Key of the Postgres advisory lock; arbitrary, but other programs must not use the same number.
@@ -58,7 +58,7 @@ def may_begin(column: ColumnElement[float], most_wait_s: float) -> ColumnElement
 
 
 class Database:
-    """The database at `url`, opened and created at its first use; safe for threads and processes.
+    """Database at `url`, opened and created at its first use. Thread-safe and process-safe.
 
     Every method raises SavedError, with status 503 if the database cannot be reached or is busy,
     and 507 if it cannot be written.
@@ -79,7 +79,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Open a read-only transaction, which sees a consistent snapshot."""
+        """Open a transaction for reading. On SQLite, its queries all see the same snapshot."""
         with self._naming_faults(), self._opened().connect() as connection:
             yield connection
 
@@ -140,7 +140,7 @@ class Database:
         try:
             yield
         except IntegrityError:
-            # Callers handle conflicts with rows of other processes.
+            # Callers handle conflicts with rows that other processes wrote.
             raise
         except StorageError as error:
             raise SavedError(str(error), 507) from error
@@ -156,7 +156,7 @@ class Database:
 
 
 def _sqlite(url: URL) -> Engine:
-    # Hide parameters: error messages would otherwise write stored texts to the logs.
+    # Hide parameters: error messages would otherwise put stored texts into the logs.
     engine = create_engine(
         url, hide_parameters=True, connect_args={"timeout": BUSY_S, "check_same_thread": False}
     )

@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, insert, o
 from sqlalchemy.exc import IntegrityError
 
 from serve.saved.database import Database
-from serve.saved.opinion import Decision, Opinion, Rating, Review, ReviewState
+from serve.saved.opinion import Opinion, Rating, Review, ReviewDecision, ReviewState
 from serve.saved.saved_error import SavedError
 from serve.saved.stored_answers import MOST_LISTED
 from serve.saved.tables import ANSWERS, FEEDBACK, REVIEWS
@@ -132,7 +132,7 @@ class FeedbackStore:
             found += page
         return found[::-1]
 
-    def review(self, feedback_id: str, state: Decision | None, reviewer: str) -> Feedback:
+    def review(self, feedback_id: str, state: ReviewDecision | None, reviewer: str) -> Feedback:
         """Accept or reject feedback, or reopen it with None; replaces an earlier decision.
 
         Raises SavedError with status 404 if the feedback does not exist.

@@ -8,14 +8,14 @@ from typing import Literal
 from cluster.answers import ExactAnswer
 
 Rating = Literal["up", "down"]
-Decision = Literal["accepted", "rejected"]
+ReviewDecision = Literal["accepted", "rejected"]
 # Filter for feedback; "reviewed" matches both decisions.
 ReviewState = Literal["open", "reviewed", "accepted", "rejected"]
 
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """Rating of an answer with optional corrections; "", None and () leave a part as it was.
+    """Rating of an answer with optional corrections; "", None and () mean no correction.
 
     `pmids` are the citations that support the corrected answer.
     """
@@ -34,6 +34,6 @@ class Review:
     `at` is the time of the decision in seconds since 1970.
     """
 
-    state: Decision
+    state: ReviewDecision
     by: str
     at: float

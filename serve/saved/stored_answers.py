@@ -20,7 +20,7 @@ MOST_LISTED = 200
 
 @dataclass(frozen=True, slots=True)
 class AskedWith:
-    """The request of an answer, and the settings and models that the server used for it.
+    """Request of an answer, with the settings and models that the server used.
 
     `preset` has the settings of the preset, `models` maps each use of a model to its name.
     """

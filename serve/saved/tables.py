@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 
 class Words(TypeDecorator[str]):
-    """Text written by a user. Postgres cannot store NUL in text; the JSON records keep it."""
+    """Text of a user without NUL, which Postgres cannot store; the JSON records keep NUL."""
 
     impl = Text
     cache_ok = True
@@ -101,7 +101,7 @@ WATCHES = Table(
     # Time and index version of the last check; 0 and "" before the first.
     Column("checked", Float, nullable=False),
     Column("version", String(64), nullable=False),
-    # Number of failures in a row, the last error, and the earliest time of the next try.
+    # Number of failures in a row, the last error, and the earliest time of the next check.
     Column("failures", Integer, nullable=False),
     Column("error", Text, nullable=False),
     Column("not_before", Float, nullable=False),
@@ -122,7 +122,7 @@ CHECKS = Table(
     # Whether the feed and the webhook report this check.
     Column("notable", Boolean, nullable=False),
     Column("diff", JSON),
-    # Only one check per index version, whichever process makes it.
+    # Only one check of a question per index version, even if several processes try.
     UniqueConstraint("watch_id", "version"),
     Index("checks_by_watch", "watch_id", "created"),
 )

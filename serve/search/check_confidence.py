@@ -13,9 +13,9 @@ from typing import Any, Literal, TypeVar, get_args
 
 from cluster.answers import Evidence
 from cluster.errors import LLMError, brief
+from serve.contracts.watched_model import WatchedModel
 from serve.llm.prompts import number_passages, quote
-from serve.llm.watched_model import WatchedModel
-from serve.search.search_prompts import search_prompt
+from serve.llm.search_prompts import search_prompt
 
 H = TypeVar("H")
 Confidence = Literal["HIGH", "MEDIUM", "LOW"]
@@ -52,7 +52,7 @@ async def judge_evidence(
 ) -> Judgement | None:
     """Let the model draft an answer and rate it, each in at most `tokens` tokens.
 
-    Returns None if the model is lost.
+    Returns None if the model fails.
     """
     values = {
         "question": quote(question),
@@ -100,7 +100,7 @@ async def search_until_sure(
 ) -> list[H]:
     """Return the hits for the question and then for each follow-up query, in that order.
 
-    Stops when the model's confidence is HIGH, the model is lost or gives no new query, or after
+    Stops when the model's confidence is HIGH, the model fails or gives no new query, or after
     `rounds` searches, the last of which is not rated. `search` must return only new hits.
     """
     found = list(await search(question))

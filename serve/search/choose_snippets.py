@@ -9,13 +9,13 @@ import numpy as np
 from cluster.answers import Evidence
 from cluster.records import Passage
 from cluster.text.sentences import sentence_spans
-from serve.support.attribute_sentences import Encoder
+from serve.support.attribute_sentences import Encode
 
 
 def choose_snippets(
     body: str,
     evidence: Sequence[Evidence],
-    encode: Encoder,
+    encode: Encode,
     *,
     limit: int = 10,
     window: int = 2,
@@ -26,15 +26,15 @@ def choose_snippets(
     shorter. Snippets that overlap one already chosen are left out. Offsets refer to the section.
     """
     passages = [item.passage for item in evidence]
-    return _apart(_best_windows(body, passages, encode, window), limit)
+    return _without_overlaps(_best_windows(body, passages, encode, window), limit)
 
 
 def whole_passages(evidence: Sequence[Evidence], limit: int = 10) -> list[Passage]:
     """Return whole passages as snippets, without overlaps as in `choose_snippets`."""
-    return _apart([item.passage for item in evidence], limit)
+    return _without_overlaps([item.passage for item in evidence], limit)
 
 
-def _apart(passages: Sequence[Passage], limit: int) -> list[Passage]:
+def _without_overlaps(passages: Sequence[Passage], limit: int) -> list[Passage]:
     chosen: list[Passage] = []
     for passage in passages:
         if len(chosen) == limit:
@@ -45,7 +45,7 @@ def _apart(passages: Sequence[Passage], limit: int) -> list[Passage]:
 
 
 def _best_windows(
-    body: str, passages: Sequence[Passage], encode: Encoder, window: int
+    body: str, passages: Sequence[Passage], encode: Encode, window: int
 ) -> list[Passage]:
     windows = [_windows(passage, window) for passage in passages]
     texts = [part.text for parts in windows for part in parts]

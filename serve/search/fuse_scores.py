@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ Scores = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """Candidates in fused order, best first: parallel arrays, scores 0 to 1."""
+    """Candidates as parallel arrays, best first; only `score` is scaled to 0 to 1."""
 
     pmids: npt.NDArray[np.int64]
     score: Scores
@@ -25,7 +25,7 @@ class Fused:
 
 
 def scaled(scores: Scores) -> Scores:
-    """Divide scores by their maximum; negative scores become 0, all if none is positive."""
+    """Divide scores by their maximum; negative scores become 0."""
     positive = np.maximum(scores, 0)
     greatest = positive.max(initial=0.0)
     return np.asarray(positive / greatest if greatest > 0 else positive, np.float32)
@@ -41,7 +41,7 @@ def _ranks(scores: Scores, pmids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64
 def _cut(
     found: npt.NDArray[np.bool_], ranks: npt.NDArray[np.int64], limit: int
 ) -> npt.NDArray[np.bool_]:
-    """Return a mask of the first `limit` hits of a branch over all shards."""
+    """Return a mask of the best `limit` candidates that a branch found across all shards."""
     worst = np.sort(ranks[found])[:limit].max(initial=0)
     return np.asarray(found & (ranks <= worst), np.bool_)
 
@@ -94,22 +94,3 @@ def fuse_rankings(rankings: Sequence[Sequence[int]], k: float = 0.0) -> dict[int
         for rank, pmid in enumerate(dict.fromkeys(ranking), 1):
             scores[pmid] = scores.get(pmid, 0.0) + 1 / (k + rank)
     return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0])))
-
-
-def weigh_recency(
-    scores: Mapping[int, float], years: Mapping[int, int | None], weight: float, half_life: float
-) -> dict[int, float]:
-    """Return scores by PMID times 1 + `weight` * 2^(-age / `half_life`), best first.
-
-    Age and half-life are in years. Age is relative to the newest of `years`, so that results do
-    not depend on the current date. Paper 003, section 3.4, weights recent years higher and gives
-    no formula. Scores of citations without a year are unchanged. Ties go to the lower PMID.
-    """
-    newest = max((year for year in years.values() if year is not None), default=0)
-
-    def gain(pmid: int) -> float:
-        year = years.get(pmid)
-        return 0.0 if year is None else weight * 0.5 ** ((newest - year) / half_life)
-
-    weighed = {pmid: score * (1 + gain(pmid)) for pmid, score in scores.items()}
-    return dict(sorted(weighed.items(), key=lambda item: (-item[1], item[0])))

@@ -124,11 +124,11 @@ def passage_hits(
     ]
     lexical = [bm25.score(analyse(f.passages[i].text)) if bm25 else 0.0 for f, i in places]
     candidates = Candidates(
-        np.arange(len(places)),
-        np.asarray([f.dense[i] for f, i in places], np.float32),
-        np.asarray(lexical, np.float32),
-        np.ones(len(places), np.bool_),
-        np.asarray(lexical, np.float32) > 0,
+        pmids=np.arange(len(places)),
+        dense=np.asarray([f.dense[i] for f, i in places], np.float32),
+        bm25=np.asarray(lexical, np.float32),
+        found_dense=np.ones(len(places), np.bool_),
+        found_bm25=np.asarray(lexical, np.float32) > 0,
     )
     ranked = fuse(candidates, retrieve, fusion)
     rows = zip(ranked.pmids.tolist(), ranked.score, ranked.dense, ranked.bm25, strict=True)
@@ -143,7 +143,7 @@ def _scores(fused: float, dense: float, bm25: float) -> dict[str, float]:
     return {"fused": float(fused), "dense": float(dense), "bm25": float(bm25)}
 
 
-def united(parts: Iterable[Sequence[Hit]]) -> list[Hit]:
+def merge_hits(parts: Iterable[Sequence[Hit]]) -> list[Hit]:
     """Merge the hits of several searches, keeping the best score of each, best first.
 
     Ties go to the lower PMID and the earlier passage.
@@ -155,7 +155,7 @@ def united(parts: Iterable[Sequence[Hit]]) -> list[Hit]:
     return sorted(best.values(), key=lambda hit: (-hit.score, hit.pmid, hit.place or 0))
 
 
-def one_a_citation(hits: Iterable[Hit]) -> list[Hit]:
+def first_per_citation(hits: Iterable[Hit]) -> list[Hit]:
     """Return the first hit of each citation, in order."""
     first: dict[int, Hit] = {}
     for hit in hits:

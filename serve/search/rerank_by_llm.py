@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from cluster.errors import LLMError, brief
 from cluster.settings.search_settings import RerankSettings
+from serve.contracts.watched_model import WatchedModel
 from serve.llm.prompts import Prompt, quote
-from serve.llm.watched_model import WatchedModel
-from serve.search.search_prompts import search_prompt
+from serve.llm.search_prompts import search_prompt
 
 STAGE = "rerank"
 KEPT = "first-stage order kept"
@@ -29,7 +29,7 @@ async def rerank_listwise(
     model: WatchedModel,
     rerank: RerankSettings,
 ) -> list[int] | None:
-    """Return the indices of `passages` in the model's order; None if the model is lost.
+    """Return the indices of `passages` in the model's order; None if the model fails.
 
     A window of `rerank.window` passages slides from the end of the list to its start in steps of
     `rerank.stride`, so that relevant passages move up (RankZephyr, arXiv:2312.02724; paper 004,
@@ -51,7 +51,7 @@ async def rerank_listwise(
 def windows(count: int, size: int, stride: int) -> list[tuple[int, int]]:
     """Return (begin, end) of the windows over `count` items, from the last to the first.
 
-    Windows of one item are left out, because there is nothing to order.
+    Windows of one item are left out, because they need no reranking.
     """
     spans: list[tuple[int, int]] = []
     end = count
@@ -100,7 +100,7 @@ def read_permutation(text: str, count: int) -> list[int]:
 async def rerank_pointwise(
     question: str, passages: Sequence[str], model: WatchedModel
 ) -> list[float] | None:
-    """Return one score per passage, in order: 0, 1/3, 2/3 or 1. None if the model is lost.
+    """Return one score per passage, in order: 0, 1/3, 2/3 or 1. None if the model fails.
 
     Passages are graded separately, up to GRADES_AT_ONCE concurrently. The caller orders ties.
     """

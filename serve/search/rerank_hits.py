@@ -4,22 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cluster.settings.search_settings import RerankSettings
-from serve.graph.watched_stages import WatchedStages
+from serve.contracts.stage_calls import StageCalls, stage_method
+from serve.search.encoder_stage import RERANK
 from serve.search.fuse_scores import rerank_order, scaled
 from serve.search.rank_hits import Hit
 from serve.search.rerank_by_llm import rerank_listwise, rerank_pointwise
 
 
+class PassageReader(Protocol):
+    """Interface of the writer stage for reranking: it scores texts with the reader model."""
+
+    async def answering(self, question: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return how well each text answers the question, 0 to 1, of shape (n,)."""
+        ...
+
+
+ANSWERING = stage_method(
+    "writer",
+    PassageReader.answering,
+    "read",
+    "ranked without the reader",
+    limit="reranker",
+    spare=True,
+)
+
+
 async def rerank_hits(
-    question: str, hits: Sequence[Hit], rerank: RerankSettings, stages: WatchedStages
+    question: str, hits: Sequence[Hit], rerank: RerankSettings, stages: StageCalls
 ) -> list[Hit]:
     """Return the reranked head, then the tail in its old order with scores below the head's.
 
-    If the reranker is lost, the hits are returned unchanged.
+    If the reranker fails, the hits are returned unchanged.
     """
     head, tail = list(hits[: rerank.depth]), hits[rerank.depth :]
     scores = await _scores(question, head, rerank, stages) if head else None
@@ -54,7 +75,7 @@ def feedback_scores(hits: Sequence[Hit], examples: int) -> list[float]:
 
 
 async def _scores(
-    question: str, head: Sequence[Hit], rerank: RerankSettings, stages: WatchedStages
+    question: str, head: Sequence[Hit], rerank: RerankSettings, stages: StageCalls
 ) -> list[float] | None:
     texts = [h.text for h in head]
     match rerank.by:
@@ -62,10 +83,11 @@ async def _scores(
             stored = [h.late for h in head if h.late is not None]
             if len(stored) == len(head):
                 return stored
-            scores = await stages.rerank(question, texts)
+            rerank_by = RERANK.at("reranker") if stages.facts.reranker else RERANK
+            scores = await stages.call(rerank_by, question, texts)
             return None if scores is None else [float(s) for s in scores]
         case "reader":
-            scores = await stages.answering(question, [h.whole for h in head])
+            scores = await stages.call(ANSWERING, question, [h.whole for h in head])
             return None if scores is None else [float(s) for s in scores]
         case "feedback":
             return feedback_scores(head, rerank.examples)

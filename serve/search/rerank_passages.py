@@ -28,20 +28,22 @@ class Reranker(Protocol):
 
     def score(self, question: str, passages: Sequence[str]) -> Scores:
         """Return one score per passage, in order."""
+        return self.score_pairs([(question, passage) for passage in passages])
 
     def score_pairs(self, pairs: Sequence[Pair]) -> Scores:
         """Return one score per (question, passage), in order, so that requests can be batched."""
+        ...
 
 
 class TokenEncoder(Protocol):
-    """Encoder of single tokens, such as `cluster.models.encoder.Encoder`."""
+    """Encoder that returns one vector per token, such as `cluster.models.encoder.Encoder`."""
 
     def token_vectors(self, texts: Sequence[str], batch_size: int | None = None) -> list[Scores]:
         """Return for each text its token vectors (tokens, width), of length 1."""
         ...
 
 
-class LateInteractionReranker:
+class LateInteractionReranker(Reranker):
     """Late interaction: mean over question tokens of the best cosine with a passage token, -1 to 1.
 
     This is ColBERT's MaxSim (Khattab and Zaharia 2020, section 3.3), with a mean instead of a sum
@@ -57,10 +59,6 @@ class LateInteractionReranker:
         self._batch_size = batch_size
         self._kept: LRUCache[str, Halves] = LRUCache(cache_mb << 20, lambda vectors: vectors.nbytes)
         self._keeping = Lock()
-
-    def score(self, question: str, passages: Sequence[str]) -> Scores:
-        """Return scores (n,), -1 to 1, in the order of `passages`."""
-        return self.score_pairs([(question, passage) for passage in passages])
 
     def score_pairs(self, pairs: Sequence[Pair]) -> Scores:
         """Return scores (n,), -1 to 1, in the order of `pairs`."""
@@ -96,12 +94,12 @@ def late_scores(question: Scores, passages: Sequence[Scores]) -> Scores:
     return mean_max_sim(best_cosines(tokens, counts, question))
 
 
-class CrossEncoderReranker:
+class CrossEncoderReranker(Reranker):
     """Sequence-classification model over "question [SEP] passage"; sigmoid scores, 0 to 1.
 
-    Any Hugging Face cross-encoder with one label loads. Pairs over `max_tokens` (default: the
-    model's limit) are truncated at the end of the longer text. Raises InputError for a folder that
-    does not load or a model that has several labels.
+    Works with any Hugging Face cross-encoder that has one label. Pairs over the model's limit are
+    truncated at the end of the longer text. Raises InputError for a folder that does not load or a
+    model that has several labels.
     """
 
     def __init__(
@@ -110,20 +108,15 @@ class CrossEncoderReranker:
         *,
         device: str = "auto",
         dtype: str = "auto",
-        max_tokens: int | None = None,
         batch_size: int = 32,
     ) -> None:
         self._batch_size = batch_size
-        self._model = _load_cross_encoder(model_dir, device, dtype, max_tokens)
+        self._model = _load_cross_encoder(model_dir, device, dtype)
         if self._model.num_labels != 1:
             raise InputError(
                 f"{model_dir} gives {self._model.num_labels} scores a pair where a reranker needs "
                 "one: name a model trained with one label"
             )
-
-    def score(self, question: str, passages: Sequence[str]) -> Scores:
-        """Return scores (n,), 0 to 1, in the order of `passages`."""
-        return self.score_pairs([(question, passage) for passage in passages])
 
     def score_pairs(self, pairs: Sequence[Pair]) -> Scores:
         """Return scores (n,), 0 to 1, in the order of `pairs`."""
@@ -138,7 +131,7 @@ class CrossEncoderReranker:
         return np.asarray(scores, dtype=np.float32)
 
 
-def _load_cross_encoder(model_dir: Path, device: str, dtype: str, max_tokens: int | None) -> Any:
+def _load_cross_encoder(model_dir: Path, device: str, dtype: str) -> Any:
     # Imported here because late interaction does not need it, and the import takes seconds.
     from sentence_transformers import CrossEncoder
     from torch.nn import Sigmoid
@@ -153,7 +146,6 @@ def _load_cross_encoder(model_dir: Path, device: str, dtype: str, max_tokens: in
             str(model_dir),
             activation_fn=Sigmoid(),
             device=device,
-            max_length=max_tokens,
             local_files_only=True,
             trust_remote_code=False,
             model_kwargs={"dtype": choose_dtype(dtype, device), "use_safetensors": True},

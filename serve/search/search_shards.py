@@ -1,4 +1,4 @@
-"""Search and fetch from all shards for one question, and track lost shards and versions read."""
+"""Search all shards for one question, and record failed shards and the index versions read."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from cluster.index.terms.collection import Statistics
 from cluster.index.tokens.codec import Halves
 from cluster.index.vectors import Vectors
 from cluster.settings.search_settings import RetrieverSettings
-from serve.graph.versions.read_version import VersionName, oldest
-from serve.graph.watch_stages import StageLostError
-from serve.graph.watched_stages import WatchedStages
+from serve.contracts.stage_calls import StageCalls
+from serve.contracts.stage_watch import StageLostError
 from serve.search.make_queries import Query
+from serve.search.shard_stage import FETCH, FIND, VersionName, oldest
 
-# Maximum share of searches in which one of the best citations needs a second call, because its
-# shard had more of them than it returned. Returning more at first would slow every search.
+# Accepted share of searches that fetch some of the best citations with a second call, because a
+# shard has more of them than it returned. Returning more at first would slow every search.
 FETCHED_LATER = 0.05
 
 
@@ -41,7 +41,7 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Options of a search.
+    """Options of a search of the shards.
 
     `citations` is the number of citations wanted from all shards. `weights` combine their dense
     and BM25 scores. `tokens` are the question's token vectors for reranking. `filters` restrict
@@ -55,13 +55,11 @@ class Wanted:
 
 
 class ShardSearch:
-    """Searches all shards concurrently; lost shards are skipped and counted."""
+    """Searches all shards concurrently; shards that fail are skipped and counted."""
 
-    def __init__(self, stages: WatchedStages) -> None:
-        self._shards = stages.stages.shards
-        self._watch = stages.watch
-        self._deadline_s = stages.settings.shard.deadline_s
-        self._facts = stages.stages.facts
+    def __init__(self, stages: StageCalls) -> None:
+        self._stages = stages
+        self._facts = stages.facts
         self._read: list[VersionName] = []
         self._lost: set[int] = set()
 
@@ -88,22 +86,19 @@ class ShardSearch:
         bm25 = self._bm25_query(query.weights, known, retrieve) if retrieve.bm25 else None
         shards = self._facts.shards
         asked = ShardQuery(
-            query.vector if retrieve.dense else None,
-            bm25,
-            limit_of_shard(retrieve.dense, shards),
-            limit_of_shard(retrieve.bm25, shards),
-            retrieve.bm25_over,
-            known is None,
-            wanted.tokens,
-            limit_of_shard(wanted.citations, shards, FETCHED_LATER),
-            wanted.weights,
-            wanted.filters,
+            vector=query.vector if retrieve.dense else None,
+            bm25=bm25,
+            dense_limit=limit_of_shard(retrieve.dense, shards),
+            bm25_limit=limit_of_shard(retrieve.bm25, shards),
+            bm25_over=retrieve.bm25_over,
+            own_statistics=known is None,
+            tokens=wanted.tokens,
+            fetched=limit_of_shard(wanted.citations, shards, FETCHED_LATER),
+            weights=wanted.weights,
+            filters=wanted.filters,
         )
         answers = await asyncio.gather(
-            *(
-                self._watch.run("retrieve", shard.find(asked), self._deadline_s, _left_out(n))
-                for n, shard in enumerate(self._shards)
-            )
+            *(self._stages.call(FIND.of_shard(n), asked) for n in range(shards))
         )
         self._lost |= {n for n, answer in enumerate(answers) if answer is None}
         found = [answer for answer in answers if answer is not None]
@@ -144,9 +139,11 @@ class ShardSearch:
         vector: Vectors | None,
         tokens: Halves | None = None,
     ) -> tuple[list[Fetched], set[int]]:
-        calls = [(n, self._shards[n].fetch(pmids, vector, tokens)) for n, pmids in by_shard.items()]
         parts = await asyncio.gather(
-            *(self._watch.run("fetch", call, self._deadline_s, _left_out(n)) for n, call in calls)
+            *(
+                self._stages.call(FETCH.of_shard(n), pmids, vector, tokens)
+                for n, pmids in by_shard.items()
+            )
         )
         self._read += [part.read for part in parts if part is not None]
         lost = {n for n, part in zip(by_shard, parts, strict=True) if part is None}
@@ -162,10 +159,6 @@ class ShardSearch:
         b = self._facts.b if retrieve.bm25_b is None else retrieve.bm25_b
         query = Bm25Query(weights, {}, 0, 0.0, k1, b)
         return query.with_statistics(statistics) if statistics else query
-
-
-def _left_out(number: int) -> str:
-    return f"shard {number} left out"
 
 
 def _all_lost() -> StageLostError:

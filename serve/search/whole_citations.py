@@ -14,7 +14,7 @@ from cluster.answers import Evidence
 from serve.search.rank_hits import Hit
 
 
-def rest_of(hit: Hit) -> Iterator[Evidence]:
+def other_passages(hit: Hit) -> Iterator[Evidence]:
     """Yield the other passages of the hit's citation.
 
     Yields nothing for a single-passage hit, or a citation that is retracted or has no abstract.
@@ -28,13 +28,15 @@ def rest_of(hit: Hit) -> Iterator[Evidence]:
                 yield found
 
 
-def whole_of(hits: Sequence[Hit], evidence: Sequence[Evidence], limit: int) -> list[Evidence]:
+def rest_of_citations(
+    hits: Sequence[Hit], evidence: Sequence[Evidence], limit: int
+) -> list[Evidence]:
     """Return the other passages of the first `limit` citations in `evidence`."""
     shown = list(dict.fromkeys(item.passage.pmid for item in evidence))[:limit]
-    return [item for hit in hits if hit.pmid in shown for item in rest_of(hit)]
+    return [item for hit in hits if hit.pmid in shown for item in other_passages(hit)]
 
 
-def ranked(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
+def first_passages(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
     """Return the first passage of each citation in `evidence`."""
     first: dict[int, Evidence] = {}
     for item in evidence:
@@ -42,9 +44,9 @@ def ranked(evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
     return tuple(first.values())
 
 
-def telling(evidence: Sequence[Evidence], said: Sequence[str]) -> tuple[Evidence, ...]:
-    """Return the first passage of each citation, and further ones with a stance or text `said`."""
-    first = {item.passage.id for item in ranked(evidence)}
+def decisive_passages(evidence: Sequence[Evidence], said: Sequence[str]) -> tuple[Evidence, ...]:
+    """Return the first passage of each citation, and others with a stance or a text of `said`."""
+    first = {item.passage.id for item in first_passages(evidence)}
     return tuple(
         item
         for item in evidence

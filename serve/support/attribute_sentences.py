@@ -1,8 +1,8 @@
 """Attribute the sentences of an answer to the citations that support them.
 
 A `SupportScorer` rates how well a passage supports a sentence: by similarity and numbers
-(`SimilaritySupport`), where the reader judges what contradicts (`ReaderSupport`), or by a natural
-language inference model (`check_entailment.NliSupport`).
+(`SimilaritySupport`), to which `ReaderSupport` adds contradictions found by the reader model, or by
+a natural language inference model (`check_entailment.NliSupport`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from serve.support.compare_wording import VERDICT, coverage, numbers_agree, read
 
 log = logging.getLogger(__name__)
 
-Encoder = Callable[[Sequence[str]], np.ndarray]
+Encode = Callable[[Sequence[str]], np.ndarray]
 Read = Callable[[str, Sequence[str]], Sequence[Reading]]
 Stance = Literal["support", "contradict", "neutral", "unknown"]
 
@@ -58,7 +58,7 @@ def attribute(
     threshold: float,
     claimed: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> list[Sentence | None]:
-    """Return each sentence with 1 to MAX_PMIDS PMIDs, or None if nothing supports it.
+    """Return each sentence with 1 to MAX_PMIDS PMIDs, or None if no evidence supports it.
 
     A citation's score is that of its best passage. PMIDs are ordered by score; ties keep the order
     of `evidence`. The first must reach `threshold`, and the others must also reach
@@ -113,11 +113,11 @@ class SimilaritySupport:
     number of the hypothesis or is a question.
     """
 
-    def __init__(self, encode: Encoder | None) -> None:
+    def __init__(self, encode: Encode | None) -> None:
         self._encode = encode
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
-        """See `SupportScorer.score`; a premise without sentences scores 0."""
+        """Return one Support for each pair, in order; a premise without sentences scores 0."""
         parts = {premise: split_sentences(premise) for premise, _ in pairs}
         texts = {text for premise in parts.values() for text in premise}
         vectors = self._vectors(texts | {said for _, said in pairs})
@@ -127,7 +127,7 @@ class SimilaritySupport:
         ]
 
     def _vectors(self, texts: Set[str]) -> dict[str, np.ndarray]:
-        """Return the vector of each text; nothing without an encoder."""
+        """Return the vector of each text, or {} without an encoder."""
         if self._encode is None or not texts:
             return {}
         rows = sorted(texts)
@@ -144,13 +144,13 @@ def _similarity(part: str, said: str, vectors: Mapping[str, np.ndarray]) -> floa
 
 
 class ReaderSupport:
-    """Wraps a scorer without contradictions; the reader judges which premises contradict.
+    """Adds contradictions, found by the reader model, to the scores of another scorer.
 
-    The reader is asked whether the claim is true. It reads the premises that support the claim or
-    share its content words, both by at least `least`, and do not quote it; of these, the nearest
-    `most` for each claim, or all. If it says no rather than yes, to the whole premise or to its
-    nearest sentence, the premise contradicts the claim. The score is the relevance times the
-    probability of "no".
+    The reader model is asked whether the claim is true. For each claim it reads at most `most`
+    premises (None: no limit), those whose score or share of the claim's words is highest and at
+    least `least`, without those that quote the claim. A premise contradicts the claim if "no" is
+    the most probable answer for the premise or for its nearest sentence; `against` is then the
+    relevance times the probability of "no".
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class ReaderSupport:
         self._most = most
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
-        """See `SupportScorer.score`."""
+        """Return one Support for each (premise, claim), in order."""
         found = self._scorer.score(pairs)
         near: dict[str, list[tuple[float, int]]] = defaultdict(list)
         for place, (premise, claim) in enumerate(pairs):
@@ -200,7 +200,7 @@ def as_question(claim: str) -> str:
     return f"Is it true that {VERDICT.sub('', claim).rstrip('.')}?"
 
 
-def remember(encode: Encoder) -> Encoder:
+def cached_encode(encode: Encode) -> Encode:
     """Return `encode` with a cache, because the steps of an answer encode the same sentences."""
     known: dict[str, np.ndarray] = {}
 
@@ -214,7 +214,7 @@ def remember(encode: Encoder) -> Encoder:
 
 
 class FallbackScorer:
-    """Scores with the first of `scorers` that has not failed, in the end with `last`.
+    """Scores with the first of `scorers` that has not failed, or with `last` if all have.
 
     Each scorer has a note, which is added to `losses` if it fails. Scores are cached, because the
     steps of an answer score the same pairs.
@@ -227,7 +227,7 @@ class FallbackScorer:
         self.losses: list[str] = []
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
-        """See `SupportScorer.score`; failures of all but the last are logged, not raised."""
+        """Return one Support for each pair, in order; only failures of `last` are raised."""
         new = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
         if new:
             self._known.update(zip(new, self._score(new), strict=True))

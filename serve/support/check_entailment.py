@@ -73,7 +73,7 @@ class NliSupport:
         self._batch_size = batch_size
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
-        """See `SupportScorer.score`; texts beyond the model's limit are truncated."""
+        """Return one Support for each pair, in order; texts over the model's limit are cut."""
         # Batch pairs of similar length to reduce padding.
         order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]) + len(pairs[i][1]))
         supports: dict[int, Support] = {}

@@ -65,10 +65,8 @@ def invented_names(
 ) -> list[str]:
     """Return the sentence's `names` and capitalised words that no passage contains.
 
-    Similarity scores hardly detect a replaced name: of BioASQ's ideal sentences with one name
-    replaced, 0.71 still pass as supported by the original's snippets, and 0.07 with this check. The
-    check also rejects a tenth of the original sentences. The question `body` is not a source: a
-    name that only the question has is invented, unless a passage has its initials or short form.
+    The question `body` is not a source: a name that only the question has is invented, unless a
+    passage has its initials or short form.
     """
     texts = [stated_text(_text(item)) for item in evidence]
     wordings = [read_wording(text) for text in texts]

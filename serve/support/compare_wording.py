@@ -1,4 +1,4 @@
-"""Compare two sentences by what dense similarity misses: numbers, units and names."""
+"""Compare the numbers, units and names of two sentences, which embeddings barely distinguish."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _is_name(token: str) -> bool:
 
 
 def holds(source: Wording, word: str) -> bool:
-    """Return True if `source` has the stem `word` as a word, as initials or as its parts."""
+    """Return True if `source` has the stem `word`, words with these initials, or its parts."""
     if word in source.words or word in source.initials:
         return True
     parts = [p for p in re.split(r"[-/]", word) if p]

@@ -28,7 +28,7 @@ class Thresholds:
     contradiction: float = 0.5
 
     def stance(self, support: Support) -> Stance:
-        """Return the side that reaches its threshold; if both do, the stronger side."""
+        """Return the side that reaches its threshold, the stronger one if both do, or "neutral"."""
         for_, against = support.score >= self.support, support.against >= self.contradiction
         if for_ and against:
             return "support" if support.score >= support.against else "contradict"
@@ -42,10 +42,10 @@ def split_by_stance(
     thresholds: Thresholds,
     limit: int,
 ) -> tuple[list[Evidence], list[Evidence]]:
-    """Return (for, against): at most `limit` passages each, strongest first (paper 004, 2.4).
+    """Return (for, against): up to `limit` passages each, best first (paper 004, section 2.4).
 
-    Neutral passages fill the first list, in the order of `evidence`: if the claim is a question,
-    few passages entail it.
+    Neutral passages follow in the first list, in the order of `evidence`, because few passages
+    entail a claim that is a question.
     """
     row = score_rows([claim], evidence, scorer)[0] if evidence else []
     sides: dict[Stance, list[tuple[Evidence, Support]]] = defaultdict(list)

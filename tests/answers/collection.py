@@ -19,17 +19,17 @@ from cluster.settings.settings import Settings, load_settings
 from pipelines.vocabulary.assemble_vocabulary import write_vocabulary
 from pipelines.vocabulary.give_names import NameFiles, given_names
 from pipelines.vocabulary.mine_vocabulary import count_terms
-from serve.answer_question import QuestionAnswerer
+from serve.contracts.request import Request
 from serve.graph.local_graph import local_answerer
 from serve.llm.model_roles import find_models
-from serve.request import Request
+from serve.pipeline.answer_question import QuestionAnswerer
 from tests.publish_manifest import publish
 from tests.small_index import make_index
 
 SYSTEM = "citeray"
 MAX_WRONG = load_system(SYSTEM).answer.max_wrong
 LIMIT = 10
-# A busy machine's pause must not cost a stage, which would change the answer.
+# Long deadlines, because a stage that a busy machine loses would change the answer.
 PATIENT = tuple(
     f"serve.{stage}.deadline_s=300"
     for stage in ("gateway", "expander", "encoder", "shard", "reranker", "writer")
@@ -37,16 +37,16 @@ PATIENT = tuple(
 
 
 def settings_for(index: Path, overrides: Sequence[str] = ()) -> Settings:
-    """The default settings over `index`, without a language model unless `overrides` name one."""
+    """Return the default settings for `index`; a language model only if `overrides` name one."""
     fixed = (f"index.path={index}", "llm.kind=none", "serve.request_deadline_s=600", *PATIENT)
     return load_settings(None, [*fixed, *overrides])
 
 
 def build_index(folder: Path, citations: Sequence[Citation]) -> Path:
-    """Index `citations` with the default encoder and vocabulary; returns the index's folder.
+    """Index `citations` with the default encoder and vocabulary, and return the index folder.
 
     The folder is named after the citations and the encoder, so that a later call with the same
-    ones finds it done.
+    arguments reuses it.
     """
     checksum = weights_checksum(load_settings().encoder)
     digest = hashlib.sha256(f"{checksum} {citations!r}".encode()).hexdigest()[:16]
@@ -90,7 +90,7 @@ def _build(settings: Settings, index: Path, citations: Sequence[Citation], check
 
 
 class Examiner:
-    """Asks questions of an index in this process; answers are kept until it is closed."""
+    """Answers questions from an index in this process, and caches the answers until `close`."""
 
     def __init__(self, settings: Settings, system: str = SYSTEM) -> None:
         self._answerer: QuestionAnswerer = local_answerer(settings, find_models(settings))

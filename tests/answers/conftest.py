@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def examiner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Examiner]:
-    """The default preset over the whole collection, without a language model."""
-    # Imported here: unit tests in this folder need none of it.
+    """Examiner with the default preset over the whole collection, without a language model."""
+    # Imported here because the unit tests in this folder do not need it.
     from tests.answers.collection import Examiner, build_index, settings_for
 
     index = build_index(tmp_path_factory.mktemp("answers"), load_collection())

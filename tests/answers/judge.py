@@ -12,11 +12,11 @@ from cluster.answers import Answer
 from tests.answers.suite import RealRow, Row
 
 Outcome = Literal["right", "held back", "wrong"]
-# Words that an answer may add to a name ("CFTR gene") and to a phrase before it counts as another.
+# Maximum number of extra words around an expected name ("CFTR gene"), by the length of the name.
 EXTRA_WORDS = 3
 EXTRA_PHRASE_WORDS = 12
 PHRASE_WORDS = 2
-# A list is right from this F1 on.
+# Minimum F1 for a list to count as right.
 LIST_F1 = 0.5
 _GREEK = str.maketrans(
     {"\u03b1": "alpha", "\u03b2": "beta", "\u03b3": "gamma", "\u03b4": "delta", "\u03bc": "u"}
@@ -25,7 +25,7 @@ _GREEK = str.maketrans(
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """`wrong` is an answer that the evidence does not allow, `held back` one that was not given."""
+    """Result: `wrong` if the evidence does not allow the answer, `held back` if none was stated."""
 
     outcome: Outcome
     reason: str = ""
@@ -35,26 +35,26 @@ RIGHT = Judgement("right")
 
 
 def words(text: str) -> tuple[str, ...]:
-    """The words and numbers of `text` by which names are compared."""
+    """Return the normalised words and numbers of `text`, for comparing names."""
     plain = unicodedata.normalize("NFKC", text).casefold().translate(_GREEK)
     return tuple(re.findall(r"\d+(?:\.\d+)?|[^\W\d_]+|%", plain))
 
 
 def holds(text: str, name: str) -> bool:
-    """Whether the words of `name` stand in `text` one after another."""
+    """Return whether the words of `name` occur consecutively in `text`."""
     whole, part = words(text), words(name)
     width = len(part)
     return any(whole[at : at + width] == part for at in range(len(whole) - width + 1))
 
 
 def same_thing(said: str, name: str) -> bool:
-    """Whether `said` is `name`, perhaps with a few more words around it."""
+    """Return whether `said` is `name` with at most a few extra words."""
     extra = EXTRA_PHRASE_WORDS if len(words(name)) > PHRASE_WORDS else EXTRA_WORDS
     return holds(said, name) and len(words(said)) - len(words(name)) <= extra
 
 
 def find_expected(said: Sequence[str], expected: Sequence[Sequence[str]]) -> int | None:
-    """Which of the expected things one answer names, given by its synonyms; None if none."""
+    """Return the index of the first expected item that `said` names by any synonym, or None."""
     for at, names in enumerate(expected):
         if any(same_thing(one, name) for one in said for name in names):
             return at
@@ -62,7 +62,7 @@ def find_expected(said: Sequence[str], expected: Sequence[Sequence[str]]) -> int
 
 
 def find_forbidden(exact: Sequence[Sequence[str]], row: Row) -> list[str]:
-    """The answers that name a thing of the wrong type."""
+    """Return the answers that contain a name of the wrong type."""
     assert isinstance(row.expected, tuple)
     found = []
     for said in exact:
@@ -76,7 +76,7 @@ def find_forbidden(exact: Sequence[Sequence[str]], row: Row) -> list[str]:
 
 
 def judge(row: Row | RealRow, answer: Answer) -> Judgement:
-    """What the answer is worth."""
+    """Compare an answer with the expectation of its row."""
     if row.expected is None:
         if answer.verdict == "not_enough_evidence":
             return RIGHT
@@ -88,7 +88,7 @@ def judge(row: Row | RealRow, answer: Answer) -> Judgement:
 
 
 def _judge_polarity(expected: str, verdict: str, exact: Any) -> Judgement:
-    """Divided evidence must not be answered; united evidence must not be answered against."""
+    """Judge a yes/no answer: `wrong` only if a stated answer differs from `expected`."""
     said = "mixed" if verdict == "mixed" else exact
     if verdict in ("answered", "mixed") and said == expected:
         return RIGHT

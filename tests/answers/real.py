@@ -1,4 +1,4 @@
-"""Real citations and questions of BioASQ, read from ../shared beside the repository."""
+"""Real citations and questions of BioASQ, read from ../shared next to the repository."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from cluster.records import Citation
 from tests.answers.suite import RealRow, load_real_rows
 
 DATA = Path(__file__).resolve().parents[3] / "shared/data/bioasq"
-# Of the citations that no row names every so many-th is in the collection too.
+# One in EVERY of the other citations is also in the collection, as a distractor.
 EVERY = 40
-# So many citations a question of ours has, of those that have the words that it is about.
+# Maximum number of citations that contain the `about` words of a row.
 MOST_ABOUT = 15
 
 
@@ -42,7 +42,7 @@ def development_ids() -> frozenset[str]:
 
 
 def load_questions(suite: str) -> list[Asked]:
-    """The rows with the text and the documents of their questions."""
+    """Return the questions of the suite with their PMIDs."""
     return [_asked(row) for row in load_real_rows(suite)]
 
 
@@ -57,7 +57,7 @@ def _asked(row: RealRow) -> Asked:
 
 
 def load_citations(suite: str) -> list[Citation]:
-    """The documents of the rows or what they are about, and a sample of the other citations."""
+    """Return the citations that the rows need, and a sample of the others."""
     questions = load_questions(suite)
     files = sorted((DATA / "corpus").glob("*.xml.gz"))
     every = [c for file in files for c in read_records(file) if isinstance(c, Citation)]

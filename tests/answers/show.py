@@ -1,4 +1,4 @@
-"""Print each question of a suite with its answer and what the answer is worth.
+"""Print each question of a suite with its answer and outcome.
 
     python -m tests.answers.show yes_no
     python -m tests.answers.show named --index build/answers --set llm.kind=url --set llm.url=... \\
@@ -63,7 +63,7 @@ def exact_text(answer: Answer) -> str:
 
 
 def print_row(console: Console, asked: Asked, answer: Answer) -> str:
-    """Print one question in up to four lines; returns the outcome."""
+    """Print one question in up to four lines, and return its outcome."""
     row, question, _ = asked
     judgement = judge(row, answer)
     console.print(f"{MARKS[judgement.outcome]} {row.id}  [bold]{escape(question)}[/bold]")

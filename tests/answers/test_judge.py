@@ -1,4 +1,4 @@
-"""What counts as right, held back and wrong."""
+"""Outcomes of judged answers: right, held back or wrong."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def outcome(row: Row, verdict: str, exact: Any) -> str:
     return judge(row, SimpleNamespace(verdict=verdict, exact=exact)).outcome  # type: ignore[arg-type]
 
 
-def test_a_polarity_is_judged_by_its_verdict(subtests: pytest.Subtests) -> None:
+def test_polarity_is_judged_by_the_verdict(subtests: pytest.Subtests) -> None:
     for expected, verdict, exact, wanted in [
         ("no", "answered", "no", "right"),
         ("no", "answered", "yes", "wrong"),
@@ -38,37 +38,37 @@ def test_a_polarity_is_judged_by_its_verdict(subtests: pytest.Subtests) -> None:
 
 
 @pytest.mark.parametrize("verdict", ["answered", "mixed"])
-def test_what_cannot_be_answered_must_be_declined(verdict: str) -> None:
+def test_unanswerable_question_must_be_declined(verdict: str) -> None:
     assert outcome(row("factoid"), verdict, [["Paris"]]) == "wrong"
     assert outcome(row("factoid"), "not_enough_evidence", None) == "right"
 
 
-def test_a_factoid_is_right_by_its_first_answer_under_any_synonym() -> None:
+def test_factoid_is_judged_by_any_synonym_of_its_first_answer() -> None:
     one = row("factoid", [["PTPN11", "SHP2"]])
     assert outcome(one, "answered", [["SHP2"], ["SOS1"]]) == "right"
     assert outcome(one, "answered", [["SOS1"], ["SHP2"]]) == "wrong"
     assert outcome(one, "not_enough_evidence", []) == "held back"
 
 
-def test_a_list_is_right_when_most_of_it_is() -> None:
+def test_list_is_right_if_its_f1_is_high_enough() -> None:
     two = row("list", [["PTPN11"], ["SOS1"]])
     assert outcome(two, "answered", [["PTPN11"], ["RAF1"]]) == "right"
     assert outcome(two, "answered", [["PTPN11"], ["A"], ["B"]]) == "wrong"
 
 
 @pytest.mark.parametrize("said", ["neck", "Neck", "webbed neck"])
-def test_a_thing_of_the_wrong_type_is_wrong_whatever_stands_before_it(said: str) -> None:
+def test_name_of_the_wrong_type_is_wrong(said: str) -> None:
     one = row("factoid", [["PTPN11"]], ("neck",))
     assert outcome(one, "answered", [["PTPN11"], [said]]) == "wrong"
 
 
-def test_a_forbidden_word_may_stand_within_an_expected_name() -> None:
+def test_forbidden_word_is_allowed_within_an_expected_name() -> None:
     one = row("factoid", [["cat scratch disease"]], ("cat",))
     assert outcome(one, "answered", [["cat scratch disease"]]) == "right"
     assert outcome(one, "answered", [["cat scratch disease", "cat"]]) == "wrong"
 
 
-def test_a_name_may_carry_a_few_more_words(subtests: pytest.Subtests) -> None:
+def test_name_with_a_few_extra_words_is_accepted(subtests: pytest.Subtests) -> None:
     for said, name in [
         ("CFTR gene", "CFTR"),
         ("\u03b1-synuclein", "alpha-synuclein"),
@@ -88,5 +88,5 @@ def test_a_name_may_carry_a_few_more_words(subtests: pytest.Subtests) -> None:
     ("said", "name"),
     [("5 mg", "0.5 mg"), ("0.5 g", "0.5 mg"), ("BRCA1 and four other genes of repair", "BRCA1")],
 )
-def test_another_value_or_a_sentence_is_another_thing(said: str, name: str) -> None:
+def test_other_value_or_sentence_is_not_accepted_as_the_name(said: str, name: str) -> None:
     assert not same_thing(said, name)

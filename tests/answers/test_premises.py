@@ -1,6 +1,6 @@
-"""Questions of ours with a premise that holds or does not, over real citations.
+"""Questions with a true or a false premise over real citations.
 
-`python -m tests.answers.show premises` prints the same row by row.
+`python -m tests.answers.show premises` prints each row.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ pytestmark = [
     pytest.mark.skipif(not DATA.is_dir(), reason="needs ../shared/data/bioasq"),
 ]
 
-# What the default preset reaches without a language model, so that no change loses it; what is
-# aimed at stands beside. A system that declines everything must fail.
+# Limits that the default preset meets without a language model, each followed by its target. A
+# system that declines every question fails.
 FALSE_AFFIRMED_AT_MOST = 0.04  # 0
 TRUE_DENIED_AT_MOST = 0.03  # 0
 TRUE_RIGHT_AT_LEAST = 0.55  # 0.8
@@ -27,7 +27,7 @@ TRUE_RIGHT_AT_LEAST = 0.55  # 0.8
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[str]]]:
-    """By what is expected, the outcome of each question."""
+    """Return the outcomes of the questions by expected answer."""
     index = build_index(tmp_path_factory.mktemp("premises"), load_citations("premises"))
     examiner = Examiner(settings_for(index))
     found: dict[str, list[str]] = {"yes": [], "no": []}
@@ -42,11 +42,11 @@ def share(outcomes: list[str], outcome: str) -> float:
     return outcomes.count(outcome) / len(outcomes)
 
 
-def test_a_false_premise_is_seldom_affirmed(outcomes: dict[str, list[str]]) -> None:
+def test_false_premise_is_seldom_affirmed(outcomes: dict[str, list[str]]) -> None:
     assert share(outcomes["no"], "wrong") <= FALSE_AFFIRMED_AT_MOST
 
 
-def test_a_true_premise_is_hardly_ever_denied_and_mostly_affirmed(
+def test_true_premise_is_mostly_affirmed_and_seldom_denied(
     outcomes: dict[str, list[str]],
 ) -> None:
     assert share(outcomes["yes"], "wrong") <= TRUE_DENIED_AT_MOST

@@ -32,7 +32,7 @@ def answerable() -> list[Asked]:
     return [asked for asked in load_questions("real") if asked.row.expected is not None]
 
 
-def test_no_answer_goes_against_its_evidence(real: Examiner) -> None:
+def test_no_answer_contradicts_its_evidence(real: Examiner) -> None:
     judged = {a: judge(a.row, real.answer(a.question, a.type)) for a in answerable()}
     wrong = [f"{a.question} {j.reason}" for a, j in judged.items() if j.outcome == "wrong"]
     assert not wrong, "\n".join(wrong)
@@ -40,7 +40,7 @@ def test_no_answer_goes_against_its_evidence(real: Examiner) -> None:
     assert right >= RIGHT_AT_LEAST * len(judged), f"{right} of {len(judged)} right"
 
 
-def test_what_the_collection_cannot_answer_is_declined(real: Examiner) -> None:
+def test_unanswerable_questions_are_declined(real: Examiner) -> None:
     asked = [a for a in load_questions("real") if a.row.expected is None]
     verdicts = {a.question: real.answer(a.question, a.type).verdict for a in asked}
     declined = list(verdicts.values()).count("not_enough_evidence")

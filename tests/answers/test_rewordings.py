@@ -1,4 +1,4 @@
-"""The table of reworded facts is complete, balanced and true to its citations."""
+"""The table of reworded facts is complete and balanced, and quotes its citations exactly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORDINGS = [wording for fact in FACTS for wording in fact.wordings]
 
 
 def find_unstated(facts: Sequence[RewordedFact], files: Sequence[Path]) -> list[str]:
-    """Return the facts whose sentence is in none of their citations, or whose PMID is unknown."""
+    """Return the facts with an unknown PMID, or whose sentence is in none of their citations."""
     wanted = {pmid for fact in facts for pmid in fact.pmids}
     texts = {
         record.pmid: " ".join(section.text for section in record.sections)
@@ -35,11 +35,6 @@ def find_unstated(facts: Sequence[RewordedFact], files: Sequence[Path]) -> list[
     ]
 
 
-def test_there_are_sixty_facts_with_five_wordings_each() -> None:
-    assert Counter(fact.source for fact in FACTS) == {"sample": 25, "trials": 35}
-    assert not [fact.id for fact in FACTS if len(fact.wordings) != 5]
-
-
 def test_ids_and_questions_of_reworded_facts_are_unique() -> None:
     ids = Counter(fact.id for fact in FACTS)
     others = [row.question for name in SUITES for row in load_suite(name)]
@@ -47,18 +42,9 @@ def test_ids_and_questions_of_reworded_facts_are_unique() -> None:
     assert [text for text, count in (ids + asked).items() if count > 1] == []
 
 
-def test_most_facts_have_wordings_with_either_answer() -> None:
-    both = [fact for fact in FACTS if {w.answer for w in fact.wordings} == {"yes", "no"}]
-    assert len(both) >= 50
-
-
 def test_answers_of_all_wordings_are_balanced() -> None:
     yes = sum(wording.answer == "yes" for wording in WORDINGS)
     assert 0.45 <= yes / len(WORDINGS) <= 0.55
-
-
-def test_every_wording_is_a_question() -> None:
-    assert [wording.ask for wording in WORDINGS if not wording.ask.endswith("?")] == []
 
 
 def test_sample_facts_are_stated_by_the_sample_corpus(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ class SameWords:
         return [Support(float(premise == said)) for premise, said in pairs]
 
 
-def test_a_sentence_counts_only_by_passages_of_citations_that_it_names() -> None:
+def test_sentence_support_uses_only_cited_passages() -> None:
     answer = {
         "ideal": [
             {"text": "A heals B.", "pmids": [1]},

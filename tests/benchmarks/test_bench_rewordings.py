@@ -42,12 +42,12 @@ def answer(exact: ExactAnswer, verdict: Verdict = "answered") -> Answer:
 
 
 def ask(**answers: Answer) -> list[Reply]:
-    """Replies to the two wordings of one fact."""
+    """Return the replies to two opposite wordings of one fact."""
     said = {SAFE.ask: answers["safe"], HARMFUL.ask: answers["harmful"]}
     return ask_facts([fact("a", SAFE, HARMFUL)], lambda body: said[body])
 
 
-def test_contradictions_are_the_same_answer_to_opposite_wordings(
+def test_same_answer_to_opposite_wordings_is_a_contradiction(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     replies = ask(safe=answer("no"), harmful=answer("yes"))
@@ -62,7 +62,7 @@ def test_contradictions_are_the_same_answer_to_opposite_wordings(
     assert "1 wrong answers\n  a, right is no: Is it safe?" in capsys.readouterr().out
 
 
-def test_the_table_counts_outcomes_by_answer_and_source() -> None:
+def test_table_counts_outcomes_by_answer_and_source() -> None:
     replies = ask(safe=answer("yes"), harmful=answer(None, "mixed"))
     assert summarise(replies).splitlines()[2:] == [
         "| all | 2 | 1 | 0 | 1 | 1 | 0 | 1 |",

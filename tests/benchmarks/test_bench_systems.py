@@ -1,4 +1,4 @@
-"""What the table of presets asks, and of which PubMed."""
+"""Questions and PubMed server of the preset table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def corpus(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_sample_has_each_type_by_its_share_in_the_order_of_the_file() -> None:
+def test_sample_keeps_type_shares_and_order() -> None:
     drawn = sample_by_type(ROWS, 10, 0)
     assert Counter(row["type"] for row in drawn) == {
         "yesno": 4, "summary": 3, "factoid": 2, "list": 1
@@ -36,7 +36,7 @@ def test_sample_has_each_type_by_its_share_in_the_order_of_the_file() -> None:
         assert sample_by_type(ROWS, limit, 0) == ROWS
 
 
-def test_preset_that_asks_pubmed_is_led_to_the_local_one(corpus: Path) -> None:
+def test_pubmed_preset_uses_the_local_server(corpus: Path) -> None:
     assert [c.pmid for c in read_corpus(corpus)] == [3, 7]
     port = free_port()
     with local_pubmed(corpus, ["bm25", "sinai"], port) as overrides:

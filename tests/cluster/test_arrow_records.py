@@ -12,11 +12,11 @@ CHUNKED = pa.concat_tables(
 
 
 @pytest.mark.parametrize("rows", [[], [0], [9, 0, 3], [3, 3, 2, 2], list(range(10))])
-def test_rows_come_in_the_order_asked_for(rows: list[int]) -> None:
+def test_row_taker_keeps_the_requested_order(rows: list[int]) -> None:
     wanted = np.asarray(rows, np.int64)
     assert RowTaker(CHUNKED).take(wanted) == CHUNKED.take(pa.array(wanted))
 
 
-def test_columns_that_are_not_asked_for_are_left_out() -> None:
+def test_row_taker_selects_columns() -> None:
     found = RowTaker(CHUNKED).take(np.asarray([4]), ["title", "pmid"])
     assert found.to_pylist() == [{"title": "Title 5", "pmid": 5}]

@@ -1,4 +1,4 @@
-"""Units are scored by the numbers of their terms as by their texts."""
+"""BM25 scores computed from stored term numbers."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cluster.errors import IndexFormatError
 from cluster.index.bm25 import Bm25Index, Bm25Query, Bm25Writer
 from cluster.index.terms.bags import Bags, BagWriter, numbered
-from cluster.text.analysis import analyse
+from tests.cluster.test_index import lucene_score
 
 TEXTS = st.lists(st.text(st.sampled_from("abc \u00e9-"), max_size=30), min_size=1, max_size=20)
 QUERY = st.dictionaries(
@@ -21,7 +21,7 @@ QUERY = st.dictionaries(
 @pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(TEXTS, QUERY, st.sampled_from([0.0, 0.9]), st.data())
-def test_a_unit_scores_as_its_text_does(
+def test_bags_score_equals_lucene_score_of_the_text(
     tmp_path_factory: pytest.TempPathFactory,
     texts: list,
     weights: dict,
@@ -36,10 +36,10 @@ def test_a_unit_scores_as_its_text_does(
     query = Bm25Query(weights, dict.fromkeys(weights, 3), 50, 4.0, k1, 0.4)
     rows = data.draw(st.lists(st.integers(0, len(texts) - 1), max_size=9, unique=True))
     found = Bm25Index(folder).scores(query, np.array(rows, np.int64))
-    np.testing.assert_allclose(found, [query.score(analyse(texts[r])) for r in rows], rtol=1e-5)
+    np.testing.assert_allclose(found, [lucene_score(query, texts[r]) for r in rows], rtol=1e-5)
 
 
-def test_bags_hold_the_terms_of_any_rows_in_their_order(tmp_path: Path) -> None:
+def test_bags_return_terms_and_counts(tmp_path: Path) -> None:
     units = [["fever"], [], ["aspirin", "fever", "aspirin"]] * 1500
     writer = BagWriter(tmp_path)
     for terms in units:
@@ -58,7 +58,7 @@ def test_bags_hold_the_terms_of_any_rows_in_their_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"no bags"])
-def test_what_is_no_file_of_bags_is_refused(tmp_path: Path, data: bytes) -> None:
+def test_invalid_bags_are_rejected(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "bags.arrow").write_bytes(data)
     with pytest.raises(IndexFormatError, match="not the terms of units"):
         Bags(tmp_path)

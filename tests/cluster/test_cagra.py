@@ -1,5 +1,8 @@
-"""The graph built on a GPU. A scripted card stands in for it: it takes what FAISS documents of
-CAGRA at 1.15 and makes a real graph on the CPU, so that what is written is really read."""
+"""Building graphs with CAGRA.
+
+A fake GPU accepts the arguments that FAISS 1.15 documents and builds a real graph on the CPU, so
+that the written file can be read.
+"""
 
 import logging
 from pathlib import Path
@@ -36,7 +39,7 @@ class CagraConfig:
 
 
 class Card:
-    """faiss.GpuIndexCagra: `copyTo` halves the degree and reads what it was trained on."""
+    """Fake faiss.GpuIndexCagra: `copyTo` halves the degree and reads the training vectors."""
 
     made: ClassVar[list["Card"]] = []
 
@@ -94,7 +97,7 @@ def recall_at_ten(path: Path, vectors: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("kind", ["flat", "fp16", "sq8"])
-def test_a_graph_of_the_card_is_stored_and_searched_like_one_of_the_cpu(
+def test_gpu_graph_is_stored_and_searched_like_a_cpu_graph(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand_in(monkeypatch, Card)
@@ -103,7 +106,7 @@ def test_a_graph_of_the_card_is_stored_and_searched_like_one_of_the_cpu(
     on_cpu = build_on_cpu(trained(kind, vectors), [vectors], 1)
     save(built, tmp_path / "card")
     save(on_cpu, tmp_path / "cpu")
-    # A segment's readers know the kinds of index that the CPU path writes, and no other.
+    # Readers of segments accept only the index types that the CPU path writes.
     assert type(faiss.read_index(str(tmp_path / "card"))) is type(on_cpu)
     of_card, of_cpu = (VectorIndex(tmp_path / name, 64, 0) for name in ("card", "cpu"))
     rows = np.arange(len(vectors))
@@ -111,7 +114,7 @@ def test_a_graph_of_the_card_is_stored_and_searched_like_one_of_the_cpu(
     assert recall_at_ten(tmp_path / "card", vectors) > 0.9
 
 
-def test_a_shard_that_does_not_fit_the_card_is_built_on_the_cpu_and_said(
+def test_full_gpu_falls_back_to_the_cpu(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     stand_in(monkeypatch, FullCard)
@@ -124,7 +127,7 @@ def test_a_shard_that_does_not_fit_the_card_is_built_on_the_cpu_and_said(
     assert "out_of_memory" in caplog.text
 
 
-def test_the_card_is_asked_for_a_graph_of_the_indexs_own_degree_unless_vectors_are_few(
+def test_cagra_uses_the_degree_of_the_index(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     vectors = some_vectors()
@@ -141,7 +144,7 @@ def test_the_card_is_asked_for_a_graph_of_the_indexs_own_degree_unless_vectors_a
 
 
 @pytest.mark.slow
-def test_a_segment_is_built_on_a_given_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_segment_is_built_on_the_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(monkeypatch, Card, fewest=50)
     citations = list(generate_citations(300, seed=1))
     write_index(tmp_path / "cpu", citations)
@@ -151,9 +154,7 @@ def test_a_segment_is_built_on_a_given_gpu(tmp_path: Path, monkeypatch: pytest.M
     assert not list((tmp_path / "card").rglob(".vectors.f32"))
 
 
-def test_a_shard_without_a_passage_is_built_where_there_is_a_gpu(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_empty_shard_is_built_with_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(monkeypatch, Card)
     manifest = write_index(tmp_path, list(generate_citations(1, seed=1)), gpus=1)
     assert min(shard.segments[0].passages for shard in manifest.shards) == 0

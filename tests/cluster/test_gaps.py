@@ -1,4 +1,4 @@
-"""Gaps in the numbers of source files: found for names of NLM's form, refused by name."""
+"""Gaps in the numbers of source files with names in NLM's form."""
 
 import pytest
 
@@ -10,7 +10,7 @@ def names(*numbers: int, prefix: str = "pubmed26") -> list[str]:
     return [f"{prefix}n{number:04d}.xml.gz" for number in numbers]
 
 
-def test_consecutive_numbers_and_other_names_have_no_gap() -> None:
+def test_consecutive_numbers_have_no_gap() -> None:
     assert find_gaps(names(1332, 1330, 1331)) == []
     assert find_gaps(["n1.xml", "n9.xml", "extra.xml.gz", "pubmed26n0001-part.xml"]) == []
     assert (
@@ -19,7 +19,7 @@ def test_consecutive_numbers_and_other_names_have_no_gap() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["pubmed26", "bioasq26", "citeray26"])
-def test_missing_numbers_are_named(prefix: str) -> None:
+def test_gaps_are_named(prefix: str) -> None:
     with pytest.raises(
         InputError,
         match=rf"^{prefix}n1332.xml.gz missing between {prefix}n1331.xml.gz and "
@@ -28,7 +28,7 @@ def test_missing_numbers_are_named(prefix: str) -> None:
         check_gaps(names(1331, 1333, 1340, prefix=prefix))
 
 
-def test_gaps_before_what_is_held_already_do_not_stop_an_update() -> None:
+def test_gaps_before_the_last_source_are_ignored() -> None:
     check_gaps(names(1, 5, 6, 7), after=names(6)[0])
     with pytest.raises(InputError, match="n0007"):
         check_gaps(names(1, 5, 6, 8), after=names(6)[0])

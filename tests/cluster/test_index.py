@@ -49,10 +49,22 @@ def bm25_query(text: str, shards: list[ShardReader], manifest: Manifest, over: s
     return Bm25Query(weights, frequencies, units, mean, k1=0.9, b=0.4)
 
 
+def lucene_score(query: Bm25Query, text: str) -> float:
+    """Lucene's BM25 of a unit with the given text."""
+    terms = analyse(text)
+    counts = Counter(terms)
+    norm = query.k1 * (1 - query.b + query.b * len(terms) / query.mean_terms)
+    return sum(
+        weight * query.idf(term) * counts[term] / (counts[term] + norm)
+        for term, weight in query.weights.items()
+        if term in counts
+    )
+
+
 def search(
     shards: list[ShardReader], manifest: Manifest, text: str, limit: int = 10
 ) -> list[tuple[int, float, float]]:
-    """(pmid, dense, bm25) of every candidate, by PMID."""
+    """Return (PMID, dense score, BM25 score) of every candidate, sorted by PMID."""
     query = ShardQuery(
         bag_of_words([text])[0],
         bm25_query(text, shards, manifest, "citations"),
@@ -69,7 +81,7 @@ def search(
     return sorted(rows)
 
 
-def test_a_record_comes_back_whole_and_an_unknown_pmid_is_none(tmp_path: Path) -> None:
+def test_citations_are_stored_completely(tmp_path: Path) -> None:
     manifest = make_index(tmp_path, DRUGS)
     shards = open_shards(tmp_path, manifest)
     for wanted in DRUGS:
@@ -77,7 +89,7 @@ def test_a_record_comes_back_whole_and_an_unknown_pmid_is_none(tmp_path: Path) -
     assert [shard.citation(4) for shard in shards] == [None, None]
 
 
-def test_bm25_is_lucenes_formula_worked_by_hand(tmp_path: Path) -> None:
+def test_bm25_equals_lucenes_formula(tmp_path: Path) -> None:
     texts = ["aspirin aspirin fever", "aspirin pain", "fever pain cough cough"]
     manifest = make_index(tmp_path, [citation(i + 1, t) for i, t in enumerate(texts)], shards=1)
     rows = search(open_shards(tmp_path, manifest), manifest, "aspirin")
@@ -93,8 +105,8 @@ def test_bm25_is_lucenes_formula_worked_by_hand(tmp_path: Path) -> None:
 @pytest.mark.parametrize("limit", [1, 3, 10])
 @pytest.mark.durability
 @pytest.mark.nightly
-def test_the_best_by_lucenes_bm25_are_found_despite_tantivys(tmp_path: Path, limit: int) -> None:
-    """Long citations that say a word often: tantivy's own k1 and b put them elsewhere."""
+def test_best_by_lucenes_bm25_are_found(tmp_path: Path, limit: int) -> None:
+    """Long citations that repeat a word, which tantivy's own k1 and b rank differently."""
     citations = [
         citation(n, " ".join(["kinase"] * (n % 13 + 1) + ["filler"] * (n * 37 % 301)))
         for n in range(1, 1500)
@@ -102,7 +114,7 @@ def test_the_best_by_lucenes_bm25_are_found_despite_tantivys(tmp_path: Path, lim
     manifest = make_index(tmp_path, citations, shards=1)
     shards = open_shards(tmp_path, manifest)
     query = bm25_query("kinase filler", shards, manifest, "citations")
-    scores = {c.pmid: query.score(analyse(c.search_text)) for c in citations}
+    scores = {c.pmid: lucene_score(query, c.search_text) for c in citations}
     best = sorted(scores, key=lambda pmid: (-scores[pmid], pmid))[:limit]
     [segment] = shards[0].segments
     rows, found = segment.search_bm25(query, limit, "citations")
@@ -112,7 +124,7 @@ def test_the_best_by_lucenes_bm25_are_found_despite_tantivys(tmp_path: Path, lim
 
 @pytest.mark.slow
 @pytest.mark.parametrize("vectors", ["flat", "fp16", "sq8"])
-def test_the_graph_finds_what_an_exact_search_finds(tmp_path: Path, vectors: str) -> None:
+def test_graph_search_has_high_recall(tmp_path: Path, vectors: str) -> None:
     citations = list(generate_citations(400, seed=3))
     manifest = make_index(tmp_path, citations, shards=1, vectors=vectors)
     exact = open_shards(tmp_path, manifest)[0].segments[0]
@@ -126,11 +138,11 @@ def test_the_graph_finds_what_an_exact_search_finds(tmp_path: Path, vectors: str
 
 
 def hiding(segment: SegmentReader, pmids: Iterable[int]) -> SegmentReader:
-    """The same opened segment as a version with newer records of `pmids` sees it."""
+    """Return a reader of the segment for a version with newer records of `pmids`."""
     return SegmentReader(segment.opened, np.asarray(list(pmids)))
 
 
-def test_what_is_live_is_found_behind_hundreds_of_better_dead_hits(tmp_path: Path) -> None:
+def test_live_citation_is_found_behind_dead_hits(tmp_path: Path) -> None:
     dead = [citation(pmid, "kinase kinase kinase") for pmid in range(1, 501)]
     manifest = make_index(tmp_path, [*dead, citation(501, "A kinase and more.")], shards=1)
     shards = open_shards(tmp_path, manifest)
@@ -141,7 +153,7 @@ def test_what_is_live_is_found_behind_hundreds_of_better_dead_hits(tmp_path: Pat
     assert segment.pmids[rows].tolist() == [501]
 
 
-def test_citations_out_of_order_are_refused(tmp_path: Path) -> None:
+def test_unordered_citations_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(IndexFormatError, match="PMID 4 after 4"):
         make_index(tmp_path, [citation(4, "One."), citation(4, "Two.")], shards=1)
 
@@ -149,7 +161,7 @@ def test_citations_out_of_order_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["citations.arrow", "passages.arrow", "vectors.faiss", "bm25-citations/meta.json"]
 )
-def test_a_changed_byte_or_a_missing_file_is_refused_by_name(tmp_path: Path, name: str) -> None:
+def test_changed_or_missing_file_is_rejected(tmp_path: Path, name: str) -> None:
     manifest = make_index(tmp_path, DRUGS, shards=1)
     path = next((tmp_path / "segments").rglob(name))
     data = bytearray(path.read_bytes())
@@ -162,13 +174,13 @@ def test_a_changed_byte_or_a_missing_file_is_refused_by_name(tmp_path: Path, nam
         open_shards(tmp_path, manifest)
 
 
-def test_an_empty_folder_says_how_to_build(tmp_path: Path) -> None:
+def test_empty_folder_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(IndexFormatError, match="citeray index build"):
         read_manifest(tmp_path)
     assert current_version(tmp_path) is None
 
 
-def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
+def test_unknown_format_is_rejected(tmp_path: Path) -> None:
     manifest = make_index(tmp_path, DRUGS)
     publish(tmp_path, manifest.model_copy(update={"format": 99}))
     with pytest.raises(IndexFormatError, match="index format 99"):
@@ -176,14 +188,14 @@ def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"version": "v1"}'])
-def test_a_damaged_pointer_is_refused(tmp_path: Path, text: str) -> None:
+def test_damaged_pointer_is_rejected(tmp_path: Path, text: str) -> None:
     make_index(tmp_path, DRUGS)
     (tmp_path / CURRENT).write_text(text)
     with pytest.raises(IndexFormatError, match="CURRENT"):
         read_manifest(tmp_path)
 
 
-def test_the_shard_of_a_pmid_never_changes() -> None:
+def test_shard_of_pmid_is_stable() -> None:
     # The last hex digit of `b2sum --length 64` over the PMID as eight big-endian bytes.
     digests = {
         1: 0x5199C35D28EFDAB8,
@@ -195,7 +207,7 @@ def test_the_shard_of_a_pmid_never_changes() -> None:
 
 
 @pytest.mark.parametrize(("limit", "shards"), [(100, 4), (100, 128), (1000, 16), (10, 2), (5, 64)])
-def test_no_shard_holds_more_of_the_best_than_it_is_asked_for(limit: int, shards: int) -> None:
+def test_limit_of_shard_covers_the_best_hits(limit: int, shards: int) -> None:
     chance = random.Random(0)
     for _ in range(200):
         best = chance.sample(range(1, 40_000_000), limit)

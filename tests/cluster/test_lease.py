@@ -1,4 +1,4 @@
-"""One writer at a time: the lease of an index, its loss, and the switch that it guards."""
+"""The lease that lets one writer at a time change an index."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def index(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 @pytest.fixture
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leases that have always expired, and are renewed only where a test says so."""
+    """Leases that expire at once and are not renewed automatically."""
     monkeypatch.setattr(leases, "LEASE_S", -1000.0)
 
 
@@ -73,7 +73,7 @@ def published(index: Place) -> str | None:
     return pointer["version"] if pointer else None
 
 
-def test_a_second_writer_is_told_who_holds_the_index_until_it_ends_or_fails(index: Place) -> None:
+def test_second_writer_is_refused_until_release(index: Place) -> None:
     with hold_lease(index, "build"):
         said = rf"index.*: another build runs, since 20.*, by .*, process {os.getpid()}; wait"
         with pytest.raises(LeaseHeldError, match=said), hold_lease(index, "update"):
@@ -84,19 +84,18 @@ def test_a_second_writer_is_told_who_holds_the_index_until_it_ends_or_fails(inde
         assert lease.token == 3
 
 
-def test_versions_are_published_one_after_the_other_and_no_number_twice(index: Place) -> None:
+def test_version_numbers_are_never_reused(index: Place) -> None:
     with hold_lease(index, "build") as lease:
         assert [publish_with(lease), publish_with(lease)] == ["v000001", "v000002"]
         assert lease.reserve_version() == "v000003"  # and never publishes it
     with hold_lease(index, "update") as lease:
         assert lease.version == "v000002"
         assert publish_with(lease) == "v000004"
-    # A reader of before finds the version too.
     assert current_pointer(index) == {"version": "v000004", "sha256": SHA256}
 
 
 @pytest.mark.usefixtures("brief")
-def test_an_update_paused_before_its_switch_loses_and_the_other_stays(index: Place) -> None:
+def test_paused_update_cannot_publish(index: Place) -> None:
     with hold_lease(index, "build") as lease:
         publish_with(lease)
     with hold_lease(index, "update") as paused:
@@ -109,10 +108,8 @@ def test_an_update_paused_before_its_switch_loses_and_the_other_stays(index: Pla
 
 
 @pytest.mark.usefixtures("brief")
-def test_the_token_alone_stops_a_switch_whose_lease_was_checked_before(
-    index: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Paused between the check of the lease and the write to CURRENT itself."""
+def test_fencing_token_stops_a_stale_switch(index: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The writer is paused between checking the lease and writing CURRENT."""
     with hold_lease(index, "build") as lease:
         publish_with(lease)
     with hold_lease(index, "update") as paused:
@@ -128,7 +125,7 @@ def test_the_token_alone_stops_a_switch_whose_lease_was_checked_before(
 
 
 @pytest.mark.usefixtures("brief")
-def test_a_writer_stopped_before_it_marked_current_fences_nobody_out(index: Place) -> None:
+def test_stale_writer_cannot_fence_its_successor(index: Place) -> None:
     with hold_lease(index, "build") as lease:
         publish_with(lease)
     stopped = leases._acquire(index, "update")
@@ -139,7 +136,7 @@ def test_a_writer_stopped_before_it_marked_current_fences_nobody_out(index: Plac
 
 
 @pytest.mark.usefixtures("brief")
-def test_of_two_first_builds_the_paused_one_publishes_nothing(index: Place) -> None:
+def test_paused_first_build_publishes_nothing(index: Place) -> None:
     with hold_lease(index, "build") as paused:
         mine = paused.reserve_version()
         with hold_lease(index, "build") as other:
@@ -151,7 +148,7 @@ def test_of_two_first_builds_the_paused_one_publishes_nothing(index: Place) -> N
 
 
 @pytest.mark.usefixtures("brief")
-def test_what_fails_because_the_lease_is_lost_says_so(index: Place) -> None:
+def test_error_after_a_lost_lease_is_lease_lost(index: Place) -> None:
     with pytest.raises(LeaseLostError, match="build was paused"):
         fail_beside_another(index)
 
@@ -160,11 +157,11 @@ def fail_beside_another(index: Place) -> None:
     with hold_lease(index, "build"):
         with hold_lease(index, "update"):
             pass
-        raise FileNotFoundError("what the other one removed")
+        raise FileNotFoundError("removed by the other writer")
 
 
 @pytest.mark.usefixtures("brief")
-def test_a_step_after_the_loss_ends_the_run(index: Place) -> None:
+def test_progress_after_a_lost_lease_raises(index: Place) -> None:
     steps: list[str] = []
     with hold_lease(index, "build") as lease:
         report = lease.checking(steps.append)
@@ -176,17 +173,15 @@ def test_a_step_after_the_loss_ends_the_run(index: Place) -> None:
     assert steps == ["1 of 2"]
 
 
-def test_a_lease_that_is_renewed_is_not_taken(
-    index: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_renewed_lease_is_not_taken(index: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     with hold_lease(index, "build") as lease:
-        monkeypatch.setattr(lease_record, "_machine", lambda: "another machine")
+        monkeypatch.setattr(lease_record, "_boot_id", lambda: "another machine")
         lease.renew()
         with pytest.raises(LeaseHeldError), hold_lease(index, "update"):
             pass
 
 
-def test_an_index_of_before_the_lease_goes_on_with_its_numbers(tmp_path: Path) -> None:
+def test_index_without_lease_continues_its_numbers(tmp_path: Path) -> None:
     (tmp_path / "versions").mkdir()
     (tmp_path / "versions/v000007.json").touch()
     (tmp_path / CURRENT).write_text(f'{{"version": "v000004", "sha256": "{SHA256}"}}')
@@ -194,7 +189,7 @@ def test_an_index_of_before_the_lease_goes_on_with_its_numbers(tmp_path: Path) -
         assert lease.reserve_version() == "v000008"
 
 
-def test_a_damaged_lease_is_named(index: Place) -> None:
+def test_damaged_lease_is_named(index: Place) -> None:
     if isinstance(index, Path):
         index.mkdir()
         (index / LEASE).write_bytes(b"?")
@@ -209,7 +204,7 @@ def test_a_damaged_lease_is_named(index: Place) -> None:
 
 @pytest.fixture
 def holder(tmp_path: Path) -> Iterator[subprocess.Popen]:
-    """A process that holds the lease of the index at `tmp_path`, until it is told to publish."""
+    """A process that holds the lease of the index at `tmp_path` until it may publish."""
     command = [sys.executable, "-c", HOLD, str(tmp_path), "v000001"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe) as process:
@@ -219,7 +214,7 @@ def holder(tmp_path: Path) -> Iterator[subprocess.Popen]:
         process.kill()
 
 
-def test_a_killed_process_lease_is_taken_at_once(tmp_path: Path, holder: subprocess.Popen) -> None:
+def test_lease_of_a_killed_process_is_taken(tmp_path: Path, holder: subprocess.Popen) -> None:
     with pytest.raises(LeaseHeldError), hold_lease(tmp_path, "update"):
         pass
     holder.kill()
@@ -228,7 +223,7 @@ def test_a_killed_process_lease_is_taken_at_once(tmp_path: Path, holder: subproc
         assert lease.token == 2
 
 
-def test_a_stopped_process_that_goes_on_after_its_lease_publishes_nothing(
+def test_stopped_process_with_expired_lease_publishes_nothing(
     tmp_path: Path, holder: subprocess.Popen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     holder.send_signal(signal.SIGSTOP)
@@ -248,12 +243,12 @@ def test_a_stopped_process_that_goes_on_after_its_lease_publishes_nothing(
 
 
 def age(path: Path, seconds: float) -> None:
-    """As if it had been written so long ago."""
+    """Set the modification time of `path` back by `seconds`."""
     then = path.stat().st_mtime - seconds
     os.utime(path, (then, then))
 
 
-def test_a_lease_of_another_machine_expires(tmp_path: Path) -> None:
+def test_lease_of_another_machine_expires(tmp_path: Path) -> None:
     record = LeaseRecord(token=5, version=3, holder="a", command="build", machine="elsewhere")
     (tmp_path / LEASE).write_text(record.model_dump_json())
     with pytest.raises(LeaseHeldError), hold_lease(tmp_path, "update"):

@@ -1,4 +1,4 @@
-"""Addresses of this machine, the environment's NO_PROXY, and credentials in messages."""
+"""Loopback addresses, NO_PROXY, and credentials in error messages."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ ELSEWHERE = (
 NO_PROXY = "localhost,127.0.0.1,127.0.0.0/8,::1"
 
 
-def test_loopback_hosts_are_recognised_by_their_form() -> None:
+def test_loopback_hosts_are_recognised() -> None:
     assert [host for host in HERE if not is_loopback(host)] == []
     assert [host for host in ELSEWHERE if is_loopback(host)] == []
 
 
-def test_loopback_urls_are_recognised_by_their_host() -> None:
+def test_loopback_urls_are_recognised() -> None:
     here = ["http://127.0.0.1:8000/v1", "http://me:word@localhost/", "https://[::1]:9/", "//127.1"]
     elsewhere = ["http://localhost@example.org/", "http://example.org/127.0.0.1", "127.0.0.1", "["]
     elsewhere.append("http://[")
@@ -35,7 +35,7 @@ def test_loopback_urls_are_recognised_by_their_host() -> None:
     assert [url for url in elsewhere if is_loopback_url(url)] == []
 
 
-def test_no_proxy_gains_the_loopback_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loopback_addresses_are_added_to_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     cases = [
         ({"HTTP_PROXY": "http://p"}, NO_PROXY),
         ({"all_proxy": "socks5://p", "NO_PROXY": "a.org, b.org"}, f"a.org,b.org,{NO_PROXY}"),
@@ -57,7 +57,7 @@ def test_no_proxy_gains_the_loopback_addresses(monkeypatch: pytest.MonkeyPatch) 
     assert found == cases
 
 
-def test_errors_show_no_credentials_of_a_url() -> None:
+def test_errors_hide_url_credentials() -> None:
     secret = "http://user:pa:ss@word@host:8000/v1?a=b@c is unreachable; ask a@b.org"
     plain = "http://host:8000/v1?a=b@c is unreachable; ask a@b.org"
     found = {kind.__name__: str(kind(secret)) for kind in (CiteRayError, InputError, StorageError)}

@@ -1,4 +1,4 @@
-"""What became of a citation is told in a sentence, from the links of its record."""
+"""Sentences about retractions and corrections, made from the links of a record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def linked(*kinds: str, pmid: int | None = 42) -> Citation:
     return Citation(1, links=tuple(Link(kind, pmid, "J. 2020;1:2") for kind in kinds))
 
 
-def test_each_kind_of_notice_has_its_sentence(subtests: pytest.Subtests) -> None:
+def test_notice_sentences(subtests: pytest.Subtests) -> None:
     for kind, said in [
         ("RetractionIn", "Retracted: see PMID 42."),
         ("RetractedandRepublishedIn", "Retracted: see PMID 42."),
@@ -32,14 +32,14 @@ def test_each_kind_of_notice_has_its_sentence(subtests: pytest.Subtests) -> None
             assert has_erratum(linked(kind)) == said.startswith("Corrected")
 
 
-def test_the_worst_comes_first_and_a_notice_without_a_pmid_is_told_too() -> None:
+def test_most_severe_notice_comes_first() -> None:
     both = linked("ErratumIn", "RetractionIn", pmid=None)
     assert notice_words(both) == "Retracted. Corrected or updated since."
     retracted = Citation(1, publication_types=("Retracted Publication",))
     assert notice_words(retracted) == "Retracted."
 
 
-def test_links_are_shown_notices_first_without_references_and_bounded() -> None:
+def test_shown_links_are_sorted_and_limited() -> None:
     record = linked("Cites", "CommentIn", "ErratumIn")
     assert [link.kind for link in shown_links(record)] == ["ErratumIn", "CommentIn"]
     assert len(shown_links(linked(*["CommentIn"] * 99))) == MOST_LINKS

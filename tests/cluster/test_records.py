@@ -42,14 +42,14 @@ FULL = Citation(
 )
 
 
-def test_texts_join_labelled_and_plain_sections_and_leave_out_no_title() -> None:
+def test_canonical_texts() -> None:
     assert FULL.abstract == "BACKGROUND: One. Two."
     citation = Citation(pmid=1, title="[Not Available].", sections=(Section("", "Text."),))
     assert citation.search_text == "Text."
     assert Passage(12, "abstract", 3, 9, "abcdef").id == "12:abstract:3-9"
 
 
-def test_only_a_retraction_retracts_by_type_or_by_link(subtests: pytest.Subtests) -> None:
+def test_retraction_by_type_or_link(subtests: pytest.Subtests) -> None:
     kinds = {
         "RetractionIn": True,
         "RetractedandRepublishedIn": True,
@@ -72,7 +72,7 @@ def test_only_a_retraction_retracts_by_type_or_by_link(subtests: pytest.Subtests
             assert Citation(pmid=1, publication_types=(kind,)).retracted is retracted
 
 
-def test_a_row_of_an_older_index_has_no_authors() -> None:
+def test_rows_of_older_indexes_have_no_authors() -> None:
     new = ["authors", "journal_abbreviation", "volume", "issue", "pages"]
     (row,) = citations_to_table([FULL]).drop_columns(new).to_pylist()
     citation = citation_from_row(row)
@@ -80,7 +80,7 @@ def test_a_row_of_an_older_index_has_no_authors() -> None:
 
 
 @pytest.mark.parametrize("citation", [FULL, Citation(pmid=1)])
-def test_arrow_keeps_every_field(citation: Citation) -> None:
+def test_arrow_round_trip(citation: Citation) -> None:
     table = citations_to_table([citation])
     assert table.schema == CITATION_SCHEMA
     assert citation_from_row(table.to_pylist()[0]) == citation
@@ -89,7 +89,7 @@ def test_arrow_keeps_every_field(citation: Citation) -> None:
 @pytest.mark.parametrize(
     "kind", [CiteRayError, InputError, SourceError, IndexFormatError, LLMError]
 )
-def test_errors_survive_a_process_boundary(kind: type[CiteRayError]) -> None:
+def test_errors_survive_pickling(kind: type[CiteRayError]) -> None:
     error = pickle.loads(pickle.dumps(kind("a sentence")))
     assert type(error) is kind
     assert str(error) == "a sentence"

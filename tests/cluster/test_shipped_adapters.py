@@ -1,4 +1,4 @@
-"""The adapters in configs/adapters: small, safe to load, and with cards that tell what they are."""
+"""The adapters in configs/adapters are small, safe to load and documented by cards."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from safetensors import safe_open
 
 from cluster.models.adapters import CONFIG, TRAINING, WEIGHTS, base_of, model_folder
 from cluster.models.encoder import Encoder
-from cluster.models.model_sources import SHIPPED, parse_name
+from cluster.models.sources.model_name import SHIPPED, parse_name
 from cluster.models.store import read_pins
 from cluster.settings.settings import RecogniserSettings
-from pipelines.train.card import render_card
-from pipelines.train.run_job import CARD
+from pipelines.train.card import CARD, render_card
 from serve.question.expand_question import TransformerRecogniser
 
 pytestmark = pytest.mark.model
 
 MOST_BYTES = 25_000_000
-# Its repository states no licence, so nothing that learned from it ships.
+# Its repository states no licence, so no shipped adapter may be trained on it.
 HEALTHVER = "b0098bdb7bca153a3e924efbbe9c54640fa504eefc37d85fdb05e3cefe128646"
 
 ADAPTERS = sorted(path for path in SHIPPED.iterdir() if path.is_dir())
@@ -28,7 +27,7 @@ each = pytest.mark.parametrize("adapter", ADAPTERS, ids=[path.name for path in A
 
 
 @each
-def test_it_holds_small_safe_weights_and_what_they_need(adapter: Path) -> None:
+def test_adapter_has_small_safe_weights(adapter: Path) -> None:
     names = {path.name for path in adapter.iterdir()}
     assert {WEIGHTS, CONFIG, TRAINING, CARD} <= names
     assert {name.rpartition(".")[2] for name in names} <= {"safetensors", "json", "md"}
@@ -38,7 +37,7 @@ def test_it_holds_small_safe_weights_and_what_they_need(adapter: Path) -> None:
 
 
 @each
-def test_its_card_is_of_its_training_with_a_licence_and_measured_quality(adapter: Path) -> None:
+def test_adapter_card_matches_its_training(adapter: Path) -> None:
     training = json.loads((adapter / TRAINING).read_text(encoding="utf-8"))
     assert (adapter / CARD).read_text(encoding="utf-8") == render_card(training)
     assert training["licence"]
@@ -48,7 +47,7 @@ def test_its_card_is_of_its_training_with_a_licence_and_measured_quality(adapter
 
 
 @each
-def test_its_model_is_one_that_can_be_had_and_is_pinned(adapter: Path) -> None:
+def test_adapter_base_model_is_pinned(adapter: Path) -> None:
     training = json.loads((adapter / TRAINING).read_text(encoding="utf-8"))
     base = base_of(adapter)
     assert base == training["base"]["model"]
@@ -57,11 +56,11 @@ def test_its_model_is_one_that_can_be_had_and_is_pinned(adapter: Path) -> None:
 
 
 def merged(name: str) -> Path:
-    """The shipped adapter on its model, which is fetched where it is not stored yet."""
+    """Return the folder of the adapter merged into its model, which is fetched if necessary."""
     return model_folder(RecogniserSettings(kind="transformer", adapter=f"citeray:{name}"))
 
 
-def test_the_encoder_puts_what_answers_a_question_before_another_subject() -> None:
+def test_shipped_encoder_ranks_the_answer_first() -> None:
     encoder = Encoder(merged("bioasq-encoder"), device="cpu")
     question, answer, other = encoder.encode(
         [
@@ -73,7 +72,7 @@ def test_the_encoder_puts_what_answers_a_question_before_another_subject() -> No
     assert question @ answer > question @ other + 0.2
 
 
-def test_the_recogniser_marks_chemicals_and_diseases() -> None:
+def test_shipped_recogniser_finds_chemicals_and_diseases() -> None:
     recogniser = TransformerRecogniser(merged("chemical-disease"))
     found = recogniser.entities("Aspirin lowers the risk of stroke in patients with diabetes.")
     assert [(entity.text, entity.kind) for entity in found] == [

@@ -1,4 +1,4 @@
-"""Counts of terms: of any number of units and tables they add up, whatever is held at once."""
+"""Term counts are correct for any number of units, tables and terms in memory."""
 
 from collections import Counter
 from pathlib import Path
@@ -47,7 +47,7 @@ def rows(table: pa.Table) -> dict[str, tuple[int, int]]:
 
 @pytest.fixture(params=[1, 3, 200_000], autouse=True)
 def held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few terms held at once make many tables, and many ranges of them."""
+    """Set how many terms are held in memory; a small number gives many tables and ranges."""
     monkeypatch.setattr(term_table, "HELD_TERMS", request.param)
     monkeypatch.setattr(term_table, "MERGED_TERMS", request.param)
 
@@ -55,7 +55,7 @@ def held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.slow
 @settings(max_examples=30)
 @given(UNITS)
-def test_each_unit_counts_once_for_each_of_its_terms(units: list) -> None:
+def test_unit_counts_once_per_term(units: list) -> None:
     table = counted(units)
     assert rows(table) == expected(units)
     assert table["term"].to_pylist() == sorted(table["term"].to_pylist())
@@ -65,7 +65,7 @@ def test_each_unit_counts_once_for_each_of_its_terms(units: list) -> None:
 @pytest.mark.slow
 @settings(max_examples=30)
 @given(UNITS, UNITS, UNITS)
-def test_tables_of_disjoint_units_add_up(first: list, second: list, third: list) -> None:
+def test_merge_adds_counts(first: list, second: list, third: list) -> None:
     together = merge_terms([counted(units) for units in (first, second, third)])
     assert rows(together) == expected(first + second + third)
 
@@ -73,7 +73,7 @@ def test_tables_of_disjoint_units_add_up(first: list, second: list, third: list)
 @pytest.mark.slow
 @settings(max_examples=30)
 @given(UNITS, UNITS)
-def test_what_is_taken_away_leaves_no_trace(kept: list, removed: list) -> None:
+def test_negated_counts_remove_units(kept: list, removed: list) -> None:
     left = merge_terms([counted(kept + removed), negated(counted(removed))])
     assert left == counted(kept)
 
@@ -81,21 +81,21 @@ def test_what_is_taken_away_leaves_no_trace(kept: list, removed: list) -> None:
 @pytest.mark.slow
 @settings(max_examples=30)
 @given(UNITS, UNITS, TERMS)
-def test_a_term_is_found_in_all_tables_together(first: list, second: list, term: str) -> None:
+def test_frequency_sums_all_tables(first: list, second: list, term: str) -> None:
     tables = [counted(first), counted(second)]
     citations, passages = expected(first + second).get(term, (0, 0))
     assert frequency_of(tables, term, "citations") == citations
     assert frequency_of(tables, term, "passages") == passages
 
 
-def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_term_table_round_trip(tmp_path: Path) -> None:
     assert counted([]) == NO_TERMS == merge_terms([])
     table = counted([("citations", ["fever", "aspirin"]), ("passages", ["fever"])])
     write_terms(merged_batches([table]), tmp_path / "terms.arrow")
     assert map_terms(tmp_path / "terms.arrow") == table
 
 
-def test_what_is_no_table_of_terms_is_refused(tmp_path: Path) -> None:
+def test_invalid_term_tables_are_rejected(tmp_path: Path) -> None:
     for data in (b"", b"no table"):
         (tmp_path / "terms.arrow").write_bytes(data)
         with pytest.raises(IndexFormatError, match="cannot be read as term counts"):

@@ -1,4 +1,4 @@
-"""Token vectors: what their codes keep of them, and how passages are scored by stored ones."""
+"""Quantisation of token vectors, and late-interaction scores of stored vectors."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def tokens() -> np.ndarray:
-    """Vectors whose directions differ in weight, as those of an encoder do."""
+    """Vectors with components of different sizes, like those of an encoder."""
     rng = np.random.default_rng(1)
     return unit(rng.normal(size=(3000, WIDTH)) * np.exp(-np.arange(WIDTH) / 12))
 
@@ -33,7 +33,7 @@ def code(codec: TokenCodec, vectors: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("bits", "least"), [(1, 0.75), (2, 0.9), (4, 0.98), (8, 0.999)])
-def test_more_bits_keep_more_of_a_vector(tokens: np.ndarray, bits: int, least: float) -> None:
+def test_more_bits_are_more_accurate(tokens: np.ndarray, bits: int, least: float) -> None:
     codec = learn_codec(tokens[:2000], 32, bits)
     codes = code(codec, tokens[2000:])
     assert codes.shape == (1000, 32 * bits // 8) == (1000, codec.bytes_a_token)
@@ -41,7 +41,7 @@ def test_more_bits_keep_more_of_a_vector(tokens: np.ndarray, bits: int, least: f
     assert cosines.mean() > least
 
 
-def test_a_code_stands_for_the_level_between_its_bounds(tokens: np.ndarray) -> None:
+def test_code_decodes_to_the_level_of_its_interval(tokens: np.ndarray) -> None:
     codec = learn_codec(tokens, 16, 2)
     projected, decoded = codec.project(tokens), codec.decode(code(codec, tokens))
     for axis in range(16):
@@ -49,7 +49,7 @@ def test_a_code_stands_for_the_level_between_its_bounds(tokens: np.ndarray) -> N
         np.testing.assert_array_equal(decoded[:, axis], codec.levels[axis][places])
 
 
-def test_what_is_no_codec_is_refused(tokens: np.ndarray, tmp_path: Path) -> None:
+def test_invalid_codecs_are_rejected(tokens: np.ndarray, tmp_path: Path) -> None:
     codec = learn_codec(tokens, 16, 2)
     unfit = TokenCodec(codec.components, codec.bounds[:8], codec.levels).to_bytes()
     for data, said in (
@@ -73,7 +73,7 @@ def stored(
     return StoredTokens(path, ends, codec), codes
 
 
-def test_passages_are_scored_by_their_own_tokens_alone(tokens: np.ndarray, tmp_path: Path) -> None:
+def test_late_interaction_uses_own_tokens(tokens: np.ndarray, tmp_path: Path) -> None:
     codec = learn_codec(tokens, 32, 2)
     passages = [tokens[0:7], tokens[7:7], tokens[7:40], tokens[40:41]]
     shelf, codes = stored(tmp_path, codec, passages)
@@ -92,14 +92,14 @@ def test_passages_are_scored_by_their_own_tokens_alone(tokens: np.ndarray, tmp_p
     assert mean_max_sim(of_nothing).tolist() == [0, 0]
 
 
-def test_a_file_that_is_cut_short_is_refused(tokens: np.ndarray, tmp_path: Path) -> None:
+def test_truncated_token_file_is_rejected(tokens: np.ndarray, tmp_path: Path) -> None:
     codec = learn_codec(tokens, 32, 2)
     (tmp_path / "tokens.bin").write_bytes(b"\x00" * 20)
     with pytest.raises(IndexFormatError, match="20 bytes where 3 tokens take 24"):
         StoredTokens(tmp_path / "tokens.bin", np.array([1, 3], np.uint64), codec)
 
 
-def test_like_tokens_of_one_text_are_kept_as_one(tokens: np.ndarray) -> None:
+def test_similar_tokens_are_pooled(tokens: np.ndarray) -> None:
     first, second = tokens[0], tokens[1]
     text = torch.from_numpy(np.stack([first, second, first, second, first]))
     pooled, counts = pool_tokens(torch.cat([text, text[:1]]), torch.tensor([5, 1]), 2)

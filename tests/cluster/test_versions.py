@@ -13,7 +13,7 @@ from tests.small_index import citation, make_index
 
 @pytest.fixture
 def index(tmp_path: Path) -> Path:
-    """Versions 1 to 4 that end with n1, n9, n10 and, built anew, n9 again."""
+    """Versions 1 to 4 that end with n1, n9, n10 and, after a rebuild, n9."""
     manifest = make_index(tmp_path, [citation(1, "one")])
     for number, last in enumerate(("n1.xml", "n9.xml", "n10.xml", "n9.xml"), 1):
         manifest = following(tmp_path, manifest, number, last)
@@ -46,13 +46,13 @@ def following(index: Path, before: Manifest, number: int, last: str) -> Manifest
         ("n99.xml", "v000003"),
     ],
 )
-def test_a_state_is_that_of_the_newest_version_up_to_a_source(
+def test_as_of_opens_the_newest_version_up_to_a_source(
     index: Path, source: str, version: str
 ) -> None:
     assert read_as_of(index, source).version == version
 
 
-def test_every_version_opens_by_name_and_another_is_refused(index: Path) -> None:
+def test_versions_open_by_name(index: Path) -> None:
     found = [read_manifest(index, f"v00000{n}").last_source for n in (1, 2, 3, 4)]
     assert found == ["n1.xml", "n9.xml", "n10.xml", "n9.xml"]
     with pytest.raises(IndexFormatError, match="no version v000007 here; there are: v000001, "):
@@ -61,14 +61,14 @@ def test_every_version_opens_by_name_and_another_is_refused(index: Path) -> None
         read_as_of(index, "n0.xml")
 
 
-def test_an_earlier_manifest_that_was_changed_is_refused(index: Path) -> None:
+def test_changed_earlier_manifest_is_rejected(index: Path) -> None:
     path = index / manifest_file("v000002")
     path.write_text(path.read_text().replace("n9.xml", "n8.xml"))
     with pytest.raises(IndexFormatError, match=r"v000002\.json: missing or changed"):
         read_manifest(index, "v000002")
 
 
-def test_names_without_numbers_are_in_the_order_in_which_they_were_applied(tmp_path: Path) -> None:
+def test_as_of_orders_unnumbered_sources_by_application(tmp_path: Path) -> None:
     manifest = make_index(tmp_path, [citation(1, "one")])
     sources: tuple[SourceEntry, ...] = ()
     for number, name in enumerate(("march.xml", "april.xml", "1st.xml"), 1):

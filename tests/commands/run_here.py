@@ -1,4 +1,4 @@
-"""The console script in this process, for tests that need no Python of their own."""
+"""Run the console script in this process, which is faster than starting another."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from commands.cli import main
 
 
 def run_here(*arguments: object) -> tuple[int, str, str]:
-    """(exit code, standard output, standard error) of `citeray ARGUMENTS`."""
+    """Return (exit code, standard output, standard error) of `citeray ARGUMENTS`."""
     out, err = io.StringIO(), io.StringIO()
     code = 0
     argv = ["citeray", *map(str, arguments)]

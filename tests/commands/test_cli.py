@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commands.cli import COMMANDS
+from commands.cli import COMMANDS, GROUPS
 from commands.context import make_context
 from tests.commands.run_here import run_here
 from tests.small_index import citation, make_index
@@ -15,13 +15,13 @@ from tests.tiny_models import make_tiny_encoder
 
 pytestmark = pytest.mark.ray
 
-# Beside the interpreter of the tests, wherever its environment lies.
+# The command is installed next to the interpreter that runs the tests.
 CITERAY = Path(sys.executable).parent / "citeray"
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def citeray(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """The command, in this process: one of its own takes seconds to start."""
+    """Run a command in this process, because a new one takes seconds to start."""
     return subprocess.CompletedProcess(arguments, *run_here(*arguments))
 
 
@@ -33,20 +33,20 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def the_one_line(done: subprocess.CompletedProcess[str]) -> str:
-    """What standard error says: one line in citeray's own words, and no traceback."""
+    """Return the only line of standard error, which must be a message without traceback."""
     (line,) = done.stderr.splitlines()
     assert line.startswith("citeray: ")
     return line
 
 
-def test_installed_command_prints_its_version_and_its_help() -> None:
-    """As a user runs it."""
+def test_installed_command_prints_version_and_grouped_help() -> None:
+    """Runs the installed console script."""
     for asked in ("version", "--version", "--help"):
         command = [str(CITERAY), asked]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
         assert (done.returncode, done.stderr) == (0, "")
         if asked == "--help":
-            assert all(f" {name} " in done.stdout for name in COMMANDS)
+            assert all(f" {name} " in done.stdout for name in (*GROUPS, *COMMANDS))
         else:
             assert done.stdout.strip()[0].isdigit()
 
@@ -61,7 +61,7 @@ def test_installed_command_prints_its_version_and_its_help() -> None:
         (["models", "pull", "no-such-form"], "model name 'no-such-form' is not valid"),
     ],
 )
-def test_wrong_usage_is_2(arguments: list[str], said: str) -> None:
+def test_wrong_usage_exits_2(arguments: list[str], said: str) -> None:
     done = citeray(*arguments)
     assert done.returncode == 2
     assert said in done.stderr
@@ -77,21 +77,21 @@ def test_wrong_usage_is_2(arguments: list[str], said: str) -> None:
         (["search"], "Missing argument"),
     ],
 )
-def test_with_json_an_error_is_an_object_of_one_line(arguments: list[str], said: str) -> None:
+def test_json_error_is_an_object_on_one_line(arguments: list[str], said: str) -> None:
     done = citeray(*arguments, "--json")
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert said in json.loads(line)["error"]
 
 
-def test_memory_that_runs_out_is_1_and_one_line() -> None:
+def test_out_of_memory_exits_1_with_one_line() -> None:
     code = "from commands import cli; cli.app = lambda **_: bytes(1 << 62); cli.main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert the_one_line(done).startswith("citeray: memory ran out; ")
 
 
-def test_bad_input_is_2_and_one_line(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_bad_input_exits_2_with_one_line(tmp_path: Path, subtests: pytest.Subtests) -> None:
     info = ["index", "info", "--set"]
     for arguments, said in [
         ([*info, "index.shard=4"], "unknown key index.shard; did you mean shards?"),
@@ -112,19 +112,19 @@ def test_bad_input_is_2_and_one_line(tmp_path: Path, subtests: pytest.Subtests) 
             assert said in the_one_line(done)
 
 
-def test_models_list_as_json_names_what_the_settings_use() -> None:
+def test_models_list_names_models_of_the_settings() -> None:
     done = citeray("models", "list", "--json", "--set", "encoder.model=file:/models/mine")
     assert done.returncode == 0
     rows = {row["use"]: row for row in json.loads(done.stdout)}
     assert rows["encoder"]["name"] == "file:/models/mine"
     assert set(rows["llm"]) == {"use", "name", "stored", "licence"}
     assert rows["llm"]["licence"] == "Apache-2.0"
-    # What is switched off is left out.
+    # Disabled models are omitted.
     done = citeray("models", "list", "--json", "--set", "llm.kind=none")
     assert "llm" not in {row["use"] for row in json.loads(done.stdout)}
 
 
-def test_an_adapter_is_pulled_with_the_model_that_it_is_for(tmp_path: Path) -> None:
+def test_adapter_is_pulled_with_its_base_model(tmp_path: Path) -> None:
     base = make_tiny_encoder(tmp_path / "base")
     adapter = make_tiny_adapter(base, tmp_path / "adapter")
     done = citeray("models", "pull", f"file:{adapter}", "--json")
@@ -132,7 +132,7 @@ def test_an_adapter_is_pulled_with_the_model_that_it_is_for(tmp_path: Path) -> N
     assert [row["name"] for row in json.loads(done.stdout)] == [f"file:{adapter}", f"file:{base}"]
 
 
-def test_results_go_to_standard_output_while_a_session_redirects_it(
+def test_results_go_to_standard_output_during_a_session(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     context = make_context(None, None, True)
@@ -145,7 +145,7 @@ def test_results_go_to_standard_output_while_a_session_redirects_it(
     assert told.err == "Ray's own words\n"
 
 
-def test_help_loads_neither_torch_nor_ray_nor_numpy() -> None:
+def test_help_does_not_import_torch_ray_or_numpy() -> None:
     script = (
         "import sys; from commands.cli import app; app(['--help'], standalone_mode=False); "
         "print([m for m in ('torch', 'ray', 'numpy', 'transformers') if m in sys.modules])"

@@ -33,7 +33,7 @@ def command(*arguments: object) -> list[str]:
 
 
 def citeray_download(*arguments: object) -> Result:
-    """Run in this process, as one of its own takes seconds to start."""
+    """Run a command in this process, because a new one takes seconds to start."""
     app = typer.Typer()
     app.command()(download)
     return CliRunner().invoke(app, [str(a) for a in arguments])
@@ -43,7 +43,7 @@ def names(folder: Path) -> list[str]:
     return sorted(p.name[9:13] for p in folder.rglob("*.xml.gz"))
 
 
-def test_it_fetches_and_then_has_nothing_to_do(server: PubMedServer, tmp_path: Path) -> None:
+def test_download_fetches_files_once(server: PubMedServer, tmp_path: Path) -> None:
     first = citeray_download(tmp_path, "--base-url", server.url)
     assert first.exit_code == 0, first.stderr
     assert "4 files fetched" in first.stdout
@@ -54,7 +54,7 @@ def test_it_fetches_and_then_has_nothing_to_do(server: PubMedServer, tmp_path: P
     assert "4 there already" in again.stdout
 
 
-def test_a_file_that_fails_makes_it_1_and_is_named(server: PubMedServer, tmp_path: Path) -> None:
+def test_failed_file_is_named_and_exits_1(server: PubMedServer, tmp_path: Path) -> None:
     del server.files[f"{FIRST}.md5"]
     done = citeray_download(tmp_path, "--base-url", server.url, "--json")
     assert done.exit_code == 1
@@ -64,7 +64,7 @@ def test_a_file_that_fails_makes_it_1_and_is_named(server: PubMedServer, tmp_pat
     assert "1 of 4 files are not there; run the same command again" in done.stderr
 
 
-def test_bad_option_or_address_is_refused(server: PubMedServer, tmp_path: Path) -> None:
+def test_bad_download_option_is_refused(server: PubMedServer, tmp_path: Path) -> None:
     for options in (["--files", "0"], ["--concurrent", "99"], ["--since", "-1"]):
         done = citeray_download(tmp_path, *options)
         assert (done.exit_code, options[0] in done.stderr) == (2, True)
@@ -81,7 +81,7 @@ def test_bad_option_or_address_is_refused(server: PubMedServer, tmp_path: Path) 
 
 
 @pytest.mark.process
-def test_killed_it_leaves_nothing_that_looks_whole_and_goes_on_where_it_was(
+def test_killed_download_resumes_without_partial_files(
     server: PubMedServer, tmp_path: Path
 ) -> None:
     server.script[FIRST] = ["slow"]
@@ -106,7 +106,7 @@ def test_killed_it_leaves_nothing_that_looks_whole_and_goes_on_where_it_was(
     assert not partial.exists()
 
 
-def test_the_records_of_a_query_go_to_a_folder_of_their_own(tmp_path: Path) -> None:
+def test_query_records_require_their_own_folder(tmp_path: Path) -> None:
     with eutils(EUtils()) as server:
         server.start_over(dict.fromkeys((3, 1, 2), date(2024, 5, 1)))
         entrez = [f"entrez.base_url={server.url}", f"entrez.cache={tmp_path / 'cache'}"]

@@ -27,7 +27,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(index: Path, *arguments: object, stdin: str = "") -> str:
-    """Standard output; raises InputError as the command line would tell it."""
+    """Return standard output; raise InputError as the command does."""
     app = typer.Typer()
     app.command()(export)
     given = [*map(str, arguments), "--set", f"index.path={index}"]
@@ -42,14 +42,14 @@ def titles(ris: str) -> list[str]:
     return [entry["title"] for entry in rispy.loads(ris.replace("\r\n", "\n"))]
 
 
-def test_pmids_are_exported_in_their_order_each_once(index: Path, tmp_path: Path) -> None:
+def test_pmids_are_exported_in_order_without_duplicates(index: Path, tmp_path: Path) -> None:
     listed = tmp_path / "pmids.txt"
     listed.write_text("4, 2\n3\n")
     found = titles(run(index, 2, listed, "-", stdin="5\n2"))
     assert found == ["Title 2", "Title 4", "Title 3", "Title 5"]
 
 
-def test_what_answers_cite_is_exported_in_the_order_of_citing(index: Path, tmp_path: Path) -> None:
+def test_cited_pmids_are_exported_in_citation_order(index: Path, tmp_path: Path) -> None:
     file = tmp_path / "run.json"
     rows = [
         {"id": "q1", "documents": [PUBMED + "7", PUBMED + "1"], "snippets": []},
@@ -64,7 +64,7 @@ PUBMED = "http://www.ncbi.nlm.nih.gov/pubmed/"
 QUESTION = {"type": "summary", "body": "Where is iron stored?", "ideal_answer": "In ferritin."}
 
 
-def test_a_file_is_written_whole_or_not_at_all(index: Path, tmp_path: Path) -> None:
+def test_export_file_is_written_atomically(index: Path, tmp_path: Path) -> None:
     file = tmp_path / "refs.bib"
     assert run(index, 1, "--format", "bibtex", "-o", file) == ""
     assert "@article{pmid1," in file.read_text()
@@ -79,13 +79,13 @@ BAD: list[tuple[list[str], str]] = [
     (["nofile"], "nofile: cannot be read"),
     (["1", "--format", "pdf"], "--format pdf: unknown; there are: ris, bibtex"),
     (["1", "--style", "x"], "--style x: unknown; there are: vancouver, apa, ama"),
-    (["-"], "standard input: word 2, 'two', is no PMID; remove it"),
+    (["-"], "standard input: word 2, 'two', is not a PMID; remove it"),
     (["1", "-o", "/proc/x/y"], "/proc/x/y: cannot be written"),
 ]
 
 
 @pytest.mark.slow
-def test_bad_input_is_refused_in_one_sentence(index: Path, subtests: pytest.Subtests) -> None:
+def test_bad_export_input_is_refused(index: Path, subtests: pytest.Subtests) -> None:
     for arguments, said in BAD:
         with subtests.test(arguments=arguments, said=said):
             with pytest.raises(InputError) as caught:

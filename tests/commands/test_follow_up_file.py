@@ -11,7 +11,7 @@ from cluster.errors import InputError
 from commands.options import read_turns
 
 
-def test_the_completed_question_and_the_answer_of_a_reply_are_a_turn(tmp_path: Path) -> None:
+def test_reply_becomes_a_turn(tmp_path: Path) -> None:
     reply = {"question": {"body": "And in mice?"}, "ideal": [{"text": "It does."}]}
     plain, completed = tmp_path / "a.json", tmp_path / "b.json"
     plain.write_text(json.dumps({**reply, "understood": None}))
@@ -24,7 +24,7 @@ def test_the_completed_question_and_the_answer_of_a_reply_are_a_turn(tmp_path: P
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"question": 3}', '{"question": {}}'])
-def test_what_is_no_reply_is_refused_by_its_name(tmp_path: Path, text: str) -> None:
+def test_invalid_reply_file_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "other.json"
     file.write_text(text)
     for wrong in (file, tmp_path / "missing.json"):

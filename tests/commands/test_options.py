@@ -26,7 +26,7 @@ from tests.serve.http_server import free_port
 BY_MODEL = ("llm.ideal_from=model", "llm.exact_from=model")
 
 
-def test_only_a_preset_that_asks_the_model_needs_it(subtests: pytest.Subtests) -> None:
+def test_language_model_is_loaded_only_if_used(subtests: pytest.Subtests) -> None:
     for system, answers, overrides, asked in [
         ("citeray", True, (), False),
         ("citeray", True, BY_MODEL, True),
@@ -42,7 +42,7 @@ def test_only_a_preset_that_asks_the_model_needs_it(subtests: pytest.Subtests) -
 
 
 class Stated:
-    """A graph in this process that answers at once, and says when it stops."""
+    """Local graph that answers immediately and prints when it stops."""
 
     def __init__(self, settings: object = None) -> None:
         pass
@@ -59,9 +59,7 @@ class Stated:
         print("stopped")
 
 
-def test_a_preset_that_asks_no_model_starts_none(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_preset_without_model_starts_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(clients, "LocalClient", Stated)
     here = (f"serve.port={free_port()}", f"index.path={tmp_path}")
     context = Context(None, here, False)
@@ -71,7 +69,7 @@ def test_a_preset_that_asks_no_model_starts_none(
 
 
 @pytest.mark.parametrize("command", ["ask", "search"])
-def test_the_answer_is_printed_before_the_graph_stops(
+def test_answer_is_printed_before_the_graph_stops(
     monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.setattr(commands, "open_client", lambda *_, **__: Stated())
@@ -80,7 +78,7 @@ def test_the_answer_is_printed_before_the_graph_stops(
     assert (json.loads(answer)["said"], stopped) == ("Yes.", "stopped")
 
 
-def test_the_error_budget_is_asked_for_where_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_budget_is_sent_if_given(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Mapping[str, Any]] = []
 
     class Noting(Stated):
@@ -99,7 +97,7 @@ def test_the_error_budget_is_asked_for_where_it_is_given(monkeypatch: pytest.Mon
 
 @pytest.fixture
 def graphs(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
-    """The settings of each graph that is started here; no endpoint may be asked."""
+    """Record the settings of each local graph; no endpoint is available."""
     found: list[Settings] = []
 
     def started(settings: Settings) -> Stated:
@@ -111,9 +109,7 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     return found
 
 
-def test_preset_of_a_file_and_a_question_as_of_a_source_are_asked_of_a_graph_here(
-    graphs: list[Settings], tmp_path: Path
-) -> None:
+def test_preset_file_and_as_of_use_a_local_graph(graphs: list[Settings], tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text("over: hybrid\nevidence: 4\n", encoding="utf-8")
     for option in (["--system", str(file)], ["--as-of", "pubmed26n1340.xml.gz"]):
@@ -122,7 +118,7 @@ def test_preset_of_a_file_and_a_question_as_of_a_source_are_asked_of_a_graph_her
     assert graphs[1].serve.as_of == "pubmed26n1340.xml.gz"
 
 
-def test_filters_of_the_command_line_become_those_of_a_request() -> None:
+def test_filter_options_become_request_filters() -> None:
     given = ["year_from=2020", "journals=BMJ", "journals=The Lancet", "humans=yes", "mesh=D006801"]
     assert read_filters(given, "2024-05-31") == {
         "until": "2024-05-31",

@@ -1,4 +1,4 @@
-"""What a build or an update says when it ends."""
+"""Output of a build or an update."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import json
 import pytest
 
 from commands.context import make_context
-from commands.index_jobs.show_result import tell
-from pipelines.build.plan_build import BuildResult
+from commands.index_jobs.show_result import print_result
+from pipelines.indexing.staging.plan_build import BuildResult
 from tests.pipelines.staging import account
 
 PLACE = "n1.xml.gz, PMID 61, bytes 5 to 9 of the decompressed file: not well-formed XML (x)"
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_records_set_aside_are_told(as_json: bool, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_records_are_reported(as_json: bool, capsys: pytest.CaptureFixture[str]) -> None:
     context = make_context(None, None, as_json)
     sources = (account("n1.xml.gz", 3, damaged=(PLACE,)), account("n2.xml.gz", 3))
-    tell(context, BuildResult(None, sources), 1.0, json=as_json)
+    print_result(context, BuildResult(None, sources), 1.0, json=as_json)
     written, said = capsys.readouterr()
     assert f"set aside: {PLACE}\n" in said
     assert "records that could not be read and are not in the index: 1; " in said

@@ -1,4 +1,4 @@
-"""What commands print is printed as it is, in UTF-8, and a full disk is reported in a sentence."""
+"""Commands print text unchanged in UTF-8 and report a full disk."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DATA = (
 
 
 def printed(make: str, text: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What one way to print `text` writes, the box of a table or the bar of a task included."""
+    """Return the output of one way to print `text`, including table borders or progress bars."""
     out = io.StringIO()
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(sys, "stderr", out)
@@ -48,7 +48,7 @@ def printed(make: str, text: str, monkeypatch: pytest.MonkeyPatch) -> str:
     return out.getvalue()
 
 
-def test_consoles_print_data_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_consoles_print_text_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     ways = {"out": 1, "log": 1, "table": 3, "progress": 1}
     found = {
         (make, text): printed(make, text, monkeypatch).count(text) for make in ways for text in DATA
@@ -57,14 +57,14 @@ def test_consoles_print_data_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run_main(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> object:
-    """The exit code of `citeray ARGUMENTS`."""
+    """Return the exit code of `citeray ARGUMENTS`."""
     monkeypatch.setattr(sys, "argv", ["citeray", *arguments])
     with pytest.raises(SystemExit) as exit_info:
         main()
     return exit_info.value.code
 
 
-def test_messages_and_results_of_a_command_are_printed_as_they_are(
+def test_command_output_is_printed_unchanged(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     run = tmp_path / "run:100:[final].json"
@@ -80,7 +80,7 @@ def test_messages_and_results_of_a_command_are_printed_as_they_are(
     assert [text for text in ("q:100:x", "'x:dog:y'", "'a:b:c'") if text not in shown] == []
 
 
-def test_standard_output_is_utf_8_whatever_the_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_output_is_utf_8_in_every_locale(monkeypatch: pytest.MonkeyPatch) -> None:
     written = {}
     for encoding in ("ascii", "latin-1", "utf-8"):
         buffer = io.BytesIO()
@@ -92,7 +92,7 @@ def test_standard_output_is_utf_8_whatever_the_locale(monkeypatch: pytest.Monkey
         written[encoding] = buffer.getvalue()
     expected = "Sørensen 漢 \\ud800\n".encode()
     assert written == dict.fromkeys(written, expected)
-    # A terminal keeps its own.
+    # A terminal keeps its own encoding.
     stream = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
     monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys, "stdout", stream)
@@ -100,13 +100,13 @@ def test_standard_output_is_utf_8_whatever_the_locale(monkeypatch: pytest.Monkey
     assert sys.stdout.encoding == "latin-1"
 
 
-def test_a_full_standard_output_ends_in_one_sentence(
+def test_full_disk_ends_with_one_message(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wanted = "standard output: cannot be written to: No space left on device"
     found = {}
     for arguments in (["version"], ["--help"], ["--version"], ["lint", "-h"]):
-        # Fully buffered as in a redirection, and written at once as with PYTHONUNBUFFERED.
+        # Fully buffered, as when redirected to a file, and unbuffered, as with PYTHONUNBUFFERED.
         for through in (False, True):
             with open("/dev/full", "wb", buffering=0) as raw:
                 buffer = raw if through else io.BufferedWriter(raw)
@@ -118,7 +118,7 @@ def test_a_full_standard_output_ends_in_one_sentence(
     assert found == dict.fromkeys(found, (1, 1, True))
 
 
-def test_a_closed_pipe_ends_without_a_message(
+def test_closed_pipe_ends_without_message(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reader, writer = os.pipe()

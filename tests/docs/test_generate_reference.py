@@ -1,4 +1,4 @@
-"""The generated references hold every command, setting and preset, with what is said of each."""
+"""The generated references list every command, setting and preset with its description."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def test_every_setting_has_a_row(settings: str) -> None:
     assert [key for key in keys(Settings) if f"| `{key}` |" not in settings] == []
 
 
-def test_a_model_of_a_list_has_one_section_and_others_name_it(settings: str) -> None:
+def test_model_used_twice_has_one_section(settings: str) -> None:
     assert "| `models.rewriters` | list of the keys of its section |" in settings
     assert "| `models.ranker` | the keys of `models.rewriters` |" in settings
     assert settings.count("## models.rewriters.stage\n") == 1
     assert "## models.ranker" not in settings
 
 
-def test_every_preset_is_listed_and_its_head_told() -> None:
+def test_every_preset_is_listed_with_its_description() -> None:
     text = render_presets()
     assert [name for name in system_names() if f"| `{name}` |" not in text] == []
     assert "Paper 001 (AQAMS" in text

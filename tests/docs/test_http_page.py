@@ -1,4 +1,4 @@
-"""The page of the HTTP API names each route, field and status that the API has, and no other."""
+"""The page of the HTTP API lists exactly the API's routes, fields and statuses."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from cluster.settings.settings import load_settings
+from serve.contracts.problem_forms import MEANINGS
+from serve.contracts.request_forms import AnswerRequest
 from serve.http.api import create_api
 from serve.http.event_stream import NAMES
-from serve.http.problem_forms import MEANINGS
-from serve.http.request_forms import AnswerRequest
 from tests.documentation import TEXTS
 from tests.serve.saved.kept import saved_at
 from tests.serve.service import SmallService
@@ -32,14 +32,14 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def rows(title: str) -> list[str]:
-    """The first cell of each row below the heading `title`."""
+    """Return the first cell of each table row below the heading `title`."""
     part = PAGE[PAGE.index(f"{title}\n") :]
     table = re.search(r"^\| ---.*\n((?:\|.*\n)+)", part, re.M)
     assert table
     return [line.split(" | ")[0].removeprefix("| ") for line in table[1].splitlines()]
 
 
-def test_the_routes_are_those_of_the_api(document: dict[str, Any]) -> None:
+def test_page_lists_the_routes_of_the_api(document: dict[str, Any]) -> None:
     told = set(re.findall(r"`(GET|POST|DELETE) ([^`]+)`", "\n".join(rows("# HTTP API"))))
     there = {
         (method.upper(), path) for path, methods in document["paths"].items() for method in methods
@@ -47,17 +47,17 @@ def test_the_routes_are_those_of_the_api(document: dict[str, Any]) -> None:
     assert told - UNLISTED == {route for route in there if route[1] != "/mcp"}
 
 
-def test_the_fields_are_those_of_a_request() -> None:
+def test_page_lists_the_fields_of_a_request() -> None:
     fields = [cell.strip("`") for cell in rows("## An answer")]
     assert fields.count("question") == 1
     assert set(fields) == set(AnswerRequest.model_fields)
 
 
-def test_the_events_are_those_of_a_stream() -> None:
+def test_page_lists_the_events_of_a_stream() -> None:
     assert [cell.strip("`") for cell in rows("## Streaming")] == list(NAMES)
 
 
-def test_the_statuses_are_those_of_the_api() -> None:
+def test_page_lists_the_statuses_of_the_api() -> None:
     told = {int(status) for cell in rows("## Errors") for status in re.findall(r"\d+", cell)}
     # 400 is OpenAI's form of 422.
     assert told == MEANINGS.keys() - {400}

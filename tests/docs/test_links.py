@@ -1,4 +1,4 @@
-"""Every link between pages leads somewhere, on GitHub and in the site."""
+"""Links between pages resolve, on GitHub and in the site."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def links(page: str) -> list[str]:
 
 
 def anchors(text: str) -> set[str]:
-    """The anchors of a page's headings, as GitHub and MkDocs make them."""
+    """Return the anchors of a page's headings, as GitHub and MkDocs make them."""
     headings = re.findall(r"^#+ (.+)$", FENCED.sub("", text), re.M)
     plain = (re.sub(r"[`*]|\[|\]\([^)]*\)", "", heading) for heading in headings)
     return {re.sub(r"[^\w\s-]", "", heading).strip().lower().replace(" ", "-") for heading in plain}
@@ -40,7 +40,7 @@ def test_every_internal_link_resolves() -> None:
     assert [(page, link) for page, link in internal if not resolves(page, link)] == []
 
 
-def test_links_of_the_sites_pages_stay_within_it(caplog: pytest.LogCaptureFixture) -> None:
+def test_links_of_site_pages_stay_within_the_site(caplog: pytest.LogCaptureFixture) -> None:
     pages = {*INCLUDED.values(), *(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.*"))}
     leaving = []
     for page in TEXTS.keys() - {"README.md"}:
@@ -55,7 +55,7 @@ def test_links_of_the_sites_pages_stay_within_it(caplog: pytest.LogCaptureFixtur
     assert not caplog.records
 
 
-def test_the_navigation_has_every_page_once() -> None:
+def test_navigation_has_every_page_once() -> None:
     def pages(node: object) -> list[str]:
         if isinstance(node, str):
             return [node]
@@ -67,7 +67,7 @@ def test_the_navigation_has_every_page_once() -> None:
     assert sorted(shown) == sorted([*own, *INCLUDED.values()])
 
 
-def test_nothing_of_the_site_comes_from_another_host() -> None:
+def test_site_loads_nothing_from_another_host() -> None:
     settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
     assert settings["theme"]["font"] is False
     assert not {"extra_javascript", "extra_css"} & settings.keys()

@@ -15,15 +15,24 @@ from cluster.index.layout import CURRENT, LEASE
 from cluster.storage.compare_and_swap import LOCK
 from tests.tiny_models import make_tiny_reader
 
-# Beside the interpreter of the tests, wherever its environment lies.
+# The folder of the environment's commands.
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).resolve().parents[2]
-# What lies in the folder of an index that no command is changing, sorted.
+KEY = "canary-" + "k" * 32
+# Secrets in the environment. They must not be written, shown or logged.
+CANARIES = {
+    "CITERAY_API_KEYS": f"alice:{KEY}",
+    "AWS_ACCESS_KEY_ID": "canary-aws-id",
+    "AWS_SECRET_ACCESS_KEY": "canary-aws-secret",
+    "LLM_KEY": "canary-llm",
+    "NCBI_API_KEY": "canary-ncbi",
+}
+# Contents of an index's folder while no command changes the index, sorted.
 WHOLE_INDEX = [CURRENT, LEASE, LOCK, "segments", "versions"]
 
 
 def small_settings(index: Path, encoder: Path, shards: int) -> list[str]:
-    """Overrides for an index that is made in seconds, the same whatever its number of shards."""
+    """Return overrides for an index that is built in seconds with a tiny model."""
     return [
         f"index.path={index}",
         f"index.shards={shards}",
@@ -46,7 +55,7 @@ def with_settings(command: list[str], settings: list[str]) -> list[str]:
 
 
 def environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """This environment with the command on its path, no Ray of anyone's, and `extra`."""
+    """Return this environment without Ray's variables, with the command on its path and `extra`."""
     from cluster.ray.session import NICENESS
 
     plain = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
@@ -56,7 +65,7 @@ def environment(extra: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def ray_of_its_own() -> Iterator[dict[str, str]]:
-    """Variables of a Ray that shares no folder with others; its path is short, for sockets."""
+    """Yield variables that give Ray its own folder, with a short path for its sockets."""
     folder = tempfile.mkdtemp(prefix="cr-", dir="/tmp")
     try:
         yield {"RAY_TMPDIR": folder}
@@ -70,7 +79,7 @@ def run(
     timeout_s: float = 550,
     cwd: Path = ROOT,
 ) -> subprocess.CompletedProcess:
-    """Run to its end, in the project's root if not told otherwise."""
+    """Run a command to its end, by default in the project's root."""
     return subprocess.run(
         command,
         capture_output=True,

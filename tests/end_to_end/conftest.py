@@ -15,7 +15,16 @@ import httpx
 import pytest
 
 from pipelines.sample.write_sample import SampleCorpus, write_sample
-from tests.end_to_end.command import BIN, environment, run, small_settings, with_settings
+from tests.end_to_end.command import (
+    BIN,
+    CANARIES,
+    environment,
+    run,
+    small_settings,
+    with_settings,
+)
+from tests.end_to_end.index_jobs import Jobs, write_corpus
+from tests.end_to_end.running_service import Service, running_service
 from tests.serve.http_server import free_port
 from tests.tiny_models import make_tiny_encoder
 
@@ -24,7 +33,7 @@ START_DEADLINE_S = 120
 
 @dataclass(frozen=True)
 class RayHead:
-    """A Ray of the tests' own: what a driver needs to reach it, and where jobs are sent."""
+    """Environments of a driver and of a job's submitter, and the dashboard's URL."""
 
     driver: dict[str, str]
     submitter: dict[str, str]
@@ -38,7 +47,7 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass(frozen=True)
 class SampleIndex:
-    """The sample corpus, and an index of it in two shards; whoever serves it leaves it alone."""
+    """The sample corpus and an index of it in two shards, which no test may change."""
 
     corpus: SampleCorpus
     path: Path
@@ -48,7 +57,7 @@ class SampleIndex:
 
 @pytest.fixture(scope="session")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> SampleCorpus:
-    """Whoever damages its files copies them first."""
+    """The sample corpus. Tests that damage its files copy them first."""
     return write_sample(tmp_path_factory.mktemp("sample"))
 
 
@@ -56,18 +65,46 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> SampleCorpus:
 def sample_index(
     tmp_path_factory: pytest.TempPathFactory, encoder: Path, sample: SampleCorpus
 ) -> SampleIndex:
-    """Built on a Ray of the command's own."""
+    """Build the sample index on a Ray that the command starts, with secrets in its environment."""
     path = tmp_path_factory.mktemp("sample-index") / "index"
     settings = small_settings(path, encoder, 2)
     command = [str(BIN / "citeray"), "index", "build", str(sample.sources[0].parent), "--json"]
-    built = run(with_settings(command, settings))
+    built = run(with_settings(command, settings), CANARIES)
     assert built.returncode == 0, built.stderr
     return SampleIndex(sample, path, settings, built)
 
 
 @pytest.fixture(scope="session")
+def jobs(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Jobs:
+    """Jobs on one corpus, whose undisturbed result all modules share."""
+    folder = tmp_path_factory.mktemp("jobs")
+    corpus = write_corpus(folder / "pubmed", per_file=200)
+    return Jobs(folder, encoder, corpus, one_reference=True)
+
+
+@pytest.fixture(scope="session")
+def service(
+    tmp_path_factory: pytest.TempPathFactory, sample_index: SampleIndex
+) -> Iterator[Service]:
+    """A service over the sample index. The last test of `test_service.py` stops it."""
+    folder = tmp_path_factory.mktemp("service")
+    with running_service(folder, sample_index.settings) as found:
+        yield found
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests of `service` after all others on Ray, so that no other Ray runs meanwhile."""
+
+    def place(item: pytest.Item) -> tuple[bool, bool]:
+        not_on_ray = item.get_closest_marker("ray") is None
+        return not_on_ray, not not_on_ray and "service" in getattr(item, "fixturenames", ())
+
+    items.sort(key=place)
+
+
+@pytest.fixture(scope="session")
 def ray_head() -> Iterator[RayHead]:
-    """A `ray start --head` with ports, a token and a folder of its own; only it is stopped."""
+    """Start `ray start --head` with its own ports, token and folder; stop only this process."""
     # Short: Ray's sockets lie in it, and a socket's path has at most 107 characters.
     folder = Path(tempfile.mkdtemp(prefix="cr-", dir="/tmp"))
     auth = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
@@ -86,7 +123,7 @@ def ray_head() -> Iterator[RayHead]:
         await_jobs_api(url, auth["RAY_AUTH_TOKEN"], head, folder / "start.log")
         yield RayHead({**auth, "RAY_ADDRESS": f"127.0.0.1:{port}"}, auth, url)
     finally:
-        # The group that was started here, and no other: Ray's own workers end with it.
+        # End only the process group that was started here; Ray's workers end with it.
         os.killpg(head.pid, signal.SIGKILL)
         head.wait()
         shutil.rmtree(folder, ignore_errors=True)

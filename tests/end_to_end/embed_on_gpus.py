@@ -1,4 +1,4 @@
-"""Builds an index on a Ray that believes in two GPUs, and notes what ran where.
+"""Build an index on a Ray that declares two GPUs, and record where each step ran.
 
 python -m tests.end_to_end.embed_on_gpus NOTES SOURCE SETTING...
 """
@@ -17,9 +17,10 @@ import pyarrow as pa
 import ray
 
 from cluster.settings.settings import load_settings
-from pipelines.build import embed_sources, jobs, stage_steps
-from pipelines.build.build_shard import build_shard
-from pipelines.build.find_sources import find_sources
+from pipelines.indexing import jobs
+from pipelines.indexing.shards.build_shard import build_shard
+from pipelines.indexing.sources.find_sources import find_sources
+from pipelines.indexing.staging import embed_sources, staging_tasks
 
 NOTES, SOURCE = Path(sys.argv[1]), sys.argv[2]
 
@@ -36,10 +37,10 @@ def note(step: str, table: pa.Table | None = None) -> None:
 
 def noted_tokenise(table: pa.Table, *args: Any) -> pa.Table:
     note("tokenise", table)
-    return stage_steps.tokenise_passages(table, *args)
+    return staging_tasks.tokenise_passages(table, *args)
 
 
-class NotedEmbed(stage_steps.EmbedAndStage):
+class NotedEmbed(staging_tasks.EmbedAndStage):
     def __init__(self, *args: Any) -> None:
         note("load")
         super().__init__(*args)

@@ -1,9 +1,9 @@
-"""What a model of one part and of two says to the same prompts, as we serve it.
+"""Replies of a served model with tensor parallelism of 1 and of 2 to the same prompts.
 
     python -m tests.end_to_end.greedy_tokens FOLDER
 
-FOLDER/tokens.json has for each number of parts the token ids of each reply. A process of its
-own: Ray reads how it authenticates when it is imported.
+Writes FOLDER/tokens.json: the token ids of each reply by the number of parts. It is a process of
+its own because Ray reads its authentication settings when it is imported.
 """
 
 from __future__ import annotations

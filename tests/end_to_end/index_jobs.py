@@ -1,4 +1,4 @@
-"""Builds, updates and compactions that a test runs, and what each gives undisturbed."""
+"""Builds, updates and compactions that tests interrupt, and the result of undisturbed ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ from cluster.index.manifest import Manifest, read_manifest
 from pipelines.verify.verify_index import verify_index
 from tests.cluster.pubmed_sets import DOCTYPE, article
 from tests.end_to_end.command import ROOT, WHOLE_INDEX, environment, small_settings, with_settings
-from tests.end_to_end.watched_index import Contents, Watch, contents
+from tests.end_to_end.watched_index import (
+    LOOK_EVERY_S,
+    Contents,
+    Watch,
+    contents,
+    files_open_in,
+)
 from tests.tiny_models import WORDS
 
 SHARDS = 2
@@ -41,7 +47,7 @@ def _write(path: Path, pmids: Sequence[int], gone: Sequence[int], chance: random
 
 @dataclass(frozen=True)
 class Corpus:
-    """Three baseline files, and three update files that revise and delete."""
+    """Corpus of three baseline files and three update files that revise and delete records."""
 
     folder: Path
 
@@ -55,7 +61,7 @@ class Corpus:
 
 
 def write_corpus(folder: Path, seed: int = 0, per_file: int = 600) -> Corpus:
-    """`per_file` citations a baseline file, a third of that an update file."""
+    """Write `per_file` citations to each baseline file, and a third as many to each update file."""
     chance = random.Random(seed)
     last = 3 * per_file
     for number in range(3):
@@ -72,42 +78,45 @@ def write_corpus(folder: Path, seed: int = 0, per_file: int = 600) -> Corpus:
 
 @dataclass(frozen=True)
 class Reference:
-    """A job done without interruption: from a copy of `before`, in so many paths of files."""
+    """Result of an undisturbed job: `paths` is the number of files and folders that it wrote."""
 
-    before: Path
     after: Contents
     counts: tuple[int, int, int, int]
     paths: int
-    seconds: float
 
 
 def counts_of(manifest: Manifest) -> tuple[int, int, int, int]:
     return (manifest.citations, manifest.passages, manifest.superseded, manifest.deleted)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Jobs:
-    """Runs jobs on some nodes, from references that are made once each.
+    """Run index jobs on a Ray cluster, and keep the result of each undisturbed job.
 
-    `driver` is what a driver needs to reach them, `inside` how to run it where they are, `program`
-    the module that is run.
+    `driver` is the environment that a driver needs to reach the cluster, `inside` wraps a command
+    so that it runs in a pod, and `program` is the module to run. With `one_reference`, every job is
+    compared with an undisturbed update, because build, update and compaction of the same sources
+    have the same live contents. Copies by `dataclasses.replace` share the references.
     """
 
     folder: Path
     encoder: Path
     corpus: Corpus
-    driver: Mapping[str, str]
-    encoders: int = 2
+    driver: Mapping[str, str] = field(default_factory=dict)
     inside: Callable[[list[str]], list[str]] = list
     program: str = "commands.cli"
-    _references: dict[str, Reference] = field(default_factory=dict)
+    one_reference: bool = False
+    # Every file that the driver of an undisturbed job opened.
+    opened: set[str] = field(default_factory=set)
+    references: dict[str, Reference] = field(default_factory=dict)
 
     def command(self, job: str, index: Path) -> list[str]:
         words = [sys.executable, "-m", self.program, "index", job]
         if job != "compact":
             words.append(str(self.corpus.folder))
         settings = small_settings(index, self.encoder, SHARDS)
-        return with_settings(words, [*settings, f"encoder.actors={self.encoders}"])
+        # One actor per node.
+        return with_settings(words, [*settings, "encoder.actors=2"])
 
     def start(self, command: list[str], log_name: str = LOG) -> subprocess.Popen:
         found, words = environment(self.driver), self.inside(command)
@@ -118,25 +127,28 @@ class Jobs:
         return (self.folder / log_name).read_text(errors="replace")
 
     def finish(self, command: list[str]) -> None:
-        assert self.start(command).wait(DEADLINE_S) == 0, self.said()
+        """Run `command` to its end and note the files that its driver opens."""
+        begun, driver = time.monotonic(), self.start(command)
+        while driver.poll() is None:
+            assert time.monotonic() - begun < DEADLINE_S, self.said()
+            self.opened.update(files_open_in(driver.pid))
+            time.sleep(LOOK_EVERY_S)
+        assert driver.returncode == 0, self.said()
 
     def reference(self, job: str) -> Reference:
-        if job not in self._references:
-            before = self.before(job)
-            index = Path(shutil.copytree(before, self.folder / f"reference-{job}"))
-            begun = time.monotonic()
+        job = "update" if self.one_reference else job
+        if job not in self.references:
+            index = Path(shutil.copytree(self.before(job), self.folder / f"reference-{job}"))
             with Watch(index) as watch:
                 self.finish(self.command(job, index))
-            seconds = time.monotonic() - begun
             assert not watch.problems, watch.problems
             manifest = read_manifest(index)
-            held = contents(index, manifest)
-            paths = len(watch.paths)
-            self._references[job] = Reference(before, held, counts_of(manifest), paths, seconds)
-        return self._references[job]
+            after = contents(index, manifest)
+            self.references[job] = Reference(after, counts_of(manifest), len(watch.paths))
+        return self.references[job]
 
     def before(self, job: str) -> Path:
-        """An index to begin with: of the baseline alone, and for compaction with updates."""
+        """Return the index that `job` starts from: the baseline, or for `compact` its update."""
         if job == "compact":
             self.reference("update")
             return self.folder / "reference-update"
@@ -148,7 +160,7 @@ class Jobs:
         return index
 
     def ends_well(self, driver: subprocess.Popen, failures: list[str], log_name: str = LOG) -> bool:
-        """Whether it does; what is wrong about how it ends is added to `failures`."""
+        """Return True if the command succeeds. A hang or an undocumented exit is a failure."""
         try:
             code = driver.wait(DEADLINE_S)
         except subprocess.TimeoutExpired:
@@ -161,7 +173,7 @@ class Jobs:
         return code == 0
 
     def faults(self, index: Path, reference: Reference) -> list[str]:
-        """What is not as in the reference, what verify finds, and staging that is left."""
+        """Return the differences from `reference`, the findings of verify, and leftover files."""
         manifest = read_manifest(index)
         faults = []
         if counts_of(manifest) != reference.counts:

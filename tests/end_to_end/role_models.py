@@ -1,9 +1,9 @@
-"""Two models of one cluster, one of them without a chat form, and a judge, as we serve them.
+"""Replies of two served models, one of them without a chat template, and of a judge.
 
     python -m tests.end_to_end.role_models FOLDER
 
-FOLDER/said.json has what each said. A process of its own: Ray reads how it authenticates when it
-is imported.
+Writes FOLDER/said.json. It is a process of its own because Ray reads its authentication settings
+when it is imported.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from cluster.settings.settings import Settings, load_settings
 from evaluation.answers.find_judge import open_judge
-from serve.graph.run_graph import served_models
+from serve.client.run_graph import served_models
 from serve.llm.chat_form import Message
 from serve.llm.language_model import ChatModel
 from tests.end_to_end.greedy_tokens import ENGINE

@@ -1,4 +1,4 @@
-"""A graph over a small index in a few shards, and the question that it is asked."""
+"""Settings and index of a small graph in four shards, and the question for it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.small_index import make_index
 
 SHARDS = 4
 WHOLE = f"{SHARDS}/{SHARDS}"
-# Without the reranker, which is not what is lost and may be late on a busy machine.
+# Without the reranker, which may miss its deadline on a busy machine.
 ASKED = {"question": "protein", "system": "hybrid"}
-# No answer may take longer than its deadline, a hang would.
+# Longer than the deadline of an answer, shorter than a hang.
 ANSWER_S = 60
 
 
 def graph_settings(folder: Path, encoder: Path) -> list[str]:
-    """Overrides for a graph over a small index, each of whose shards wants a CPU."""
+    """Return overrides for a graph over a small index with one CPU per shard."""
     overrides = small_settings(folder / "index", encoder, SHARDS)
     overrides += [f"serve.port={free_port()}", "serve.shard.cpus=1", "serve.follow_s=1"]
     return [*overrides, f"serve.request_deadline_s={ANSWER_S / 2}"]

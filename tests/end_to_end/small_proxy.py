@@ -1,9 +1,9 @@
-"""Ray Serve's proxy as `citeray serve` starts it, before one small application.
+"""Start Ray Serve's proxy as `citeray serve` does, in front of one small application.
 
     python -m tests.end_to_end.small_proxy PORT
 
-Prints the process id of the proxy once the application answers, and ends with standard input.
-A process of its own: Ray reads its environment when it is imported.
+Prints the process id of the proxy once the application answers, and ends when standard input is
+closed. It is a process of its own because Ray reads its environment when it is imported.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from cluster.settings.settings import load_settings
-from serve.graph.run_graph import serving, unlimited_headers
+from serve.client.run_graph import serving, unlimited_headers
 
 PIECES = 5
 

@@ -1,4 +1,4 @@
-"""Encoders that are given GPUs, on a Ray that only believes in them: the models run on the CPU."""
+"""Placement of encoders on a Ray that declares two GPUs; the models run on the CPU."""
 
 import json
 import sys
@@ -26,7 +26,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def on_gpus(
     tmp_path_factory: pytest.TempPathFactory, source: Path, encoder: Path
 ) -> tuple[Path, list[dict[str, Any]]]:
-    """An index built by two encoders with a GPU each, and the notes of what ran where."""
+    """Build with two encoders and return the records of where each step ran."""
     folder = tmp_path_factory.mktemp("gpus")
     settings = small_settings(folder / "index", encoder, SHARDS)
     settings += ["encoder.device=cpu", "encoder.gpus=1", "encoder.actors=2", "index.build_gpus=0.5"]
@@ -37,13 +37,13 @@ def on_gpus(
     return folder / "index", [json.loads(line) for line in notes.read_text().splitlines()]
 
 
-def test_each_encoder_has_a_gpu_of_its_own(on_gpus: tuple[Path, list[dict[str, Any]]]) -> None:
+def test_each_encoder_has_its_own_gpu(on_gpus: tuple[Path, list[dict[str, Any]]]) -> None:
     loaded = [note for note in on_gpus[1] if note["step"] == "load"]
     assert [note["gpu"] for note in loaded] == [1, 1]
     assert sorted(note["devices"] for note in loaded) == [["0"], ["1"]]
 
 
-def test_passages_are_tokenised_beside_the_gpus_and_reach_them_as_ids(
+def test_passages_are_tokenised_on_cpus_before_they_reach_the_gpus(
     on_gpus: tuple[Path, list[dict[str, Any]]],
 ) -> None:
     steps = {step: [n for n in on_gpus[1] if n["step"] == step] for step in ("tokenise", "embed")}
@@ -53,5 +53,5 @@ def test_passages_are_tokenised_beside_the_gpus_and_reach_them_as_ids(
     assert all("tokens" in note["columns"] for note in steps["embed"])
 
 
-def test_each_shards_graph_has_its_gpu_share(on_gpus: tuple[Path, list[dict[str, Any]]]) -> None:
+def test_each_shard_is_built_with_its_gpu_share(on_gpus: tuple[Path, list[dict[str, Any]]]) -> None:
     assert [note["gpu"] for note in on_gpus[1] if note["step"] == "shard"] == [0.5] * SHARDS

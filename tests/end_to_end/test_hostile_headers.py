@@ -1,4 +1,4 @@
-"""What hostile clients do to Ray Serve's proxy, and what clients see of a process that is lost."""
+"""Ray Serve's proxy against hostile clients, and replies after a process was lost."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from tests.serve.http_server import free_port
 pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
 HEADER_S = 3
-# How long a reply may take on a busy machine before a test fails.
+# Timeout of a reply on a busy machine.
 PATIENCE_S = 60.0
-# Ray takes long to stop where others use the machine.
+# Timeout of Ray's shutdown on a busy machine.
 STOP_S = 180.0
 MIB = 1 << 20
 UPGRADE = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
@@ -79,7 +79,7 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
 
 
 def everything(wire: socket.socket) -> bytes:
-    """All bytes until the other side closes; fails with a timeout where it does not."""
+    """Return all bytes until the other side closes the connection, or fail with a timeout."""
     said = b""
     with contextlib.suppress(ConnectionResetError):
         while more := wire.recv(65536):
@@ -88,22 +88,22 @@ def everything(wire: socket.socket) -> bytes:
 
 
 def send_without_end(wire: socket.socket, piece: bytes) -> None:
-    """Up to 64 MiB, far beyond what the kernel takes for a reader that is gone."""
+    """Send up to 64 MiB, far more than the kernel buffers for a closed connection."""
     for _ in range(1024):
         wire.sendall(piece)
 
 
-def test_the_start_finds_no_proxy_without_limits(proxy: Proxy) -> None:
+def test_start_warns_of_no_proxy_without_limits(proxy: Proxy) -> None:
     assert "warning: \n" in proxy.log.read_text()
 
 
-def test_one_header_is_cut_off_a_kibibyte_over_the_limit(proxy: Proxy) -> None:
+def test_header_over_the_size_limit_is_refused(proxy: Proxy) -> None:
     with proxy.connect() as wire:
         wire.sendall(OPENED + b"a" * (HEADER_BYTES + 1024))
         assert everything(wire).startswith(b"HTTP/1.1 431 ")
 
 
-def test_many_small_fields_are_cut_off(proxy: Proxy) -> None:
+def test_more_header_fields_than_the_limit_are_refused(proxy: Proxy) -> None:
     fields = b"".join(b"X-%d: a\r\n" % number for number in range(HEADER_FIELDS + 1))
     status, body = ask(proxy.port, head(b"GET", b"/", fields), PATIENCE_S)
     assert status == 431
@@ -111,7 +111,7 @@ def test_many_small_fields_are_cut_off(proxy: Proxy) -> None:
 
 
 @pytest.mark.parametrize("piece", [b"a" * 65536, b"X-A: a\r\n" * 8192], ids=["value", "fields"])
-def test_an_endless_header_takes_no_memory_and_no_turn(proxy: Proxy, piece: bytes) -> None:
+def test_endless_header_takes_no_memory_and_blocks_no_request(proxy: Proxy, piece: bytes) -> None:
     assert proxy.is_alive()
     before = proxy.mib()
     with proxy.connect() as wire:
@@ -122,7 +122,7 @@ def test_an_endless_header_takes_no_memory_and_no_turn(proxy: Proxy, piece: byte
     assert proxy.mib() - before < 8
 
 
-def test_a_trickled_header_is_closed_by_time(proxy: Proxy) -> None:
+def test_slow_header_times_out(proxy: Proxy) -> None:
     with proxy.connect() as wire:
         wire.sendall(OPENED)
         wire.settimeout(0.1)
@@ -136,23 +136,23 @@ def test_a_trickled_header_is_closed_by_time(proxy: Proxy) -> None:
 
 
 @pytest.mark.parametrize("method", [b"GET", b"POST"])
-def test_an_upgrade_to_websocket_is_passed_over(proxy: Proxy, method: bytes) -> None:
+def test_upgrade_to_websocket_is_ignored(proxy: Proxy, method: bytes) -> None:
     assert ask(proxy.port, head(method, b"/", UPGRADE)) == (200, method + b" body 0 padding 0")
 
 
-def test_an_upgrade_to_websocket_with_a_body_is_refused_at_once(proxy: Proxy) -> None:
+def test_upgrade_to_websocket_with_a_body_is_refused(proxy: Proxy) -> None:
     status, body = ask(proxy.port, posted(b"{}", path=b"/", more=UPGRADE))
     assert status == 400
     assert b"does not upgrade connections" in body
 
 
-def test_a_large_legal_header_and_a_large_body_pass(proxy: Proxy) -> None:
+def test_large_header_and_body_within_the_limits_pass(proxy: Proxy) -> None:
     padding = b"X-Padding: " + b"a" * (16 << 10) + b"\r\n"
     reply = ask(proxy.port, posted(b"a" * MIB, path=b"/", more=padding), PATIENCE_S)
     assert reply == (200, b"POST body 1048576 padding 16384")
 
 
-def test_a_connection_is_kept_for_requests_and_streams(proxy: Proxy) -> None:
+def test_connection_is_kept_alive_for_requests_and_streams(proxy: Proxy) -> None:
     with httpx.Client(base_url=proxy.url, timeout=PATIENCE_S) as client:
         for _ in range(3):
             assert client.post("/", content=b"abc").text == "POST body 3 padding 0"
@@ -161,7 +161,7 @@ def test_a_connection_is_kept_for_requests_and_streams(proxy: Proxy) -> None:
             assert "".join(reply.iter_text()).splitlines()[-1] == "piece 4"
 
 
-def test_a_request_whose_process_is_killed_is_told_when_to_come_back(proxy: Proxy) -> None:
+def test_request_of_a_killed_replica_gets_503_with_retry_after(proxy: Proxy) -> None:
     with (
         httpx.Client(base_url=proxy.url, timeout=PATIENCE_S) as client,
         ThreadPoolExecutor() as pool,
@@ -181,7 +181,7 @@ def test_a_request_whose_process_is_killed_is_told_when_to_come_back(proxy: Prox
         assert int(now.text) != pid
 
 
-def test_a_killed_proxy_is_started_again_with_its_limits(proxy: Proxy) -> None:
+def test_killed_proxy_restarts_with_its_limits(proxy: Proxy) -> None:
     proxy.process.kill()
     ends = time.monotonic() + STOP_S
     while time.monotonic() < ends:

@@ -1,4 +1,4 @@
-"""A serving graph moves through an update, a compaction and a version it cannot serve."""
+"""A serving graph follows an update and a compaction and refuses a version it cannot serve."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ASKERS = 2
 
 @dataclass
 class Graph:
-    """A graph on the tests' Ray, its index, and every reply that was asked of it meanwhile."""
+    """A graph on the tests' Ray, its index, and all replies to requests sent during the test."""
 
     url: str
     settings: list[str]
@@ -40,7 +40,7 @@ class Graph:
     lost: list[str] = field(default_factory=list)
 
     def index(self, *words: str, over: Sequence[str] = ()) -> dict[str, Any]:
-        """Run a command of `citeray index` beside the serving graph, `over` its settings."""
+        """Run a command of `citeray index` with the graph's settings, overridden by `over`."""
         command = [*CITERAY, "index", *words, "--json"]
         done = run(with_settings(command, [*self.settings, *over]), self.driver)
         assert done.returncode == 0, done.stderr
@@ -65,7 +65,7 @@ class Graph:
         pytest.fail(f"not so within {DEADLINE_S} s: {found}")
 
     def await_version(self, version: str) -> dict[str, Any]:
-        """Until every stage serves `version`."""
+        """Wait until every stage serves `version`."""
         return self.await_ready(lambda found: set(found["versions"].values()) == {version})
 
     def ask(self, stopped: threading.Event) -> None:
@@ -82,7 +82,7 @@ class Graph:
 def graph(
     tmp_path_factory: pytest.TempPathFactory, sample: SampleCorpus, encoder: Path, ray_head: RayHead
 ) -> Iterator[Graph]:
-    """`citeray serve` over the first source, while two ask it without a pause."""
+    """Run `citeray serve` over the first source while two threads ask it continuously."""
     port = free_port()
     path = tmp_path_factory.mktemp("swapped") / "index"
     settings = [*small_settings(path, encoder, 2), f"serve.port={port}", "serve.follow_s=0.5"]
@@ -113,7 +113,7 @@ def graph(
 
 @dataclass(frozen=True)
 class Swapped:
-    """What `/readyz` said at each step, and the last answer before the version refused."""
+    """Replies of `/readyz` at each step, and statuses of a deleted and an added citation."""
 
     graph: Graph
     first: dict[str, Any]
@@ -144,13 +144,13 @@ def swapped(graph: Graph, sample: SampleCorpus) -> Swapped:
     return Swapped(graph, first, updated, compacted, found, refused)
 
 
-def test_no_request_fails_while_the_graph_moves(swapped: Swapped) -> None:
+def test_no_request_fails_while_versions_change(swapped: Swapped) -> None:
     assert swapped.graph.lost == []
     assert {status for status, _ in swapped.graph.replies} == {200}
     assert not [body for _, body in swapped.graph.replies if body["degraded"]]
 
 
-def test_versions_of_answers_only_grow_to_the_last(swapped: Swapped) -> None:
+def test_answers_come_from_each_published_version(swapped: Swapped) -> None:
     versions = {(body["index_version"], body["last_source"]) for _, body in swapped.graph.replies}
     assert versions == {
         ("v000001", "citeray26n0001.xml.gz"),
@@ -160,7 +160,7 @@ def test_versions_of_answers_only_grow_to_the_last(swapped: Swapped) -> None:
     assert swapped.graph.replies[-1][1]["index_version"] == "v000003"
 
 
-def test_what_is_deleted_goes_and_what_is_new_comes(swapped: Swapped) -> None:
+def test_deleted_citation_disappears_and_new_one_appears(swapped: Swapped) -> None:
     assert swapped.found == {1: [200, 404], 2: [404, 200], 3: [404, 200]}
 
 
@@ -173,7 +173,7 @@ def test_readiness_names_version_last_source_and_coverage(swapped: Swapped) -> N
     assert swapped.compacted["index_version"] == "v000003"
 
 
-def test_a_version_that_cannot_be_served_is_named_and_the_old_goes_on(swapped: Swapped) -> None:
+def test_version_that_cannot_be_served_is_reported_and_the_old_one_kept(swapped: Swapped) -> None:
     assert set(swapped.refused["versions"].values()) == {"v000003"}
     assert swapped.refused["ready"] is True
     assert swapped.refused["refused"]["shard-0000"] == (

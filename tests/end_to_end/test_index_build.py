@@ -1,13 +1,11 @@
-"""The index build on a real Ray: counts, damaged sources, and what the driver opens."""
+"""The index build on a real Ray: counts and damaged sources."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
 import subprocess
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,20 +14,17 @@ import pyarrow as pa
 import pytest
 from pyarrow import ipc
 
-from cluster.index.layout import CITATIONS, PASSAGES, VECTORS, segment_directory
+from cluster.index.layout import CITATIONS, segment_directory
 from cluster.index.manifest import read_manifest
 from pipelines.sample.write_sample import SampleCorpus
 from tests.end_to_end.command import (
     BIN,
-    ROOT,
     WHOLE_INDEX,
-    environment,
     run,
     small_settings,
     with_settings,
 )
 from tests.end_to_end.conftest import RayHead, SampleIndex
-from tests.end_to_end.index_jobs import write_corpus
 
 pytestmark = pytest.mark.ray
 
@@ -38,7 +33,7 @@ PAGE = b"<!DOCTYPE html><html><body>503 Service Unavailable</body></html>"
 
 @dataclass(frozen=True)
 class Built:
-    """A build that ended: where its index is, how it was made, and what it said."""
+    """A build that has ended: its index, settings and output."""
 
     index: Path
     settings: list[str]
@@ -62,7 +57,7 @@ def build(
 
 
 def live_citations(index: Path) -> list[dict[str, Any]]:
-    """Every citation of the published version by PMID, whatever its shard."""
+    """Return every citation of the published version, sorted by PMID."""
     tables = [
         ipc.open_file(pa.memory_map(str(index / segment_directory(n, s.id) / CITATIONS))).read_all()
         for n, shard in enumerate(read_manifest(index).shards)
@@ -79,7 +74,7 @@ def whole(sample_index: SampleIndex) -> Built:
 
 @dataclass(frozen=True)
 class Mended:
-    """Two of three sources damaged, then mended; `between` is what was live meanwhile."""
+    """A build with two damaged sources, the PMIDs it published, and a rerun after their repair."""
 
     damaged: Built
     between: list[int]
@@ -99,7 +94,7 @@ def mended(
     damaged = build(folder, index, encoder, 4, ray_head.driver)
     between = [row["pmid"] for row in live_citations(index)]
 
-    # Were it read again, the build would fail: only its size and time are as they were.
+    # The source is now unreadable with unchanged size and time, so rereading it would fail.
     before = good.stat()
     good.write_bytes(b"?" * before.st_size)
     os.utime(good, ns=(before.st_atime_ns, before.st_mtime_ns))
@@ -108,7 +103,7 @@ def mended(
     return Mended(damaged, between, build(folder, index, encoder, 4, ray_head.driver))
 
 
-def test_the_sample_is_counted_to_the_record(whole: Built) -> None:
+def test_build_counts_every_record_of_the_sample(whole: Built) -> None:
     counted = {name: whole.summary[name] for name in ("citations", "superseded", "deleted")}
     assert counted == {"citations": 313, "superseded": 1, "deleted": 1}
     sources = whole.summary["sources"]
@@ -122,7 +117,7 @@ def test_the_sample_is_counted_to_the_record(whole: Built) -> None:
     assert sorted(p.name for p in whole.index.iterdir()) == WHOLE_INDEX
 
 
-def test_what_was_built_is_what_info_tells(whole: Built) -> None:
+def test_info_shows_the_counts_of_the_build(whole: Built) -> None:
     done = run(with_settings([str(BIN / "citeray"), "index", "info", "--json"], whole.settings))
     assert done.returncode == 0
     found = json.loads(done.stdout)
@@ -132,7 +127,7 @@ def test_what_was_built_is_what_info_tells(whole: Built) -> None:
 
 
 @pytest.mark.nightly
-def test_damaged_sources_fail_the_build_each_in_one_sentence(mended: Mended) -> None:
+def test_build_fails_with_one_line_per_damaged_source(mended: Mended) -> None:
     assert mended.damaged.done.returncode == 1
     failed = [x for x in mended.damaged.done.stderr.splitlines() if x.startswith("failed: ")]
     assert len(failed) == 2
@@ -143,39 +138,13 @@ def test_damaged_sources_fail_the_build_each_in_one_sentence(mended: Mended) -> 
 
 
 @pytest.mark.nightly
-def test_the_other_sources_are_published_without_the_damaged(mended: Mended) -> None:
+def test_undamaged_sources_are_published(mended: Mended) -> None:
     assert mended.between == list(range(90_000_001, 90_000_157))
 
 
 @pytest.mark.nightly
-def test_after_mending_only_the_mended_are_read(mended: Mended, whole: Built) -> None:
+def test_rerun_reads_only_the_repaired_sources(mended: Mended, whole: Built) -> None:
     assert mended.mended.done.returncode == 0, mended.mended.done.stderr
     assert "embedding: 159 of 159 citations" in mended.mended.done.stderr
     assert mended.mended.summary["version"] == "v000002"
     assert live_citations(mended.mended.index) == live_citations(whole.index)
-
-
-@pytest.mark.durability
-@pytest.mark.nightly
-def test_the_driver_opens_no_text_and_no_vector_of_a_segment(
-    tmp_path: Path, encoder: Path, ray_head: RayHead
-) -> None:
-    """Those of all of PubMed would not fit the memory of its node."""
-    index = tmp_path / "index"
-    settings = small_settings(index, encoder, 2)
-    driver = subprocess.Popen(
-        build_command(write_corpus(tmp_path / "pubmed").folder, settings),
-        cwd=ROOT, env=environment(ray_head.driver),
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    opened: set[str] = set()
-    held = Path(f"/proc/{driver.pid}")
-    while driver.poll() is None:
-        with contextlib.suppress(OSError):
-            opened.update(os.readlink(link) for link in (held / "fd").iterdir())
-            opened.update(line.split()[-1] for line in (held / "maps").read_text().splitlines())
-        time.sleep(0.01)
-    assert driver.returncode == 0
-    own = {Path(path) for path in opened if path.startswith(f"{index}/")}
-    big = {CITATIONS, PASSAGES, VECTORS}
-    assert [p for p in own if p.is_relative_to(index / "segments") and p.name in big] == []

@@ -19,7 +19,7 @@ from pipelines.sample.write_sample import SampleCorpus
 from tests.end_to_end.command import WHOLE_INDEX, run, small_settings, with_settings
 from tests.end_to_end.conftest import RayHead
 
-pytestmark = [pytest.mark.durability, pytest.mark.ray, pytest.mark.nightly]
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
 REVISED, DELETED = 90_000_034, 90_000_028
 SHARDS = 2
@@ -27,7 +27,7 @@ SHARDS = 2
 
 @dataclass(frozen=True)
 class Indexed:
-    """An index in the making, on the tests' own Ray."""
+    """An index, and the Ray cluster on which commands change it."""
 
     path: Path
     settings: list[str]
@@ -44,7 +44,7 @@ class Indexed:
         return found
 
     def version_of(self, pmid: int) -> int | None:
-        """The record's own version, or None where the PMID is not live."""
+        """Return the version of the live record of `pmid`, or None if there is none."""
         number = shard_of(pmid, SHARDS)
         entry = read_manifest(self.path).shards[number]
         found = ShardReader(self.path, number, entry, ef_search=8, exact_below=0).citation(pmid)
@@ -64,14 +64,23 @@ def built(
 
 @pytest.fixture
 def indexed(tmp_path: Path, built: Indexed, encoder: Path) -> Indexed:
-    """A copy of `built` to change."""
+    """A copy of `built` that a test may change."""
     path = Path(shutil.copytree(built.path, tmp_path / "index"))
     return Indexed(path, small_settings(path, encoder, SHARDS), built.head)
 
 
-def test_updates_and_compaction_end_where_a_build_of_all_would(
-    indexed: Indexed, sample: SampleCorpus
+@pytest.mark.durability
+def test_updates_and_compaction_give_the_result_of_a_full_build(
+    indexed: Indexed, sample: SampleCorpus, tmp_path: Path
 ) -> None:
+    """The first update has a damaged first file, so it applies neither of its files."""
+    damaged = tmp_path / sample.sources[1].name
+    damaged.write_bytes(sample.sources[1].read_bytes()[:20_000])
+    held = indexed.command("update", str(damaged), str(sample.sources[2]))
+    assert held.returncode == 1
+    assert f"{damaged.name} and what follows it are not in the index" in held.stderr
+    assert read_manifest(indexed.path).version == "v000001"
+
     folder = str(sample.sources[0].parent)
     assert indexed.version_of(DELETED) is not None
     updated = indexed.json("update", folder, "--each")
@@ -88,30 +97,14 @@ def test_updates_and_compaction_end_where_a_build_of_all_would(
     compacted = indexed.json("compact", "--prune")
     assert (compacted["version"], compacted["segments"]) == ("v000004", SHARDS)
     assert (indexed.version_of(REVISED), indexed.version_of(DELETED)) == (2, None)
-    assert indexed.json("info")["citations"] == 313
+    assert read_manifest(indexed.path).citations == 313
     refused = indexed.command("info", "--as-of", sample.sources[1].name)
     assert refused.returncode == 2
     assert "v000002" in refused.stderr
     assert sorted(p.name for p in indexed.path.iterdir()) == WHOLE_INDEX
 
 
-def test_a_source_that_cannot_be_read_holds_up_those_after_it(
-    indexed: Indexed, sample: SampleCorpus, tmp_path: Path
-) -> None:
-    _, second, third = [Path(shutil.copy(source, tmp_path)) for source in sample.sources]
-    second.write_bytes(second.read_bytes()[:20_000])
-    held = indexed.command("update", str(second), str(third))
-    assert held.returncode == 1
-    assert f"{second.name} and what follows it are not in the index" in held.stderr
-    assert read_manifest(indexed.path).version == "v000001"
-
-    shutil.copy(sample.sources[1], second)
-    mended = indexed.json("update", str(second), str(third))
-    assert (mended["citations"], mended["version"]) == (313, "v000002")
-    assert sorted(p.name for p in indexed.path.iterdir()) == WHOLE_INDEX
-
-
-def test_a_file_left_out_can_be_applied_late(indexed: Indexed, sample: SampleCorpus) -> None:
+def test_file_that_was_left_out_can_be_applied_late(indexed: Indexed, sample: SampleCorpus) -> None:
     refused = indexed.command("update", str(sample.sources[2]))
     assert refused.returncode == 2
     assert f"{sample.sources[1].name} missing between" in refused.stderr

@@ -1,4 +1,4 @@
-"""`citeray job`: commands as jobs on a Ray of the tests' own, as a submitting shell sees them."""
+"""`citeray job` submits commands as jobs to a Ray cluster, as seen from a shell."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def start(head: RayHead, *words: str) -> subprocess.Popen:
         text=True,
         cwd=ROOT,
         env=environment(shell(head)),
-        # A shell's background jobs inherit that Ctrl-C is ignored.
+        # Background jobs of a shell inherit an ignored SIGINT.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
 def ids(head: RayHead, name: str) -> dict[str, str]:
-    """The status of each attempt of that name."""
+    """Return the status of each attempt by id."""
     rows = json.loads(job(head, "list", "--json").stdout)
     return {row["id"]: row["status"] for row in rows if row["id"].startswith(name)}
 
@@ -59,7 +59,7 @@ def build(tmp_path: Path, encoder: Path) -> list[str]:
 
 
 def drivers(index: Path) -> list[psutil.Process]:
-    """The processes of the job that builds that index: its shell and its driver."""
+    """Return the processes of the job that builds `index`: its shell and its driver."""
     found = []
     for process in psutil.process_iter(["cmdline"]):
         line = " ".join(process.info["cmdline"] or ())
@@ -77,7 +77,7 @@ def await_driver(index: Path) -> list[psutil.Process]:
     pytest.fail("the job's driver did not start")
 
 
-def test_a_command_submitted_twice_at_once_is_one_job(ray_head: RayHead) -> None:
+def test_command_submitted_twice_at_once_is_one_job(ray_head: RayHead) -> None:
     both = [start(ray_head, "submit", "--id", "twice", "--", "version") for _ in range(2)]
     said = [process.communicate(timeout=DEADLINE_S) for process in both]
     assert [process.returncode for process in both] == [0, 0], said
@@ -86,7 +86,7 @@ def test_a_command_submitted_twice_at_once_is_one_job(ray_head: RayHead) -> None
     assert ids(ray_head, "twice") == {"twice": "SUCCEEDED"}
 
 
-def test_a_command_asked_again_is_shown_and_not_run_again(ray_head: RayHead) -> None:
+def test_completed_command_is_shown_and_not_run_again(ray_head: RayHead) -> None:
     first = job(ray_head, "submit", "--", "citeray", "version")
     again = job(ray_head, "submit", "--", "version")
     assert (first.returncode, again.returncode) == (0, 0), first.stderr + again.stderr
@@ -95,7 +95,7 @@ def test_a_command_asked_again_is_shown_and_not_run_again(ray_head: RayHead) -> 
     assert len(ids(ray_head, "citeray-version-")) == 1
 
 
-def test_a_failed_command_keeps_its_exit_code_and_is_tried_anew(ray_head: RayHead) -> None:
+def test_failed_command_keeps_its_exit_code_and_is_retried(ray_head: RayHead) -> None:
     for _ in range(2):
         done = job(ray_head, "submit", "--id", "fails", "--", *UNKNOWN_INDEX)
         assert done.returncode == 2, done.stdout + done.stderr
@@ -104,7 +104,7 @@ def test_a_failed_command_keeps_its_exit_code_and_is_tried_anew(ray_head: RayHea
     assert job(ray_head, "follow", "fails").returncode == 2
 
 
-def test_a_jobs_json_is_one_document_on_standard_output(ray_head: RayHead) -> None:
+def test_job_prints_one_json_document(ray_head: RayHead) -> None:
     words = ["submit", "--id", "models", "--json", "--", "models", "list", "--json"]
     done = job(ray_head, *words)
     document = json.loads(done.stdout)
@@ -112,7 +112,7 @@ def test_a_jobs_json_is_one_document_on_standard_output(ray_head: RayHead) -> No
     assert {"use", "name", "stored"} <= set(document["result"][0])
 
 
-def test_a_job_whose_driver_was_killed_goes_on_as_the_next_attempt(
+def test_job_whose_driver_was_killed_resumes_as_the_next_attempt(
     tmp_path: Path, ray_head: RayHead, encoder: Path
 ) -> None:
     submit = ["submit", "--id", "killed", "--", *build(tmp_path, encoder)]
@@ -130,7 +130,7 @@ def test_a_job_whose_driver_was_killed_goes_on_as_the_next_attempt(
 
 
 @pytest.mark.parametrize("how", ["ctrl-c", "cancel"])
-def test_a_stopped_job_ends_with_its_driver_and_publishes_nothing(
+def test_stopped_job_ends_its_driver_and_publishes_nothing(
     tmp_path: Path, ray_head: RayHead, encoder: Path, how: str
 ) -> None:
     submitter = start(ray_head, "submit", "--id", f"stop-{how}", "--", *build(tmp_path, encoder))
@@ -148,14 +148,14 @@ def test_a_stopped_job_ends_with_its_driver_and_publishes_nothing(
     assert not (tmp_path / "index/CURRENT").exists()
 
 
-def test_an_id_stands_for_one_command(ray_head: RayHead) -> None:
+def test_id_of_another_command_is_refused(ray_head: RayHead) -> None:
     assert job(ray_head, "submit", "--id", "one", "--", "version").returncode == 0
     other = job(ray_head, "submit", "--id", "one", "--", "models", "list")
     assert other.returncode == 2
     assert "give another --id" in other.stderr
 
 
-def test_what_a_user_can_mend_is_one_sentence(ray_head: RayHead, subtests: pytest.Subtests) -> None:
+def test_user_errors_are_one_line(ray_head: RayHead, subtests: pytest.Subtests) -> None:
     for words, change, code, sentence in [
         (["list"], {"RAY_AUTH_TOKEN": "0" * 64}, 1, "token"),
         (["list"], {"RAY_AUTH_MODE": "disabled"}, 1, "token"),
@@ -172,7 +172,7 @@ def test_what_a_user_can_mend_is_one_sentence(ray_head: RayHead, subtests: pytes
             assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_dashboard_that_does_not_answer_is_named() -> None:
+def test_unreachable_dashboard_is_named() -> None:
     address = f"http://127.0.0.1:{free_port()}"
     done = run([*JOB, "list", "--address", address])
     assert done.returncode == 1

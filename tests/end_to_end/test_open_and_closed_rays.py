@@ -1,4 +1,4 @@
-"""A Ray that asks for a token lets nobody in without; an open one is not used in silence."""
+"""A Ray head with a token refuses nodes and jobs without it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JOIN = "import ray; ray.init(logging_level='ERROR'); print('in', len(ray.nodes()
 
 
 @pytest.mark.parametrize("token", [{}, {"RAY_AUTH_TOKEN": "f" * 64}], ids=["without", "wrong"])
-def test_nobody_joins_a_head_or_sends_it_a_job_without_its_token(
+def test_head_refuses_nodes_and_jobs_without_its_token(
     ray_head: RayHead, token: dict[str, str], tmp_path: Path
 ) -> None:
     headers = {"Authorization": f"Bearer {token.get('RAY_AUTH_TOKEN', '')}"} if token else {}

@@ -1,4 +1,4 @@
-"""`citeray reproduce` on the laptop: the index built, two systems run, tables filled."""
+"""`citeray reproduce` builds the index, runs two systems and fills the tables."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ QUESTIONS = 20
 
 
 @pytest.mark.timeout(1500)
-def test_a_paper_is_run_from_its_corpus_to_its_tables(tmp_path: Path) -> None:
-    """With the laptop's models, the language model among them, and a PubMed of the test's own."""
+def test_reproduce_runs_a_paper_from_its_corpus_to_its_tables(tmp_path: Path) -> None:
+    """With the laptop's models, including the language model, and a local E-utilities server."""
     sample = write_sample(tmp_path / "sample")
     asked = json.loads(sample.questions.read_text())["questions"][:QUESTIONS]
     questions = tmp_path / "questions.json"

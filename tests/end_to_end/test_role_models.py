@@ -1,4 +1,4 @@
-"""Several language models on one cluster, each for its part of the work."""
+"""Several language models on one cluster, one for each role."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def said(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> dict[str, s
     return found
 
 
-def test_the_writer_and_the_ranker_are_two_models(said: dict[str, str]) -> None:
+def test_writer_and_ranker_are_two_models(said: dict[str, str]) -> None:
     assert said["writer"] != said["ranker"]
 
 
-def test_a_model_without_a_chat_form_sees_no_turns(said: dict[str, str]) -> None:
+def test_completion_model_gets_no_chat_template(said: dict[str, str]) -> None:
     assert said["judge"] != said["ranker"], "the same model, by its chat form"
 
 
-def test_a_continuation_comes_in_pieces_that_are_the_whole(said: dict[str, str]) -> None:
+def test_streamed_pieces_join_to_the_whole_completion(said: dict[str, str]) -> None:
     assert said["aloud"] == said["pieces"] == said["ranker"]
 
 
-def test_the_settings_judge_is_served_for_the_length_of_a_run(said: dict[str, str]) -> None:
+def test_judge_of_the_settings_is_served_during_a_run(said: dict[str, str]) -> None:
     assert said["judge's name"].startswith("judge at file:")
     assert said["judge"]

@@ -1,12 +1,11 @@
-"""The Serve graph on a real Ray, over HTTP, as `citeray serve` and `citeray demo` start it."""
+"""The Serve graph on a real Ray, over HTTP, as `citeray serve` starts it."""
 
 from __future__ import annotations
 
 import json
 import signal
 import subprocess
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -19,12 +18,11 @@ from cluster.ray.session import NICENESS
 from cluster.settings.presets import system_names
 from tests.end_to_end.command import BIN, ROOT, environment, run, with_settings
 from tests.end_to_end.conftest import SampleIndex
+from tests.end_to_end.running_service import await_ready
 from tests.serve.eutils_server import EUtils, eutils
 from tests.serve.http_server import free_port
 
 pytestmark = pytest.mark.ray
-
-DEADLINE_S = 840
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Served:
 
 @pytest.fixture(scope="module")
 def pubmed() -> Iterator[EUtils]:
-    """E-utilities that find two citations of the sample and one that it lacks."""
+    """E-utilities that find two citations of the sample and one PMID that is not in it."""
     entered = dict.fromkeys((90000034, 90000001, 77), date(2020, 1, 1))
     with eutils(EUtils(entered)) as server:
         yield server
@@ -60,47 +58,28 @@ def served(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        # What starts the tests in the background may have had interrupts ignored.
+        # A shell that runs the tests in the background may ignore SIGINT.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     url = f"http://127.0.0.1:{port}"
+    asked = json.loads(sample_index.corpus.questions.read_text())["questions"][::5]
+    questions = folder / "questions.json"
+    questions.write_text(json.dumps({"questions": asked}))
     try:
-        questions = sample_index.corpus.questions
         yield Served(url, process, settings, questions, await_ready(url, process))
     finally:
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=180)
 
 
-def await_ready(
-    url: str, process: subprocess.Popen, headers: Mapping[str, str] | None = None
-) -> list[int]:
-    """The status codes of /v1/search until it first succeeds."""
-    begun = time.monotonic()
-    states: list[int] = []
-    while time.monotonic() - begun < DEADLINE_S:
-        assert process.poll() is None, process.communicate()[0]
-        try:
-            reply = httpx.post(
-                f"{url}/v1/search", json={"question": "metformin"}, headers=headers, timeout=30
-            )
-            states.append(reply.status_code)
-            if reply.is_success:
-                return states
-        except httpx.HTTPError:
-            pass
-        time.sleep(0.2)
-    pytest.fail(f"not ready within {DEADLINE_S} s")
-
-
-def test_until_it_is_ready_the_graph_says_503(served: Served) -> None:
-    # Before that, Ray's proxy knows no route yet and says 404.
+def test_graph_answers_503_until_it_is_ready(served: Served) -> None:
+    # Before it knows any route, Ray's proxy answers 404.
     waiting = [state for state in served.states[:-1] if state != 404]
     assert waiting
     assert set(waiting) == {503}
 
 
-def test_every_sentence_of_an_answer_names_pmids_of_its_evidence(served: Served) -> None:
+def test_every_sentence_cites_pmids_of_the_evidence(served: Served) -> None:
     question = "Which drugs can cause haemolysis in G6PD deficiency?"
     request = {"question": question, "type": "summary", "max_wrong": 1}
     answer = httpx.post(f"{served.url}/v1/answer", json=request, timeout=60).json()
@@ -125,7 +104,7 @@ def test_every_preset_answers_at_the_endpoint(served: Served, subtests: pytest.S
 
 
 @pytest.mark.parametrize("system", ["citeray", "aqams2"])
-def test_an_answer_rests_on_the_evidence_with_the_question(served: Served, system: str) -> None:
+def test_answer_uses_the_evidence_given_with_the_question(served: Served, system: str) -> None:
     said = "Metformin activates AMPK in human muscle."
     held = {"pmid": 90000034, "section": "abstract", "begin": 0, "end": 41, "text": said}
     passages = [held, {**held, "pmid": 77}]
@@ -139,20 +118,20 @@ def test_an_answer_rests_on_the_evidence_with_the_question(served: Served, syste
     assert "evidence: given PMIDs not found in this index" in answer["degraded"]
 
 
-def test_pubmed_is_searched_and_its_citations_are_read_here(served: Served) -> None:
+def test_pmids_found_in_pubmed_are_read_from_the_index(served: Served) -> None:
     request = {"question": "Does metformin activate AMPK?", "system": "sinai"}
     found = httpx.post(f"{served.url}/v1/search", json=request, timeout=60).json()
     assert sorted(c["pmid"] for c in found["citations"]) == [90000001, 90000034]
     assert "pubmed: 1 of 3 PMIDs are not in this index" in found["degraded"]
 
 
-def test_a_citation_is_served_whole_and_a_deleted_one_is_not(served: Served) -> None:
+def test_citation_is_served_and_a_deleted_one_is_404(served: Served) -> None:
     found = httpx.get(f"{served.url}/v1/citations/90000034", timeout=30)
     assert (found.status_code, found.json()["version"]) == (200, 2)
     assert httpx.get(f"{served.url}/v1/citations/90000028", timeout=30).status_code == 404
 
 
-def test_the_commands_use_the_running_endpoint(served: Served, tmp_path: Path) -> None:
+def test_commands_use_the_running_endpoint(served: Served, tmp_path: Path) -> None:
     citeray = str(BIN / "citeray")
     asked = run(with_settings([citeray, "ask", "Does metformin activate AMPK?"], served.settings))
     assert asked.returncode == 0, asked.stderr
@@ -164,12 +143,12 @@ def test_the_commands_use_the_running_endpoint(served: Served, tmp_path: Path) -
     command = [citeray, "answer", str(served.questions), "-o", str(output), "--json"]
     batch = run(with_settings(command, served.settings))
     assert batch.returncode == 0, batch.stderr
-    assert json.loads(batch.stdout)["questions"] == 40
+    assert json.loads(batch.stdout)["questions"] == 8
     entries = json.loads(output.read_text())["questions"]
     assert all(entry["documents"] and entry["ideal_answer"] for entry in entries)
 
 
-def test_a_batch_answers_from_the_snippets_in_its_file(served: Served, tmp_path: Path) -> None:
+def test_batch_answers_from_the_snippets_in_its_file(served: Served, tmp_path: Path) -> None:
     output = tmp_path / "run.json"
     command = [str(BIN / "citeray"), "answer", str(served.questions), "-o", str(output), "--json"]
     batch = run(with_settings([*command, "--evidence", "given"], served.settings))
@@ -182,14 +161,14 @@ def test_a_batch_answers_from_the_snippets_in_its_file(served: Served, tmp_path:
         assert entry["ideal_answer"]
 
 
-def test_its_stages_stand_back_behind_no_other_program(served: Served) -> None:
+def test_replicas_run_at_the_priority_of_the_command(served: Served) -> None:
     command = psutil.Process(served.process.pid)
     stages = [p for p in command.children(recursive=True) if "ServeReplica" in p.cmdline()[0]]
     assert len(stages) > 3
     assert {stage.nice() for stage in stages} == {command.nice()}
 
 
-def test_a_second_serve_on_the_port_is_refused_and_harms_nothing(served: Served) -> None:
+def test_second_serve_on_the_same_port_is_refused(served: Served) -> None:
     second = run(with_settings([str(BIN / "citeray"), "serve"], served.settings))
     assert second.returncode == 2
     (line,) = second.stderr.splitlines()
@@ -197,8 +176,8 @@ def test_a_second_serve_on_the_port_is_refused_and_harms_nothing(served: Served)
     assert httpx.get(f"{served.url}/readyz", timeout=30).status_code == 200
 
 
-def test_an_interrupt_stops_the_whole_graph_without_a_trace(served: Served) -> None:
-    """Last: it takes the endpoint down. A plain kill does the same, see test_service."""
+def test_interrupt_stops_the_whole_graph_without_a_traceback(served: Served) -> None:
+    """Runs last because it stops the endpoint. SIGTERM is tested in test_service."""
     served.process.send_signal(signal.SIGINT)
     output, _ = served.process.communicate(timeout=180)
     assert served.process.returncode == 130, output

@@ -1,4 +1,4 @@
-"""A machine on which Serve's proxy takes longer to start than Serve waits for it."""
+"""Serve's proxy takes longer to start than Serve waits for it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 
 from tests.end_to_end.command import ROOT, environment, with_settings
 from tests.end_to_end.conftest import SampleIndex
-from tests.end_to_end.test_serve import await_ready
+from tests.end_to_end.running_service import await_ready
 from tests.serve.http_server import free_port
 
 pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
-# The minute that Serve waits is no setting.
+# Serve's timeout of a minute is not configurable.
 SERVE_WITHOUT_PATIENCE = """
 from ray.serve._private import api, client
 assert api.HTTP_PROXY_TIMEOUT == client.HTTP_PROXY_TIMEOUT == 60
@@ -25,7 +25,7 @@ main()
 """
 
 
-def test_the_graph_serves_though_serve_did_not_wait_for_its_proxy(
+def test_graph_serves_although_its_proxy_starts_late(
     sample_index: SampleIndex,
 ) -> None:
     port = free_port()

@@ -1,4 +1,4 @@
-"""A few rounds of a graph that is struck; `python -m tests.faults --on-ray` plays any number."""
+"""A few faults in a serving graph; `python -m tests.faults --on-ray` plays any number."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def serving(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Iterator
 
 
 @pytest.mark.parametrize("strike", SERVING, ids=str)
-def test_replies_are_whole_or_say_what_they_lack(serving: ServingRounds, strike: Strike) -> None:
+def test_replies_are_complete_or_report_what_was_lost(
+    serving: ServingRounds, strike: Strike
+) -> None:
     served = serving.play(RayRound(0, "serving", (strike,)))
     assert served.failures == []
     assert served.counted["whole"] > 0

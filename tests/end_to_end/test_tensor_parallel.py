@@ -1,4 +1,4 @@
-"""A model spread over two processes, through the deployment that we serve, on a CPU."""
+"""A model with tensor parallelism of 2, served by our deployment on a CPU."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[list[int]]]:
-    """The token ids of each reply, by the number of parts."""
+    """Return the token ids of each reply, by the number of parts."""
     folder = tmp_path_factory.mktemp("parts")
     command = [sys.executable, "-m", "tests.end_to_end.greedy_tokens", str(folder)]
     done = run(command, {"RAY_AUTH_MODE": "disabled"})
@@ -24,10 +24,10 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[list[int]]]
     return found
 
 
-def test_two_parts_say_the_same_tokens_as_one(said: dict[str, list[list[int]]]) -> None:
+def test_tensor_parallel_model_gives_the_same_tokens(said: dict[str, list[list[int]]]) -> None:
     assert len(said["1"]) == len(PROMPTS) == 20
     assert said["2"] == said["1"]
 
 
-def test_the_model_says_something_else_to_each_prompt(said: dict[str, list[list[int]]]) -> None:
+def test_prompts_give_different_tokens(said: dict[str, list[list[int]]]) -> None:
     assert len({tuple(tokens) for tokens in said["1"]}) == len(PROMPTS)

@@ -1,4 +1,4 @@
-"""An OpenTelemetry collector on loopback that keeps the spans it is sent."""
+"""An OpenTelemetry collector on loopback that stores the received spans."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Collector:
     spans: list[Span] = field(default_factory=list)
 
     def trace_with(self, name: str) -> list[Span]:
-        """All spans of the first trace that has one of that name."""
+        """Return all spans of the first trace that has a span of that name."""
         of = next((span.trace_id for span in self.spans if span.name == name), None)
         return [span for span in self.spans if span.trace_id == of]
 

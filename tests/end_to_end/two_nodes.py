@@ -1,4 +1,4 @@
-"""A Ray of two nodes on this machine, of which the second may be lost."""
+"""A Ray cluster of two nodes on this machine, whose second node can be killed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ START_DEADLINE_S = 240
 
 
 def descendants(pid: int) -> list[int]:
-    """The processes below `pid`, by /proc."""
+    """Return all descendants of process `pid`."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -38,7 +38,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def title_of(pid: int) -> str:
-    """Its command line; Ray puts the task there that a worker runs."""
+    """Return the command line of a process, which in a Ray worker names the task it runs."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").strip("\0")
     except OSError:
@@ -46,12 +46,12 @@ def title_of(pid: int) -> str:
 
 
 def kill(pids: Sequence[int]) -> None:
-    """With -9; what has ended meanwhile is passed over."""
+    """Send SIGKILL to the processes that still run."""
     send(pids, signal.SIGKILL)
 
 
 class TwoNodes:
-    """`ray start` twice on this machine; only what was started here is ever killed."""
+    """Two nodes started by `ray start`. Only processes that were started here are killed."""
 
     def __init__(self, folder: Path, cpus: int, extra: Mapping[str, str]) -> None:
         self._folder = folder
@@ -71,7 +71,7 @@ class TwoNodes:
         return subprocess.Popen(command, env=found, stdout=log, stderr=log, start_new_session=True)
 
     def workers(self) -> list[int]:
-        """Processes that run or wait for tasks and actors, on either node."""
+        """Return the processes of both nodes that run a task or an actor."""
         started = [self._head.pid] + ([self._second.pid] if self._second else [])
         below = [pid for top in started for pid in descendants(top)]
         titles = {pid: title_of(pid) for pid in below}
@@ -82,13 +82,13 @@ class TwoNodes:
         ]
 
     def second(self) -> list[int]:
-        """The processes of the second node."""
+        """Return the processes of the second node."""
         return [self._second.pid, *descendants(self._second.pid)] if self._second else []
 
     def require_second(self) -> None:
         """Start the second node unless it runs."""
         if self._second is not None and not self._runs(self._second):
-            # A node that was given up ends by itself, its own parts first.
+            # A node that was declared dead stops by itself.
             self.lose_second()
         if self._second is None:
             self._second = self._start(f"--address=127.0.0.1:{self._port}")
@@ -121,7 +121,7 @@ class TwoNodes:
 
 @contextmanager
 def two_nodes(cpus: int = 2, extra: Mapping[str, str] | None = None) -> Iterator[TwoNodes]:
-    """`extra` is what is set in the environment of both nodes."""
+    """Start two nodes with `extra` in their environment."""
     # Short: Ray's sockets lie in it, and a socket's path has at most 107 characters.
     folder = Path(tempfile.mkdtemp(prefix="cr-", dir="/tmp"))
     nodes = TwoNodes(folder, cpus, extra or {})

@@ -1,7 +1,8 @@
-"""What is live in an index, and a reader that opens it over and over while a job runs."""
+"""The live contents of an index, and a reader that opens it repeatedly while a job runs."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -13,25 +14,24 @@ import numpy as np
 
 from cluster.index.manifest import Manifest, read_manifest
 from cluster.index.read_shard import ShardReader
-from pipelines.build.stage_citations import positions_in
 
 LOOK_EVERY_S, OPEN_EVERY_S = 0.01, 0.3
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What is live: a digest of each record with its passages, and its vectors, by PMID."""
+    """Live citations by PMID: a digest of each record with its passages, and its vectors."""
 
     records: dict[int, str]
     vectors: dict[int, np.ndarray]
 
     def differs(self, other: Contents) -> str:
-        """What is different, or nothing."""
+        """Return a description of the first difference, or an empty string."""
         if self.records != other.records:
             named = {p for p, d in self.records.items() ^ other.records.items()}
             return f"{len(named)} records differ, such as PMID {min(named)}"
         for pmid, vectors in self.vectors.items():
-            # An encoder's last bits depend on what it was given in one batch.
+            # The last bits of a vector depend on the other texts of its batch.
             if not np.allclose(vectors, other.vectors[pmid], atol=2e-3):
                 return f"the vectors of PMID {pmid} differ"
         return ""
@@ -60,11 +60,22 @@ def open_shards(index: Path, manifest: Manifest) -> list[ShardReader]:
     ]
 
 
-class Watch:
-    """Opens the published version over and over, and notes each part that is staged.
+def files_open_in(pid: int) -> set[str]:
+    """Return the files that the process and its children have open or mapped."""
+    found: set[str] = set()
+    with contextlib.suppress(OSError):
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for process in (Path(f"/proc/{pid}"), *(Path(f"/proc/{child}") for child in children)):
+            found.update(os.readlink(link) for link in (process / "fd").iterdir())
+            found.update(line.split()[-1] for line in (process / "maps").read_text().splitlines())
+    return found
 
-    `versions` maps what was seen of each version to its live citations; `problems` are
-    what a reader must never see.
+
+class Watch:
+    """Open the published version repeatedly while a job changes the index.
+
+    `versions` maps each version that was read to its number of live citations. `problems` are
+    observations that no reader may make. `paths` are all files and folders that existed meanwhile.
     """
 
     def __init__(self, index: Path) -> None:
@@ -73,7 +84,6 @@ class Watch:
         self.versions: dict[str, int] = {}
         self.problems: list[str] = []
         self.paths: set[str] = set()
-        self.parts: dict[tuple[str, int], int] = {}
         self.opened = 0
         self._threads = [threading.Thread(target=t) for t in (self._read, self._look)]
 
@@ -107,24 +117,3 @@ class Watch:
             for folder, _, files in os.walk(self._index):
                 self.paths.add(folder)
                 self.paths.update(f"{folder}/{name}" for name in files)
-                for name in files:
-                    if name.startswith("part-"):
-                        self._note_part(f"{folder}/{name}")
-
-    def _note_part(self, path: str) -> None:
-        try:
-            inode = os.stat(path).st_ino
-        except FileNotFoundError:
-            return
-        runs = Path(path).stem.removeprefix("part-").split("+")
-        self.parts[path, inode] = len(positions_in(runs))
-
-    @property
-    def staged_twice(self) -> int:
-        """Citations that were embedded and staged more often than once."""
-        distinct: dict[str, set[int]] = {}
-        for path, _ in self.parts:
-            runs = Path(path).stem.removeprefix("part-").split("+")
-            held = distinct.setdefault(str(Path(path).parent), set())
-            held.update(positions_in(runs).tolist())
-        return sum(self.parts.values()) - sum(map(len, distinct.values()))

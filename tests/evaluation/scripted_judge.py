@@ -1,4 +1,4 @@
-"""A judge that follows a script, called directly or behind a real socket."""
+"""Scripted judge, called directly or over HTTP."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ KNOWN = {(case.passage, case.statement): case.supported for case in PROBE}
 
 
 class ScriptedJudge:
-    """Answers by what the prompt holds.
+    """Judge that decides by words in the prompt.
 
-    A text's statements are its sentences. A statement is supported if it holds "true", a passage
-    is useful if it holds "useful", and the probe is answered rightly but for `wrong` cases.
-    `replies` overrides: the reply to a task (its schema's first field), in turn, the last
-    for ever; an int is an HTTP status.
+    Each sentence is a statement. Statements with "true" are supported, and passages with "useful"
+    are useful. The first `wrong` probe cases are answered wrongly. `replies` overrides the replies
+    to a task, by its schema's first field; the last is repeated, and an int is an HTTP status.
     """
 
     def __init__(self) -> None:
@@ -40,7 +39,7 @@ class ScriptedJudge:
         self._lock = threading.Lock()
 
     async def respond(self, body: dict[str, Any]) -> Any:
-        """A chat completion, or an HTTP status."""
+        """Return a chat completion, or an HTTP status."""
         self.bodies.append(body)
         self._now += 1
         self.most_at_once = max(self.most_at_once, self._now)
@@ -52,7 +51,7 @@ class ScriptedJudge:
         return {"choices": [{"message": {"content": reply}, "finish_reason": "stop"}]}
 
     async def chat(self, messages: Sequence[Message], **options: Any) -> str:
-        """The judge as a ChatModel, its requests and replies in the wire's form."""
+        """Call the judge as a ChatModel, with requests and replies in their HTTP form."""
         completion = await self.respond(chat_request("judge", messages, **options))
         if isinstance(completion, int):
             raise LLMError(f"llm: answered {completion}")
@@ -102,7 +101,7 @@ class ScriptedJudge:
         return {"verdicts": [{"reason": "", "supported": verdict}]}
 
     def users(self, task: str) -> list[str]:
-        """The user messages of one task, the probe's left out."""
+        """Return the user messages of one task, without the probe."""
         return [
             body["messages"][1]["content"]
             for body in self.bodies

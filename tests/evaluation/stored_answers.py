@@ -1,4 +1,4 @@
-"""Stored answers as /v1/answer gives them, made without a service."""
+"""Stored answers in the form of /v1/answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def reply(
     version: str = "v000001",
     name: str = "q1",
 ) -> dict[str, Any]:
-    """An answer of one sentence for each tuple of PMIDs."""
+    """Return an answer with one sentence per tuple of PMIDs."""
     answer = Answer(
         question=Question(name, "Does iron help?", "yesno"),
         system="citeray",
@@ -42,6 +42,6 @@ def reply(
 
 
 def evidence_of(citation: Citation, begin: int, end: int, **fields: Any) -> Evidence:
-    """A passage of the abstract as the index had it when the answer was written."""
+    """Return a passage of the abstract as evidence."""
     passage = Passage(citation.pmid, "abstract", begin, end, citation.abstract[begin:end])
     return Evidence(passage, title=citation.title, year=citation.year, **fields)

@@ -1,4 +1,4 @@
-"""What an index of today says of answers of yesterday."""
+"""Audit of stored answers against a newer index."""
 
 from __future__ import annotations
 
@@ -64,22 +64,20 @@ def only(found: Audit) -> Concern:
     return concern
 
 
-def test_answers_whose_citations_stand_are_no_concern(
-    tmp_path: Path, lookup: CitationLookup
-) -> None:
+def test_unchanged_citations_raise_no_concern(tmp_path: Path, lookup: CitationLookup) -> None:
     changed = evidence_of(citation(7, TEXT), 0, 27)
     rows = [
         reply((1,), evidence=[evidence_of(SOUND, 0, 27)]),
-        # Notices about other articles, and comments.
+        # Notices about other articles, and comments, raise no concern.
         reply((8,)),
-        # A changed record of which nothing was stored, and one that no sentence cites.
+        # No text of the changed record was stored; in the next answer, no sentence cites it.
         reply((7,)),
         reply((1,), evidence=[changed]),
     ]
     assert audited(tmp_path, lookup, *rows) == Audit("v000001", 4, 4, ())
 
 
-def test_each_notice_is_found_and_named(
+def test_notices_are_reported_by_kind(
     tmp_path: Path, lookup: CitationLookup, subtests: pytest.Subtests
 ) -> None:
     for pmid, kind, detail in [
@@ -94,7 +92,7 @@ def test_each_notice_is_found_and_named(
             assert (concern.pmid, concern.kind, concern.reasons[0].detail) == (pmid, kind, detail)
 
 
-def test_a_citation_that_is_gone_is_told_with_the_version_it_was_in(
+def test_deleted_citation_is_reported_with_its_version(
     tmp_path: Path, lookup: CitationLookup
 ) -> None:
     concern = only(audited(tmp_path, lookup, reply((1,), (99,), version="v000000")))
@@ -105,7 +103,7 @@ def test_a_citation_that_is_gone_is_told_with_the_version_it_was_in(
     assert concern.record is None
 
 
-def test_quotation_title_and_year_that_changed_are_revisions(
+def test_changed_quotation_title_and_year_are_revisions(
     tmp_path: Path, lookup: CitationLookup
 ) -> None:
     old = citation(7, TEXT, "Iron.", year=2001)
@@ -122,17 +120,13 @@ def test_quotation_title_and_year_that_changed_are_revisions(
     assert concern.reasons[0].detail == "quotation of abstract 0-27 is now at 12"
 
 
-def test_a_quotation_at_a_negative_offset_is_not_found_there(
-    tmp_path: Path, lookup: CitationLookup
-) -> None:
+def test_negative_quotation_offset_is_a_revision(tmp_path: Path, lookup: CitationLookup) -> None:
     row = reply((1,), evidence=[evidence_of(SOUND, 0, 27)])
     row["evidence"][0]["passage"]["begin"] = -39
     assert only(audited(tmp_path, lookup, row)).kind == "revised"
 
 
-def test_the_worst_comes_first_whatever_answer_it_is_in(
-    tmp_path: Path, lookup: CitationLookup
-) -> None:
+def test_concerns_are_sorted_worst_first(tmp_path: Path, lookup: CitationLookup) -> None:
     old = citation(5, TEXT)
     rows = [
         reply((6, 4), name="a"),
@@ -154,7 +148,7 @@ def run_audit(index: Path, *arguments: object) -> Result:
     return CliRunner().invoke(app, command, catch_exceptions=False)
 
 
-def test_each_concern_is_a_line(tmp_path: Path, index: Path) -> None:
+def test_audit_command_prints_one_line_per_concern(tmp_path: Path, index: Path) -> None:
     known = RankedCitation(2, 1.0, retracted=True)
     rows = [
         reply((4,)) | {"verdict": "not_enough_evidence"},
@@ -173,7 +167,7 @@ def test_each_concern_is_a_line(tmp_path: Path, index: Path) -> None:
     assert (clean.exit_code, clean.stdout) == (0, "")
 
 
-def test_bad_file_and_missing_or_damaged_index_are_bad_input(tmp_path: Path, index: Path) -> None:
+def test_audit_refuses_bad_file_and_missing_index(tmp_path: Path, index: Path) -> None:
     answers = lines(tmp_path / "a", reply((1,)))
     with pytest.raises(InputError, match="cannot be read"):
         run_audit(index, tmp_path / "absent")

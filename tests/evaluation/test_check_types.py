@@ -1,9 +1,9 @@
 import pytest
 
-from evaluation.bioasq.check_types import asked_type, wrong_names
+from evaluation.bioasq.check_types import asked_type, count_non_numbers
 
 
-def test_the_words_of_a_question_tell_its_type(subtests: pytest.Subtests) -> None:
+def test_question_words_show_whether_a_number_is_asked_for(subtests: pytest.Subtests) -> None:
     for body, asked in [
         ("How many genes does the human mitochondrion have?", "number"),
         ("What is the prevalence of cystic fibrosis?", "number"),
@@ -23,6 +23,6 @@ def test_the_words_of_a_question_tell_its_type(subtests: pytest.Subtests) -> Non
             assert asked_type(body) == asked
 
 
-def test_a_number_needs_a_digit_or_a_number_word() -> None:
+def test_number_requires_digit_or_number_word() -> None:
     names = ["37", "10 mg/day", "twice daily", "mitochondrion", "high"]
-    assert wrong_names(names) == 2
+    assert count_non_numbers(names) == 2

@@ -1,19 +1,14 @@
-"""BLEU by hand; BERTScore against the bert-score program's own front door."""
+"""BLEU compared with hand calculations, BERTScore with the bert-score program."""
 
 from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from sacrebleu.metrics.bleu import BLEU
 
 from cluster.errors import InputError
 from evaluation.answers.compare_texts import BertScorer, bleu, score_texts
@@ -21,20 +16,17 @@ from tests.tiny_models import MAX_TOKENS, make_tiny_encoder
 
 pytestmark = pytest.mark.model
 
-TEXTS = st.lists(st.sampled_from("abcd"), min_size=1, max_size=6).map(" ".join)
-REFERENCE_LISTS = st.lists(TEXTS, min_size=1, max_size=3)
 
-
-def test_bleu_by_hand(subtests: pytest.Subtests) -> None:
+def test_bleu_matches_hand_calculation(subtests: pytest.Subtests) -> None:
     gold = "Spain has the highest burden of Chagas disease in Europe."
     for said, references, expected in [
-        # Of "a b c": words 2/3, pairs 1/2, triples 0/1, smoothed to half of one. Three words of
-        # four: the brevity penalty is exp(1 - 4/3).
+        # Of "a b c": words 2/3, pairs 1/2, triples 0/1, smoothed to 1/2. With three words for four,
+        # the brevity penalty is exp(1 - 4/3).
         ("a b c", ["a b d e"], math.exp(1 - 4 / 3) * (2 / 3 * 1 / 2 * 0.5 / 1) ** (1 / 3)),
-        # What any reference has counts: words 4/4, pairs "a b" and "c d" of 3, triples 0/2
+        # N-grams of any reference count: words 4/4, pairs "a b" and "c d" of 3, triples 0/2
         # smoothed to (1/2)/2, fours 0/1 to (1/4)/1.
         ("a b c d", ["a b x x", "x x c d"], (1 * 2 / 3 * 1 / 4 * 1 / 4) ** (1 / 4)),
-        # A repeated word counts as often as in the reference: words 1/2, pairs 0/1, smoothed.
+        # A word counts at most as often as in the reference: words 1/2, pairs 0/1, smoothed.
         ("a a", ["a b"], (1 / 2 * 1 / 2) ** (1 / 2)),
         ("ankylosing spondylitis", ["ankylosing spondylitis"], 1),
         # As in paper 000.
@@ -46,23 +38,8 @@ def test_bleu_by_hand(subtests: pytest.Subtests) -> None:
             assert bleu(said, references) == pytest.approx(100 * expected)
 
 
-@settings(max_examples=30)
-@given(TEXTS, REFERENCE_LISTS)
-def test_bleu_has_bounds_and_ignores_the_order_of_references(
-    said: str, references: list[str]
-) -> None:
-    found = bleu(said, references)
-    assert 0 <= found <= 100
-    assert found == pytest.approx(bleu(said, references[::-1]))
-
-
-def sacrebleu_of(said: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """The library's own, which takes the first references of all texts, then the second..."""
-    return float(BLEU().corpus_score(said, list(zip_longest(*references))).score)
-
-
 @pytest.mark.parametrize("references", [[], "a string"])
-def test_text_needs_a_list_of_references(references: Any, scorer: BertScorer) -> None:
+def test_text_scores_require_a_list_of_references(references: Any, scorer: BertScorer) -> None:
     with pytest.raises(InputError, match=r"text 'a b': it has no list of references"):
         bleu("a b", references)
     with pytest.raises(InputError, match=r"question '1': it has no list"):
@@ -73,7 +50,7 @@ def test_text_needs_a_list_of_references(references: Any, scorer: BertScorer) ->
         scorer.score(["fever", "blood"], [["fever"], references])
 
 
-def test_the_table_has_both_kinds_of_bleu() -> None:
+def test_text_scores_average_bleu() -> None:
     said = {"2": "a x c d", "1": "a b c d"}
     references = {"1": ["a b c d"], "2": ["a b c d", "a b"], "3": ["a"]}
     scores = score_texts(said, references)
@@ -82,24 +59,15 @@ def test_the_table_has_both_kinds_of_bleu() -> None:
     assert scores.missing == ("3",)
     assert scores.by_question()["2"]["BLEU"] == single
     assert scores.values()["BLEU"] == pytest.approx((100 + single) / 2)
-    # A table of nothing has no scores.
+    # Without questions, there are no scores.
     nothing = score_texts({}, {"1": ["a"]})
     assert nothing.missing == ("1",)
     assert all(map(math.isnan, nothing.values().values()))
 
 
-@settings(max_examples=30)
-@given(st.lists(st.tuples(TEXTS, REFERENCE_LISTS), min_size=1, max_size=5))
-def test_corpus_bleu_from_the_table_is_sacrebleus(texts: list[tuple[str, list[str]]]) -> None:
-    said = {str(n): text for n, (text, _) in enumerate(texts)}
-    references = {str(n): own for n, (_, own) in enumerate(texts)}
-    expected = sacrebleu_of([text for text, _ in texts], [own for _, own in texts])
-    assert score_texts(said, references).values()["BLEU, corpus"] == pytest.approx(expected)
-
-
 @pytest.fixture(scope="module")
 def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    # The name would make bert-score's own loader take the model for a T5.
+    # With this name, bert-score's own loader would take the model for a T5.
     folder = tmp_path_factory.mktemp("not-a-t5")
     make_tiny_encoder(folder)
     return folder / "base"
@@ -107,67 +75,53 @@ def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def scorer(model_dir: Path) -> BertScorer:
-    return BertScorer(model_dir, device="cpu")
+    return BertScorer(model_dir)
 
 
 SAID = ["aspirin inhibits the protein", "aspirin treats fever in the study"]
 REFERENCES = ["aspirin reduces fever", "the drug causes bleeding, and aspirin reduces fever"]
 
 
-@pytest.mark.parametrize("layers", [1, 2])
-def test_bertscore_is_the_bert_score_programs(
-    layers: int, model_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_bertscore_matches_the_bert_score_program(
+    model_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from bert_score import BERTScorer
 
     shutil.copytree(model_dir, tmp_path / "model")
-    program = BERTScorer(model_type=str(tmp_path / "model"), num_layers=layers, device="cpu")
+    program = BERTScorer(model_type=str(tmp_path / "model"), num_layers=2, device="cpu")
     expected = np.stack([part.numpy() for part in program.score(SAID, REFERENCES)], axis=1)
     capsys.readouterr()
-    ours = BertScorer(model_dir, layers=layers, device="cpu")
-    found = ours.score(SAID, [[reference] for reference in REFERENCES])
+    found = BertScorer(model_dir).score(SAID, [[reference] for reference in REFERENCES])
     assert np.allclose(found, expected, atol=1e-5)
     assert capsys.readouterr().err == ""
 
 
-def test_the_reference_with_the_best_f1_gives_all_three(
-    model_dir: Path, scorer: BertScorer
-) -> None:
+def test_bertscore_uses_the_reference_with_the_best_f1(scorer: BertScorer) -> None:
     apart = [scorer.score([SAID[1]], [[reference]])[0] for reference in REFERENCES]
     [together] = scorer.score([SAID[1]], [REFERENCES])
-    singly = BertScorer(model_dir, device="cpu", batch_size=1).score([SAID[1]], [REFERENCES])
-    assert singly[0] == pytest.approx(together, abs=1e-5)
     best = max(apart, key=lambda triple: triple[2])
     assert together == pytest.approx(best, abs=1e-5)
     assert scorer.score([SAID[1]], [REFERENCES[::-1]])[0] == pytest.approx(best, abs=1e-5)
 
 
-def test_an_empty_text_or_reference_scores_nothing(scorer: BertScorer) -> None:
+def test_bertscore_of_empty_text_is_zero(scorer: BertScorer) -> None:
     found = scorer.score(["", SAID[0], SAID[0]], [["fever"], [" "], ["", SAID[0]]])
     assert scorer.score([], []) == []
     assert found[:2] == [(0, 0, 0), (0, 0, 0)]
     assert found[2] == pytest.approx((1, 1, 1), abs=1e-5)
 
 
-def test_long_text_is_cut_even_if_the_tokeniser_names_no_limit(
-    model_dir: Path, tmp_path: Path
-) -> None:
+def test_bertscore_truncates_without_a_tokeniser_limit(model_dir: Path, tmp_path: Path) -> None:
     limit = f'"model_max_length": {MAX_TOKENS}'
     none = f'"x": {MAX_TOKENS}'
     folder = copied(model_dir, tmp_path / "model", "tokenizer_config.json", limit, none)
     long = "fever " * 3 * MAX_TOKENS
-    [(_, _, f1)] = BertScorer(folder, device="cpu").score([long], [[long + "bleeding"]])
+    [(_, _, f1)] = BertScorer(folder).score([long], [[long + "bleeding"]])
     assert f1 == pytest.approx(1, abs=1e-5)
 
 
-@pytest.mark.parametrize("layers", [0, 3])
-def test_layers_that_the_model_has_not_are_refused(layers: int, model_dir: Path) -> None:
-    with pytest.raises(InputError, match=rf"layers is {layers}, and base has 2: set it from 1 to"):
-        BertScorer(model_dir, layers=layers)
-
-
 def copied(model_dir: Path, folder: Path, file: str, old: str, new: str) -> Path:
-    """A copy of the model whose `file` says `new` for `old`."""
+    """Copy the model, replacing `old` by `new` in `file`."""
     shutil.copytree(model_dir, folder)
     text = (folder / file).read_text()
     assert old in text
@@ -175,7 +129,7 @@ def copied(model_dir: Path, folder: Path, file: str, old: str, new: str) -> Path
     return folder
 
 
-def test_folder_without_all_weights_is_refused(model_dir: Path, tmp_path: Path) -> None:
+def test_bertscore_refuses_a_folder_without_all_weights(model_dir: Path, tmp_path: Path) -> None:
     key = '"num_hidden_layers": '
     folder = copied(model_dir, tmp_path / "model", "config.json", f"{key}2", f"{key}3")
     with pytest.raises(InputError, match=r"lacks weights of a bert model \(encoder.layer.2"):

@@ -35,8 +35,8 @@ def scored(folder: Path, gold: list[dict[str, Any]], run: list[dict[str, Any]]) 
     return score_run(wanted, read_run(write(folder / "run.json", *run), wanted)).values()
 
 
-def test_means_are_over_the_questions_that_have_the_measure(tmp_path: Path) -> None:
-    """Not the third, which has no gold documents, nor the fourth, which is not answered."""
+def test_means_cover_only_questions_with_the_measure(tmp_path: Path) -> None:
+    """The third question has no gold documents, and the fourth is not answered."""
     gold = [question(id_, "summary", None, name) for id_, name in zip("124", "abd", strict=True)]
     run = [question("1", "summary", None, "a", "a"), question("2", "summary", None, "x")]
     wanted = read_gold(write(tmp_path / "g", *gold, question("3")))
@@ -53,8 +53,8 @@ def test_means_are_over_the_questions_that_have_the_measure(tmp_path: Path) -> N
     assert math.isnan(found["yesno accuracy"])
 
 
-def test_the_depth_says_how_many_documents_and_snippets_count(tmp_path: Path) -> None:
-    """Of 12 gold documents the run has 1 at rank 1 and 1 at rank 12."""
+def test_depth_limits_documents_and_snippets(tmp_path: Path) -> None:
+    """The run has 2 of 12 gold documents, at ranks 1 and 12."""
     places = [{**SNIPPET, "document": f"d{n}"} for n in range(12)]
     gold = question("1", "summary", None, *(f"d{n}" for n in range(12))) | {"snippets": places}
     others = [f"x{n}" for n in range(10)]
@@ -75,8 +75,8 @@ def test_the_depth_says_how_many_documents_and_snippets_count(tmp_path: Path) ->
     assert hundred["snippets MAP"] == pytest.approx((1 + 2 / 12) / 12)
 
 
-def test_yesno_by_hand(tmp_path: Path) -> None:
-    """Gold yes yes yes no; said yes no (nothing) no."""
+def test_yesno_measures_match_hand_calculation(tmp_path: Path) -> None:
+    """Gold: yes, yes, yes, no. Run: yes, no, nothing, no."""
     gold = [question(str(n), "yesno", word) for n, word in enumerate(["yes", "yes", "yes", "no"])]
     run = [
         question("0", "yesno", "Yes, it does."),
@@ -95,15 +95,15 @@ def test_yesno_by_hand(tmp_path: Path) -> None:
     assert (found["yesno F1 yes"], found["yesno F1 no"], found["yesno macro F1"]) == (1, 0, 0.5)
 
 
-def test_exact_answers_are_read_leniently(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_exact_answers_are_normalised(tmp_path: Path, subtests: pytest.Subtests) -> None:
     jc = [["JC virus", "JCV"]]
     for kind, gold, said, measure, value in [
         ("factoid", jc, [["jcv"]], "factoid MRR", 1),
-        # Of a run's synonyms only the first counts.
+        # Only the first synonym of a run's answer counts.
         ("factoid", jc, [["HIV", "JCV"]], "factoid MRR", 0),
-        # A run whose answers name nothing is wrong, not silent.
+        # A question with an empty answer list is wrong, not unanswered.
         ("factoid", [["a"]], [], "factoid MRR", 0),
-        # A flat list is one answer each.
+        # In a flat list, each item is one answer.
         ("list", [["a"], ["b"]], ["A", "b"], "list F1", 1),
     ]:
         with subtests.test(gold=gold, said=said):
@@ -111,8 +111,8 @@ def test_exact_answers_are_read_leniently(tmp_path: Path, subtests: pytest.Subte
             assert scored(tmp_path, asked, [question("1", kind, said)])[measure] == value
 
 
-def test_items_without_a_name_are_no_items(tmp_path: Path) -> None:
-    """As in the program's reader: neither an answer nor something to be found."""
+def test_items_without_a_name_are_ignored(tmp_path: Path) -> None:
+    """As in the official program, they count neither as answers nor as gold."""
     gold = [
         question("1", "factoid", [["a"]]),
         question("2", "list", [[], ["x"], ["y"]]),
@@ -128,8 +128,8 @@ def test_items_without_a_name_are_no_items(tmp_path: Path) -> None:
     assert (found["list precision"], found["list recall"]) == (1, 1 / 2)
 
 
-def test_the_bootstrap_agrees_with_a_plain_one(tmp_path: Path) -> None:
-    """Each resample's measures are those of a run made of the drawn questions."""
+def test_bootstrap_agrees_with_explicit_resampling(tmp_path: Path) -> None:
+    """The measures of a resample equal those of a run with the drawn questions."""
     random.seed(1)
     gold, run = [], []
     for n in range(30):
@@ -151,7 +151,7 @@ def test_the_bootstrap_agrees_with_a_plain_one(tmp_path: Path) -> None:
 
 
 def runs(folder: Path, right: float, other: float, count: int = 200) -> list[Any]:
-    """Two runs over `count` questions that find the document with these chances."""
+    """Return two runs over `count` questions that find the document with these probabilities."""
     random.seed(7)
     gold = [question(str(n), "summary", None, "a") for n in range(count)]
     wanted = read_gold(write(folder / "g", *gold))
@@ -165,7 +165,7 @@ def runs(folder: Path, right: float, other: float, count: int = 200) -> list[Any
     return found
 
 
-def test_an_interval_holds_the_value_and_is_the_same_for_one_seed(tmp_path: Path) -> None:
+def test_interval_contains_value_and_depends_on_seed(tmp_path: Path) -> None:
     scores, _ = runs(tmp_path, 0.6, 0.6)
     interval = intervals(scores, seed=3)["documents MAP"]
     assert interval.low < interval.value < interval.high
@@ -176,7 +176,7 @@ def test_an_interval_holds_the_value_and_is_the_same_for_one_seed(tmp_path: Path
     assert interval.high - interval.low == pytest.approx(width, rel=0.15)
 
 
-def test_only_an_interval_without_0_is_called_better_or_worse(tmp_path: Path) -> None:
+def test_verdict_requires_an_interval_without_zero(tmp_path: Path) -> None:
     strong, weak = runs(tmp_path, 0.8, 0.4)
     assert verdict(differences(strong, weak)["documents MAP"]) == "better"
     assert verdict(differences(weak, strong)["documents MAP"]) == "worse"
@@ -186,7 +186,7 @@ def test_only_an_interval_without_0_is_called_better_or_worse(tmp_path: Path) ->
     assert verdict(Interval(0.1, 0.0, 0.2)) == "no difference shown"
 
 
-def test_runs_are_compared_over_the_questions_that_both_answer(tmp_path: Path) -> None:
+def test_differences_cover_questions_that_both_runs_answer(tmp_path: Path) -> None:
     gold = [question(str(n), "summary", None, "a") for n in range(3)]
     wanted = read_gold(write(tmp_path / "g", *gold))
     right = question("0", "summary", None, "a")
@@ -199,7 +199,7 @@ def test_runs_are_compared_over_the_questions_that_both_answer(tmp_path: Path) -
     assert intervals(none) == {}
 
 
-def test_offsets_are_read_and_null_is_scored_as_0_and_noted(tmp_path: Path) -> None:
+def test_null_offset_is_scored_as_zero_and_noted(tmp_path: Path) -> None:
     [placed] = read_gold(write(tmp_path / "s", {**question("1"), "snippets": [SNIPPET]}))[
         "1"
     ].snippets
@@ -213,7 +213,7 @@ def test_offsets_are_read_and_null_is_scored_as_0_and_noted(tmp_path: Path) -> N
 
 
 def scored_from(begin: int | None, folder: Path) -> tuple[float, tuple[str, ...]]:
-    """The F1 of a run whose one snippet begins at `begin`, and what is noted."""
+    """Return (F1, notes) of a run whose only snippet begins at `begin`."""
     gold = {**question("1", "summary", None, "a"), "snippets": [SNIPPET]}
     said = {**gold, "snippets": [{**SNIPPET, "offsetInBeginSection": begin}]}
     benchmark = read_benchmark(write(folder / "g", gold))
@@ -239,7 +239,7 @@ BAD_ROWS = [
 ]
 
 
-def test_bad_question_is_named_with_its_file_and_field(
+def test_invalid_question_is_refused_with_file_and_field(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     for row, said in BAD_ROWS:
@@ -249,8 +249,8 @@ def test_bad_question_is_named_with_its_file_and_field(
             assert "gold.json: " in str(caught.value)
 
 
-def test_ids_of_a_run_are_distinct_and_in_the_gold(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="question 1: id '1' has an answer before it"):
+def test_duplicate_and_unknown_ids_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="question 1: id '1' is answered twice"):
         read_gold(write(tmp_path / "g", question("1"), question("1")))
     wanted = read_gold(write(tmp_path / "g", question("1")))
     with pytest.raises(InputError, match="id '2' is not in the gold file"):
@@ -266,7 +266,7 @@ def test_ids_of_a_run_are_distinct_and_in_the_gold(tmp_path: Path) -> None:
         ("[" * 100_000, "nested too deep"),
     ],
 )
-def test_a_file_that_is_no_run_is_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_run_file_is_refused(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "run.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=said):

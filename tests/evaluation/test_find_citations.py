@@ -22,21 +22,21 @@ def lookup(tmp_path_factory: pytest.TempPathFactory) -> CitationLookup:
     return CitationLookup(settings_of(index))
 
 
-def test_a_citation_is_found_in_whatever_shard_holds_it(lookup: CitationLookup) -> None:
+def test_lookup_finds_citations_in_any_shard(lookup: CitationLookup) -> None:
     found = [lookup.find(7), lookup.find(11)]
     assert [c and c.abstract for c in found] == ["Insulin lowers glucose.", "Iron."]
     assert lookup.version == "v000001"
 
 
-def test_what_is_no_pmid_of_the_index_is_not_found(lookup: CitationLookup) -> None:
+def test_lookup_of_unknown_pmid_returns_none(lookup: CitationLookup) -> None:
     assert [lookup.find(pmid) for pmid in (8, 0, -7, 2**70)] == [None] * 4
 
 
-def test_texts_are_title_and_abstract_of_those_that_are_there(lookup: CitationLookup) -> None:
+def test_lookup_texts_join_title_and_abstract(lookup: CitationLookup) -> None:
     assert lookup.texts([11, 8, 7]) == {11: "Iron.", 7: "Insulin. Insulin lowers glucose."}
 
 
-def test_shard_is_opened_when_first_asked_for_and_once(tmp_path: Path) -> None:
+def test_lookup_opens_each_shard_once_on_demand(tmp_path: Path) -> None:
     index = tmp_path / "index"
     make_index(index, [citation(7, "a b c."), citation(11, "d e f."), citation(12, "g.")], shards=1)
     opened, waiting = CitationLookup(settings_of(index)), CitationLookup(settings_of(index))

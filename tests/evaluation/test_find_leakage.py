@@ -33,9 +33,7 @@ def trained_on(folder: Path, name: str, text: str) -> TrainingData:
     return TrainingData("ranker", (path,))
 
 
-def test_questions_and_documents_are_found_in_every_form(
-    tmp_path: Path, subtests: pytest.Subtests
-) -> None:
+def test_leaks_are_found_in_every_file_format(tmp_path: Path, subtests: pytest.Subtests) -> None:
     words = "Does metformin activate AMPK?"
     losartan = "0\tWhat is the target of losartan?\tAT1\n"
     for name, row, questions, documents in [
@@ -53,11 +51,11 @@ def test_questions_and_documents_are_found_in_every_form(
             text = row if isinstance(row, str) else json.dumps(row)
             [leak] = find_leaks(GOLD, trained_on(tmp_path, name, text))
             assert (leak.questions, leak.documents) == (questions, documents)
-    # A number that is about no citation is no leak.
+    # A number in another field, such as a length, is not a leak.
     assert find_leaks(GOLD, trained_on(tmp_path, "t.jsonl", '{"length": 22222222}\n\n')) == []
 
 
-def test_damaged_training_data_is_named(tmp_path: Path) -> None:
+def test_damaged_training_data_is_refused(tmp_path: Path) -> None:
     for name, text in [("t.jsonl", '{"a": 1}\n{'), ("t.json", "{")]:
         with pytest.raises(InputError, match=rf"{name}.*not JSON"):
             find_leaks(GOLD, trained_on(tmp_path, name, text))
@@ -67,7 +65,7 @@ def test_damaged_training_data_is_named(tmp_path: Path) -> None:
         find_leaks(GOLD, TrainingData("ranker", (path,)))
 
 
-def test_a_card_names_files_beside_it_and_sets_elsewhere(tmp_path: Path) -> None:
+def test_card_names_local_files_and_data_sets(tmp_path: Path) -> None:
     (tmp_path / "pairs.jsonl").write_text("{}", encoding="utf-8")
     card = "---\nlicense: mit\ndatasets:\n- pairs.jsonl\n- ms_marco\n---\n# A ranker\n"
     (tmp_path / "README.md").write_text(card, encoding="utf-8")
@@ -78,7 +76,7 @@ def test_a_card_names_files_beside_it_and_sets_elsewhere(tmp_path: Path) -> None
     assert data.has_card
 
 
-def test_card_without_data_names_none_and_a_damaged_one_is_refused(tmp_path: Path) -> None:
+def test_card_without_data_is_empty_and_damaged_card_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data_config.json").write_text('{"name": "x"}', encoding="utf-8")
     for card in ("# no front matter\n", "---\nlicense: mit\n---\n", "---\n- a\n---\n"):
         (tmp_path / "MODEL_CARD.md").write_text(card, encoding="utf-8")
@@ -88,8 +86,8 @@ def test_card_without_data_names_none_and_a_damaged_one_is_refused(tmp_path: Pat
         read_card("ranker", tmp_path)
 
 
-def test_a_benchmark_by_name_is_a_leak_and_another_name_is_unknown() -> None:
+def test_benchmark_name_is_reported_as_leak() -> None:
     found, unknown = explain_leakage(GOLD, [TrainingData("m", names=("BeIR/bioasq", "squad"))])
     assert len(found) == 1
     assert "BeIR/bioasq" in found[0]
-    assert unknown == ["m (its card names 1 sets that are not here)"]
+    assert unknown == ["m (its card names 1 data sets that are not available)"]

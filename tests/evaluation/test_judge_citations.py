@@ -7,7 +7,7 @@ from serve.support.attribute_sentences import Support
 
 
 class Keywords:
-    """Entails or contradicts by a word of the premise; a number after it is the score."""
+    """Scorer that reads relation and score from the words of the premise."""
 
     def __init__(self) -> None:
         self.pairs: list[tuple[str, str]] = []
@@ -23,7 +23,7 @@ class Keywords:
         return found
 
 
-def test_entailing_sentence_supports_before_a_contradicting_one_contradicts() -> None:
+def test_support_takes_precedence_over_contradiction() -> None:
     texts = {
         1: "It is neutral. One support.",
         2: "One contradict. One support.",
@@ -32,20 +32,20 @@ def test_entailing_sentence_supports_before_a_contradicting_one_contradicts() ->
         5: "",
     }
     judge = EntailmentJudge(lambda pmids: texts, Keywords(), window=1)
-    # In the order of the questions; the texts lack 6.
+    # In the order of the questions; PMID 6 has no text.
     asked = [Asked("t", "It helps.", pmid) for pmid in (3, 1, 6, 2, 4, 5)]
     expected = ["contradict", "support", "unknown", "support", "neutral", "unknown"]
     assert judge.judge(asked) == expected
     for threshold, relation in [(0.6, "support"), (0.61, "neutral")]:
         judge = EntailmentJudge(lambda pmids: {1: "We saw support 0.6."}, Keywords(), threshold)
         assert judge.judge(asked[1:2]) == [relation]
-    # Where there is nothing to judge, no model is asked.
+    # The model is not called if there is nothing to judge.
     scorer = Keywords()
     assert EntailmentJudge(lambda pmids: {}, scorer).judge(asked[:1]) == ["unknown"]
     assert scorer.pairs == []
 
 
-def test_premises_are_windows_of_sentences_and_texts_are_asked_once() -> None:
+def test_premises_are_sentence_windows_and_texts_are_read_once() -> None:
     scorer = Keywords()
     asked: list[list[int]] = []
 

@@ -15,12 +15,12 @@ from cluster.settings.presets import load_system
 from cluster.settings.search_settings import RerankSettings
 from cluster.settings.settings import Settings, load_settings
 from cluster.settings.system_settings import SystemSettings
-from evaluation.ablation.ask_graph import Plan, ask_stages
+from evaluation.ablation.ask_graph import Plan, ask_backend
 from evaluation.ablation.oracle import ORACLES, material
 from evaluation.bioasq.read_bioasq import Entry, Snippet
 from pipelines.sample.generate_citations import generate_citations
-from serve.graph.watch_stages import StageLostError
-from tests.serve.small_graph import small_stages
+from serve.contracts.stage_watch import StageLostError
+from tests.serve.small_graph import small_backend
 from tests.small_index import citation, make_index
 
 pytestmark = pytest.mark.slow
@@ -36,7 +36,7 @@ relevant = st.sets(st.integers(1, SIZE), min_size=1, max_size=10)
 
 
 class Graph:
-    """The question's path over a small index, with and without oracles."""
+    """Answers questions over a small index, with or without oracles."""
 
     def __init__(self, index: Path, corpus: Sequence[Citation], *, shards: int = 2) -> None:
         self.manifest = make_index(index, corpus, shards=shards)
@@ -58,10 +58,10 @@ class Graph:
         snippets: tuple[Snippet, ...] = (),
     ) -> SearchResult | Answer:
         entry = Entry("q", "summary", tuple(map(str, gold)), snippets, None, ())
-        stages = small_stages(self.manifest, self.readers, self.broken)
+        backend = small_backend(self.manifest, self.readers, self.broken)
         question = Question("q", body or self.body, "summary")
         plan = Plan(system, k, answers, oracle)
-        return asyncio.run(ask_stages(stages, SETTINGS, {"q": entry}, question, plan))
+        return asyncio.run(ask_backend(backend, SETTINGS, {"q": entry}, question, plan))
 
     body = "Which drug is given to patients with the disease?"
 
@@ -83,7 +83,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory, corpus: list[Citation]) -> G
 
 
 def system_of(name: str) -> SystemSettings:
-    """A preset; "rrf" is the hybrid one with rank fusion."""
+    """Return a preset; "rrf" is `hybrid` with rank fusion."""
     if name != "rrf":
         return load_system(name)
     hybrid = load_system("hybrid")
@@ -93,27 +93,27 @@ def system_of(name: str) -> SystemSettings:
 @pytest.mark.parametrize("system", ["bm25", "dense", "hybrid", "rrf", "citeray"])
 @few
 @given(gold=relevant)
-def test_gold_retrieval_finds_all_relevant_and_puts_them_first(
+def test_gold_retrieval_ranks_all_relevant_citations_first(
     graph: Graph, system: str, gold: set[int]
 ) -> None:
-    """The reranker of `citeray` orders candidates that hold all of them."""
+    """For `citeray`, k is the depth of its reranker."""
     k = DEPTH if system == "citeray" else len(gold)
     assert gold <= set(pmids(graph.ask(system_of(system), "retrieve", gold, k=k)))
 
 
 @few
 @given(gold=relevant)
-def test_with_gold_retrieval_the_others_keep_their_order(graph: Graph, gold: set[int]) -> None:
+def test_gold_retrieval_keeps_the_order_of_other_citations(graph: Graph, gold: set[int]) -> None:
     hybrid = load_system("hybrid")
     plain = [p for p in pmids(graph.ask(hybrid, None, gold, k=30)) if p not in gold]
     found = [p for p in pmids(graph.ask(hybrid, "retrieve", gold, k=40)) if p not in gold]
     assert found[:20] == plain[:20]
 
 
-def test_a_relevant_citation_survives_the_cut_of_a_small_branch(
+def test_gold_retrieval_survives_the_limit_of_a_small_branch(
     tmp_path: Path, corpus: list[Citation]
 ) -> None:
-    """With 2 places for all of 4 shards, the best of a weak shard would be cut away."""
+    """With a limit of 2 over 4 shards, the best hits of a weak shard would be lost."""
     graph = Graph(tmp_path, corpus, shards=4)
     graph.body = corpus[0].search_text[:90]
     bm25 = load_system("bm25")
@@ -122,7 +122,7 @@ def test_a_relevant_citation_survives_the_cut_of_a_small_branch(
     assert set(pmids(graph.ask(bm25, "retrieve", set(last)))) == set(last)
 
 
-def test_gold_retrieval_needs_no_word_and_no_encoder_but_all_shards(graph: Graph) -> None:
+def test_gold_retrieval_requires_all_shards_but_no_terms_or_encoder(graph: Graph) -> None:
     assert pmids(graph.ask(load_system("bm25"), None, {5}, body="???")) == []
     assert pmids(graph.ask(load_system("bm25"), "retrieve", {5}, body="???")) == [5]
     graph.broken = ("encode",)
@@ -138,7 +138,7 @@ def test_gold_retrieval_needs_no_word_and_no_encoder_but_all_shards(graph: Graph
 @pytest.mark.parametrize(("system", "pool"), [("bm25", 100), ("dense", 100), ("citeray", DEPTH)])
 @few
 @given(gold=relevant)
-def test_gold_reranking_puts_the_retrieved_relevant_first_and_keeps_the_order_of_equals(
+def test_gold_reranking_puts_relevant_first_and_keeps_order_of_ties(
     graph: Graph, system: str, pool: int, gold: set[int]
 ) -> None:
     none = RerankSettings()
@@ -148,7 +148,7 @@ def test_gold_reranking_puts_the_retrieved_relevant_first_and_keeps_the_order_of
     assert found == sorted(plain, key=lambda pmid: pmid not in gold)
 
 
-def test_gold_evidence_gives_the_gold_snippets_from_beyond_the_index_too(graph: Graph) -> None:
+def test_gold_evidence_includes_snippets_outside_the_index(graph: Graph) -> None:
     far = replace(SNIPPET, document=str(10**9), begin_section="title", end_section="title")
     plain = graph.ask(load_system("bm25"), None, {7})
     found = graph.ask(load_system("bm25"), "evidence", {7}, snippets=(SNIPPET, far))
@@ -159,7 +159,7 @@ def test_gold_evidence_gives_the_gold_snippets_from_beyond_the_index_too(graph: 
     assert pmids(found) == pmids(plain)
 
 
-def test_gold_evidence_is_what_the_writer_reads(graph: Graph) -> None:
+def test_gold_evidence_reaches_the_writer(graph: Graph) -> None:
     asked = "Does metformin activate AMPK?"
     found = graph.ask(
         load_system("bm25"), "evidence", {7}, body=asked, answers=True, snippets=(SNIPPET,)
@@ -169,15 +169,15 @@ def test_gold_evidence_is_what_the_writer_reads(graph: Graph) -> None:
     assert {pmid for sentence in found.ideal for pmid in sentence.pmids} == {7}
 
 
-def test_gold_evidence_that_was_retracted_stays_out(tmp_path: Path) -> None:
+def test_gold_evidence_excludes_retracted_citations(tmp_path: Path) -> None:
     withdrawn = citation(7, SNIPPET.text, publication_types=("Retracted Publication",))
     graph = Graph(tmp_path, [withdrawn, citation(8, "Another one.")])
     found = graph.ask(load_system("bm25"), "evidence", {7}, snippets=(SNIPPET,))
     assert found.snippets == ()
 
 
-def test_every_other_stage_is_the_graphs_own(graph: Graph, subtests: pytest.Subtests) -> None:
-    """Without anything relevant an oracle of retrieval or evidence changes no ranking."""
+def test_oracle_without_gold_changes_no_ranking(graph: Graph, subtests: pytest.Subtests) -> None:
+    """Without gold, the oracles of retrieval and evidence change no ranking."""
     for oracle in sorted(ORACLES):
         with subtests.test(oracle=oracle):
             system = load_system("citeray")
@@ -189,7 +189,7 @@ def test_every_other_stage_is_the_graphs_own(graph: Graph, subtests: pytest.Subt
                 assert pmids(found) == pmids(plain)
 
 
-def test_gold_that_is_no_material_is_refused_by_name() -> None:
+def test_oracle_refuses_gold_without_pmid_or_text() -> None:
     with pytest.raises(InputError, match=r"question q: document 'PMC12' does not end in a PMID"):
         material(Entry("q", "summary", ("PMC12",), (), None, ()))
     with pytest.raises(InputError, match="question q: a snippet of 7 has no text"):

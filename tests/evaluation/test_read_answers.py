@@ -21,23 +21,23 @@ def read_one(path: Path) -> StoredAnswer:
     return answer
 
 
-def test_reply_cites_by_sentence(tmp_path: Path) -> None:
+def test_reply_citations_are_read_by_sentence(tmp_path: Path) -> None:
     row = reply((7, 8), (8,), evidence=[evidence_of(citation(9, "Zinc."), 0, 4)])
     answer = read_one(lines(tmp_path / "a", row))
     assert answer.cited == {7: ["sentence 1"], 8: ["sentence 1", "sentence 2"]}
     assert (answer.id, answer.version, answer.verdict) == ("q1", "v000001", "answered")
-    # Evidence that no sentence cites is quoted all the same.
+    # Evidence that no sentence cites is also quoted.
     assert answer.quoted == [Passage(9, "abstract", 0, 4, "Zinc")]
 
 
-def test_an_answer_without_sentences_rests_on_its_evidence(tmp_path: Path) -> None:
+def test_evidence_counts_as_cited_without_sentences(tmp_path: Path) -> None:
     row = reply(evidence=[evidence_of(IRON, 0, 4), evidence_of(IRON, 5, 7)])
     answer = read_one(lines(tmp_path / "a", row))
     assert answer.described == {7: {"title": "Iron."}}
     assert answer.cited == {7: ["evidence 1", "evidence 2"]}
 
 
-def test_lines_are_read_one_by_one(tmp_path: Path) -> None:
+def test_stored_answers_are_yielded_before_a_later_error(tmp_path: Path) -> None:
     path = lines(tmp_path / "a", reply((7,)), {"ideal": "none"})
     answers = read_answers(path)
     assert next(answers).id == "q1"
@@ -45,8 +45,8 @@ def test_lines_are_read_one_by_one(tmp_path: Path) -> None:
         next(answers)
 
 
-def test_bioasq_run_cites_by_document_and_snippet(tmp_path: Path) -> None:
-    """A snippet that cannot be compared is a citation all the same."""
+def test_bioasq_citations_are_read_by_document_and_snippet(tmp_path: Path) -> None:
+    """A snippet that cannot be compared still counts as a citation."""
     snippet = {"document": f"{URL}8", "beginSection": "sections.0", "endSection": "sections.0"}
     snippet |= {"offsetInBeginSection": 5, "offsetInEndSection": 7, "text": "is"}
     odd = [{"text": None}, {"endSection": "title"}, {"offsetInBeginSection": "5"}]
@@ -60,7 +60,7 @@ def test_bioasq_run_cites_by_document_and_snippet(tmp_path: Path) -> None:
     assert answer.quoted == [Passage(8, "abstract", 5, 7, "is")]
 
 
-def test_biogen_runs_cite_by_sentence(tmp_path: Path) -> None:
+def test_biogen_citations_are_read_by_sentence(tmp_path: Path) -> None:
     sentence = {
         "text": "T.",
         "existing_supported_citations": ["7"],
@@ -77,20 +77,20 @@ def test_biogen_runs_cite_by_sentence(tmp_path: Path) -> None:
     assert read_one(tmp_path / "list").cited == {10: ["sentence 1"]}
 
 
-def test_what_is_no_stored_answer_is_refused_by_its_place(
+def test_invalid_stored_answer_is_refused_with_its_place(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     for text, message in [
         ("", "is empty"),
         ("{", "not JSON"),
         ('{"error": "late"}', "not the form"),
-        ('{"questions": []}', "holds no answer"),
+        ('{"questions": []}', "contains no answer"),
         ('{"ideal": []}\n{"error": 1}', "line 2: no answer"),
-        ('{"ideal": [{"pmids": ["x"]}]}', "line 1, sentence 1: 'x' is no PMID"),
+        ('{"ideal": [{"pmids": ["x"]}]}', "line 1, sentence 1: 'x' is not a PMID"),
         ('{"ideal": [{"pmids": 7}]}', "ideal 1: field pmids must be a list"),
         ('{"ideal": [7]}', "ideal 1: must be an object"),
         ('{"ideal": [], "evidence": [{}]}', "evidence 1: field passage: must be an object"),
-        ('{"questions": [{"id": "q", "documents": ["http://x"]}]}', "'http://x' is no PMID"),
+        ('{"questions": [{"id": "q", "documents": ["http://x"]}]}', "'http://x' is not a PMID"),
     ]:
         with subtests.test(text=text, message=message):
             (tmp_path / "a").write_text(text)
@@ -98,7 +98,7 @@ def test_what_is_no_stored_answer_is_refused_by_its_place(
                 list(read_answers(tmp_path / "a"))
 
 
-def test_answers_stored_before_there_were_verdicts_are_still_read(tmp_path: Path) -> None:
+def test_answers_without_verdict_are_read(tmp_path: Path) -> None:
     row = reply((7,), evidence=[evidence_of(IRON, 0, 4)])
     for name in ("verdict", "confidence", "guess"):
         del row[name]

@@ -32,7 +32,7 @@ def write_list(path: Path, *rows: Any) -> Path:
     return path
 
 
-def test_tasks_are_read_as_the_track_writes_them(tmp_path: Path) -> None:
+def test_biogen_tasks_are_read_in_the_tracks_form(tmp_path: Path) -> None:
     run = read_task_a(lines(tmp_path / "a.jsonl", answer_a(), answer_a("117")))
     assert run["116"] == (Grounded("Aspirin thins the blood.", (1,), (2, 3), ()),)
     assert list(run) == ["116", "117"]
@@ -43,13 +43,13 @@ def test_tasks_are_read_as_the_track_writes_them(tmp_path: Path) -> None:
     assert read_task_b(write_list(tmp_path / "none")) == {}
 
 
-def test_blank_lines_and_a_byte_order_mark_do_not_count(tmp_path: Path) -> None:
+def test_blank_lines_and_byte_order_mark_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "b.jsonl"
     path.write_text(f"\ufeff\n{json.dumps(answer_b())}\r\n\n", encoding="utf-8")
     assert list(read_task_b(path)) == ["181"]
 
 
-def test_task_a_may_lack_given_citations_and_have_another_name(tmp_path: Path) -> None:
+def test_task_a_accepts_missing_and_alternative_fields(tmp_path: Path) -> None:
     null = answer_a("1", existing_supported_citations=None)
     left_out = answer_a("2", contradicting_citations=[9])
     for field in ("existing_supported_citations", "contradicted_citations"):
@@ -58,7 +58,7 @@ def test_task_a_may_lack_given_citations_and_have_another_name(tmp_path: Path) -
     assert (one.existing, other.existing, other.contradicted) == ((), (), (9,))
 
 
-def test_what_is_no_pmid_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_invalid_pmid_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for bad in [0, -1, "x1", "", 1.5, True, None, "\u0663"]:
         with subtests.test(bad=bad):
             path = lines(tmp_path / "b", answer_b(citations=[7, bad]))
@@ -68,7 +68,7 @@ def test_what_is_no_pmid_is_refused(tmp_path: Path, subtests: pytest.Subtests) -
                 read_task_b(path)
 
 
-def test_missing_field_of_a_sentence_is_named(tmp_path: Path) -> None:
+def test_missing_sentence_field_is_refused(tmp_path: Path) -> None:
     for field in ("text", "supported_citations", "contradicted_citations"):
         row = answer_a()
         del row["answer"][0][field]
@@ -78,7 +78,7 @@ def test_missing_field_of_a_sentence_is_named(tmp_path: Path) -> None:
             read_task_a(path)
 
 
-def test_what_is_not_the_form_is_refused_with_its_place(
+def test_invalid_record_is_refused_with_its_place(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     for row, said in [
@@ -94,7 +94,7 @@ def test_what_is_not_the_form_is_refused_with_its_place(
             read_task_b(lines(tmp_path / "b", row))
 
 
-def test_file_that_is_damaged_or_not_there_is_refused(tmp_path: Path) -> None:
+def test_damaged_or_missing_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "b.jsonl"
     for content, said in [
         (json.dumps(answer_b()).encode() + b"\n{oops\n", r"b\.jsonl: line 2: not JSON"),
@@ -108,13 +108,13 @@ def test_file_that_is_damaged_or_not_there_is_refused(tmp_path: Path) -> None:
         read_task_b(tmp_path / "none")
 
 
-def test_two_answers_to_one_id_are_refused_be_they_number_and_string(tmp_path: Path) -> None:
+def test_duplicate_topic_is_refused(tmp_path: Path) -> None:
     path = lines(tmp_path / "b", answer_b(181), answer_b("181"))
-    with pytest.raises(InputError, match="line 2: topic_id '181' has an answer before it"):
+    with pytest.raises(InputError, match="line 2: topic_id '181' is answered twice"):
         read_task_b(path)
 
 
-def test_an_id_that_the_gold_does_not_have_is_refused(tmp_path: Path) -> None:
+def test_unknown_topic_is_refused(tmp_path: Path) -> None:
     path = lines(tmp_path / "a", answer_a("116"), answer_a("999"))
     with pytest.raises(InputError, match="line 2: qa_id '999' is not in the gold"):
         read_task_a(path, topics=["116"])

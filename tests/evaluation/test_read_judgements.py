@@ -9,9 +9,9 @@ from cluster.errors import InputError
 from evaluation.bioasq.read_bioasq import read_gold
 from evaluation.bioasq.read_judgements import (
     judged_documents,
-    leave_out_judged,
     read_feedback,
     read_qrels,
+    remove_judged,
 )
 from evaluation.bioasq.score_bioasq import score_run
 from tests.evaluation.evaluate_command.small_runs import write
@@ -22,7 +22,7 @@ def snippet(document: str, begin: int, end: int, **more: Any) -> dict[str, Any]:
     return lint_runs.snippet(begin=begin, end=end, document=document, **more)
 
 
-def test_synergys_marks_tell_relevant_from_rejected_and_ready_from_waiting(tmp_path: Path) -> None:
+def test_synergy_golden_and_answer_ready_flags_are_read(tmp_path: Path) -> None:
     row = {
         "id": "1",
         "type": "yesno",
@@ -41,7 +41,7 @@ def test_synergys_marks_tell_relevant_from_rejected_and_ready_from_waiting(tmp_p
     assert (waiting.exact, waiting.ideal) == (None, ())
 
 
-def test_feedback_of_several_rounds_adds_up_whatever_the_judgement(tmp_path: Path) -> None:
+def test_feedback_of_several_rounds_is_combined(tmp_path: Path) -> None:
     one = {"id": "1", "documents": [{"id": "7", "golden": True}], "snippets": [snippet("7", 0, 9)]}
     two = {
         "id": "1",
@@ -53,10 +53,10 @@ def test_feedback_of_several_rounds_adds_up_whatever_the_judgement(tmp_path: Pat
     assert {(s.document, s.begin, s.end) for s in judged.snippets} == {("7", 0, 9), ("8", 3, 5)}
 
 
-def test_judged_documents_and_spans_are_left_out_of_gold_and_run_alike(tmp_path: Path) -> None:
-    """Gold 7 8 9, of which 7 was judged before; said 7 3 8. Left: gold 8 9, said 3 8.
+def test_judged_material_is_removed_from_gold_and_run(tmp_path: Path) -> None:
+    """Gold is 7, 8, 9; the run is 7, 3, 8. As 7 was judged before, gold 8, 9 and run 3, 8 remain.
 
-    Average precision (1/2) / 2; recall 1/2.
+    Average precision is (1/2) / 2, recall 1/2.
     """
     row = {"id": "1", "type": "summary", "snippets": [snippet("7", 0, 9), snippet("7", 20, 29)]}
     gold = read_gold(write(tmp_path / "g", {**row, "documents": list("789")}))
@@ -64,14 +64,14 @@ def test_judged_documents_and_spans_are_left_out_of_gold_and_run_alike(tmp_path:
     feedback = {"id": "1", "documents": [{"id": "7", "golden": True}]}
     feedback["snippets"] = [snippet("7", 0, 9, text="other words")]
     judged = read_feedback([write(tmp_path / "f", feedback)])["1"]
-    left, said = leave_out_judged(gold["1"], judged), leave_out_judged(run["1"], judged)
+    left, said = remove_judged(gold["1"], judged), remove_judged(run["1"], judged)
     found = score_run({"1": left}, {"1": said}).values()
     assert (found["documents MAP"], found["documents recall"]) == (0.25, 0.5)
-    # Of a judged document only the judged span is left out.
+    # Only the judged span of a judged document is removed.
     assert [s.begin for s in left.snippets] == [20]
 
 
-def test_bad_feedback_is_named(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_invalid_feedback_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for row, said in [
         (5, "question 0: must be an object"),
         ({"documents": []}, "field id"),
@@ -83,13 +83,13 @@ def test_bad_feedback_is_named(tmp_path: Path, subtests: pytest.Subtests) -> Non
             read_feedback([write(tmp_path / "f", row)])
 
 
-def test_qrels_give_the_judged_documents(tmp_path: Path) -> None:
+def test_qrels_are_read(tmp_path: Path) -> None:
     path = tmp_path / "qrels"
     path.write_text("1 0 7 1\n1 0 8 0\n\n2\t0\t9\t2\n", encoding="utf-8")
     assert read_qrels(path) == {"1": {"7", "8"}, "2": {"9"}}
 
 
-def test_a_bad_qrels_line_is_named(tmp_path: Path) -> None:
+def test_invalid_qrels_line_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "qrels"
     for line in ("1 0 8", "1 0 8 x"):
         path.write_text(f"1 0 7 1\n{line}\n", encoding="utf-8")
@@ -102,10 +102,10 @@ def test_a_bad_qrels_line_is_named(tmp_path: Path) -> None:
         read_qrels(tmp_path / "none")
 
 
-def test_the_pool_measures_by_hand(tmp_path: Path) -> None:
-    """Said x 7 y 8 with gold 7 8 and y judged: x alone is unjudged, 1/4.
+def test_pool_measures_match_hand_calculation(tmp_path: Path) -> None:
+    """The run is x, 7, y, 8; gold is 7, 8; y is judged. Only x is unjudged, 1/4.
 
-    Plain average precision (1/2 + 2/4) / 2; over 7 y 8 it is (1 + 2/3) / 2.
+    Average precision is (1/2 + 2/4) / 2; without x it is (1 + 2/3) / 2.
     """
     row = {"id": "1", "type": "summary"}
     gold = read_gold(write(tmp_path / "g", {**row, "documents": ["7", "8"]}))

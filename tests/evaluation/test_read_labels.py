@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cluster.errors import InputError
 from evaluation.biogen.read_labels import read_labels, sentence_key
@@ -19,7 +17,7 @@ def write_list(path: Path, *rows: Any) -> Path:
     return path
 
 
-def test_plain_labels_by_text_and_by_number(tmp_path: Path) -> None:
+def test_labels_are_found_by_text_and_by_number(tmp_path: Path) -> None:
     labels = read_labels(
         lines(
             tmp_path / "l.jsonl",
@@ -34,7 +32,7 @@ def test_plain_labels_by_text_and_by_number(tmp_path: Path) -> None:
     assert labels.of("2", 1, "A b.") == {}
 
 
-def test_label_by_text_goes_before_one_by_number_and_the_last_before_others(
+def test_label_by_text_takes_precedence_and_the_last_counts(
     tmp_path: Path,
 ) -> None:
     by_text = {"topic_id": 1, "pmid": 5, "sentence": "A."}
@@ -46,7 +44,7 @@ def test_label_by_text_goes_before_one_by_number_and_the_last_before_others(
     assert read_labels(lines(tmp_path / "l", *rows)).of("1", 1, "A.") == {5: "support"}
 
 
-def test_relations_have_the_tracks_spellings(tmp_path: Path) -> None:
+def test_relations_accept_the_tracks_spellings(tmp_path: Path) -> None:
     spellings = {
         "support": ("Supports", "supported", "SUPPORTING"),
         "partial": ("partial-supported", "Partially supports", "partially-support"),
@@ -63,7 +61,7 @@ def test_relations_have_the_tracks_spellings(tmp_path: Path) -> None:
         assert found == dict.fromkeys(range(1, len(words) + 1), relation)
 
 
-def test_bad_plain_label_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_invalid_label_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
     good = {"topic_id": 1, "pmid": 5, "relation": "support"}
     for fields, said in [
         ({"relation": "maybe"}, "line 1: field relation: must be one of irrelevant, .*'maybe'"),
@@ -88,7 +86,7 @@ def medaesqa(**answers: list[dict[str, Any]]) -> dict[str, Any]:
     return {"question_id": "9", "question": "?", "machine_generated_answers": systems}
 
 
-def test_medaesqa_pools_the_sentences_of_all_systems(tmp_path: Path) -> None:
+def test_medaesqa_labels_pool_all_systems(tmp_path: Path) -> None:
     row = medaesqa(
         M1=[assessed("A.", ("1", "supporting"), ("2", "not relevant")), assessed("Uncited.")],
         M2=[assessed("B.", ("3", "contradicting"), ("4", "neutral"))],
@@ -100,7 +98,7 @@ def test_medaesqa_pools_the_sentences_of_all_systems(tmp_path: Path) -> None:
     assert labels.relevant("8") == set()
 
 
-def test_of_medaesqa_s_labels_of_one_citation_the_strongest_counts(tmp_path: Path) -> None:
+def test_strongest_medaesqa_label_of_a_citation_counts(tmp_path: Path) -> None:
     row = medaesqa(
         M1=[assessed("A.", ("1", "neutral"), ("1", "supporting"), ("1", "contradicting"))],
         M2=[assessed("A.", ("1", "not relevant"))],
@@ -117,7 +115,7 @@ def test_of_medaesqa_s_labels_of_one_citation_the_strongest_counts(tmp_path: Pat
         ({"question_id": 1, "machine_generated_answers": []}, "machine_generated_answers: must be"),
     ],
 )
-def test_a_bad_medaesqa_label_is_refused(tmp_path: Path, row: dict[str, Any], said: str) -> None:
+def test_invalid_medaesqa_label_is_refused(tmp_path: Path, row: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         read_labels(write_list(tmp_path / "m", row))
 
@@ -127,7 +125,7 @@ def grounded(**fields: Any) -> dict[str, Any]:
     return {"metadata": {"qa_id": 116}, "answer": [{**sentence, **fields}]}
 
 
-def test_labels_beside_a_task_a_run(tmp_path: Path) -> None:
+def test_labels_are_read_from_task_a_sentences(tmp_path: Path) -> None:
     row = grounded(
         supported_citations_labels={"2": "Supports", "3": "Neutral"},
         contradicted_citations_labels={"4": "Contradicts", "2": "Not relevant"},
@@ -145,7 +143,7 @@ def write_csv(path: Path, *rows: list[str]) -> Path:
     return path
 
 
-def test_judgements_in_csv_with_the_citation_over_several_lines(tmp_path: Path) -> None:
+def test_csv_labels_accept_multiline_citations(tmp_path: Path) -> None:
     labels = read_labels(
         write_csv(
             tmp_path / "j.CSV",
@@ -157,7 +155,7 @@ def test_judgements_in_csv_with_the_citation_over_several_lines(tmp_path: Path) 
     assert labels.by_topic == {"116": {"A,b.": {12: "support"}}, "117": {"C.": {13: "irrelevant"}}}
 
 
-def test_bad_csv_is_named(tmp_path: Path) -> None:
+def test_invalid_csv_label_is_refused(tmp_path: Path) -> None:
     path, names = tmp_path / "j.csv", ("qid", "answer_sentence", "citation", "judgement")
     for field, name in enumerate(names):
         row = ["116", "A.", "PMID: 1", "neutral"]
@@ -175,7 +173,7 @@ def test_bad_csv_is_named(tmp_path: Path) -> None:
             read_labels(path)
 
 
-def test_sentences_that_differ_only_in_typing_are_one(subtests: pytest.Subtests) -> None:
+def test_sentence_key_ignores_typing_differences(subtests: pytest.Subtests) -> None:
     for one, other in [
         ("A  b ( c ).", "A b (c)."),
         ("pre\u2013op \u2014 care", "pre-op-care"),
@@ -187,10 +185,3 @@ def test_sentences_that_differ_only_in_typing_are_one(subtests: pytest.Subtests)
     for other in ("It helped.", "it helps.", "It helps [a].", "It helps"):
         with subtests.test(other=other):
             assert sentence_key(other) != sentence_key("It helps.")
-
-
-@pytest.mark.slow
-@given(st.text(), st.lists(st.sampled_from(" \n\t"), min_size=1))
-def test_white_space_never_tells_sentences_apart(sentence: str, blanks: list[str]) -> None:
-    spaced = "".join(letter + blanks[place % len(blanks)] for place, letter in enumerate(sentence))
-    assert sentence_key(spaced) == sentence_key(sentence)

@@ -12,7 +12,7 @@ from evaluation.bioasq.risk_coverage import NAMES, risk_curves, score_risk
 from evaluation.bioasq.score_bioasq import score_run
 from evaluation.scores import Scores
 
-# Confidence and whether the answer is right, in an order that is not that of the confidence.
+# Confidence and correctness of each answer, not sorted by confidence.
 FIVE = [(0.5, True), (0.9, True), (0.1, False), (0.8, False), (0.7, True)]
 
 
@@ -29,7 +29,7 @@ def risk_of(gold: list[Entry], run: list[Entry]) -> Scores:
 
 
 def yesno(answers: Sequence[tuple[float | None, bool]], verdicts: str = "") -> Scores:
-    """Yes/no questions; an "a" in `verdicts` stands for `answered`, anything else for `mixed`."""
+    """Return yes/no questions; "a" in `verdicts` means `answered`, any other letter `mixed`."""
     gold = [entry(str(n), "yesno", "yes") for n in range(len(answers))]
     run = [
         entry(
@@ -48,7 +48,7 @@ def known(scores: Scores) -> dict[str, float]:
     return {name: value for name, value in scores.values().items() if value == value}
 
 
-def test_risk_at_each_coverage_and_area_under_the_curve() -> None:
+def test_risk_coverage_curve_and_its_area() -> None:
     # Sorted: right, wrong, right, right, wrong; risk 0, 1/2, 1/3, 1/4, 2/5.
     scores = yesno(FIVE)
     points = [(0.2, 0), (0.4, 1 / 2), (0.6, 1 / 3), (0.8, 1 / 4), (1, 2 / 5)]
@@ -56,12 +56,12 @@ def test_risk_at_each_coverage_and_area_under_the_curve() -> None:
     assert np.array(risk_curves(scores)["yesno"]) == pytest.approx(np.array(points))
     found = known(scores)
     assert found["risk yesno AURC"] == pytest.approx((0 + 1 / 2 + 1 / 3 + 1 / 4 + 2 / 5) / 5)
-    # 30% of 5 questions are 2 whole ones, 50% are 3, 70% are 4, 90% are 5.
+    # 30% of 5 questions are 2 questions, 50% are 3, 70% are 4, 90% are 5.
     at = {percent: found[f"risk yesno at {percent}%"] for percent in (30, 50, 70, 90)}
     assert at == pytest.approx({30: 1 / 2, 50: 1 / 3, 70: 1 / 4, 90: 2 / 5})
 
 
-def test_questions_of_equal_confidence_are_answered_together() -> None:
+def test_ties_in_confidence_are_answered_together() -> None:
     scores = yesno([(0.9, True), (0.5, False), (0.5, True), (0.5, True)])
     assert risk_curves(scores)["yesno"] == [(0.25, 0), (1, 0.25)]
     found = known(scores)
@@ -69,7 +69,7 @@ def test_questions_of_equal_confidence_are_answered_together() -> None:
     assert found["risk yesno at 30%"] == 0.25
 
 
-def test_risk_and_coverage_at_the_verdicts_of_the_run() -> None:
+def test_risk_and_coverage_of_answered_verdicts() -> None:
     found = known(yesno(FIVE, "aamam"))
     # Answered are 0.5 (right), 0.9 (right) and 0.8 (wrong).
     assert found["coverage yesno answered"] == pytest.approx(3 / 5)
@@ -79,7 +79,7 @@ def test_risk_and_coverage_at_the_verdicts_of_the_run() -> None:
     assert "risk yesno answered" not in nothing
 
 
-def test_loss_of_a_factoid_is_by_any_name_and_of_a_list_by_f1() -> None:
+def test_loss_of_factoid_and_list_answers() -> None:
     gold = [entry(id_, "factoid", "htt") for id_ in "abc"]
     run = [
         entry("a", "factoid", "bdnf", "htt", confidence=0.9),
@@ -99,7 +99,7 @@ def test_loss_of_a_factoid_is_by_any_name_and_of_a_list_by_f1() -> None:
     assert found["risk list at 90%"] == pytest.approx(1 / 4)
 
 
-def test_questions_without_confidence_are_not_on_the_curve() -> None:
+def test_questions_without_confidence_are_excluded() -> None:
     found = known(yesno([(None, False), (0.9, True), (0.8, False)]))
     assert found["risk yesno AURC"] == pytest.approx((0 + 1 / 2) / 2)
     scores = yesno([(None, True), (None, False)])
@@ -107,10 +107,10 @@ def test_questions_without_confidence_are_not_on_the_curve() -> None:
     assert risk_curves(scores) == {}
 
 
-def test_a_resample_sorts_its_own_questions() -> None:
+def test_each_resample_is_sorted_again() -> None:
     scores = yesno([(0.9, True), (0.8, False), (0.7, True)])
     column = scores.names.index("risk yesno AURC")
-    # The second question twice and the third once; the first alone; nothing.
+    # The resamples: the second question twice and the third once; only the first; none.
     drawn = scores.over(np.array([[0.0, 2, 1], [3, 0, 0], [0, 0, 0]]))[:, column]
     assert drawn[:2] == pytest.approx([(2 * 1 + 2 / 3) / 3, 0])
     assert np.isnan(drawn[2])

@@ -4,7 +4,7 @@ import pytest
 
 from evaluation.bioasq.read_bioasq import Entry
 from evaluation.bioasq.score_bioasq import score_run
-from evaluation.bioasq.score_verdicts import reads_as, score_verdicts, surest
+from evaluation.bioasq.score_verdicts import most_confident, reads_as, score_verdicts
 
 
 def entry(
@@ -36,7 +36,7 @@ def yesno(confidences: list[float | None], right: list[bool]) -> dict[str, float
     return measured(gold, run)
 
 
-def test_verdicts_are_shares_of_their_type_and_accuracy_is_among_the_answered() -> None:
+def test_verdict_shares_and_accuracy_among_answered() -> None:
     gold = [
         entry("1", "yesno", "yes"),
         entry("2", "yesno", "no"),
@@ -58,7 +58,7 @@ def test_verdicts_are_shares_of_their_type_and_accuracy_is_among_the_answered() 
     assert found["answered factoid lenient accuracy"] == 1
 
 
-def test_confidence_gives_the_accuracy_of_the_surest() -> None:
+def test_accuracy_of_the_most_confident_answers() -> None:
     found = yesno([0.9, 0.8, 0.3, 0.1], [True, True, True, False])
     assert found["coverage 75% yesno accuracy"] == 1
     assert found["coverage 90% yesno accuracy"] == 0.75
@@ -66,12 +66,12 @@ def test_confidence_gives_the_accuracy_of_the_surest() -> None:
     assert not [name for name in without if name.startswith(("verdict", "answered", "coverage"))]
 
 
-def test_questions_as_confident_as_the_last_one_count_too() -> None:
-    assert surest({"a": 0.9, "b": 0.5, "c": 0.5, "d": 0.1}, 50) == ["a", "b", "c"]
-    assert surest({}, 50) == []
+def test_coverage_includes_ties_with_the_last_question() -> None:
+    assert most_confident({"a": 0.9, "b": 0.5, "c": 0.5, "d": 0.1}, 50) == ["a", "b", "c"]
+    assert most_confident({}, 50) == []
 
 
-def test_the_first_sentence_is_read_as_a_yes_or_a_no(subtests: pytest.Subtests) -> None:
+def test_first_sentence_is_read_as_yes_or_no(subtests: pytest.Subtests) -> None:
     for question, ideal, said in [
         ("Does iron help?", "Yes, iron helps. No harm was seen.", "yes"),
         ("Does iron help?", "No. Iron helps nobody.", "no"),
@@ -86,7 +86,7 @@ def test_the_first_sentence_is_read_as_a_yes_or_a_no(subtests: pytest.Subtests) 
             assert reads_as(question, ideal) == said
 
 
-def test_the_two_answers_agree_or_not() -> None:
+def test_agreement_of_exact_and_ideal_answers() -> None:
     gold = [entry("1", "yesno", "yes"), entry("2", "factoid", "a"), entry("3", "list", "a")]
     run = [
         entry("1", "yesno", "no", ideal="Yes, it does."),
@@ -99,7 +99,7 @@ def test_the_two_answers_agree_or_not() -> None:
     assert found["agreement list"] == 0.5
 
 
-def test_names_that_are_no_numbers_are_counted_where_a_number_is_asked_for() -> None:
+def test_non_numbers_are_counted_if_a_number_is_asked() -> None:
     body = "What is the recommended dose of imatinib?"
     gold = [entry("1", "list", "400 mg", body=body), entry("2", "list", "a", body="What is so?")]
     run = [entry("1", "list", "400 mg", "high", "twice daily", "oral"), entry("2", "list", "gene")]

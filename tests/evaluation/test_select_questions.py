@@ -1,4 +1,4 @@
-"""Questions chosen by topic, type and chance, from a file and by the command."""
+"""Selection of questions by topic, type and random sampling."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def ids(**how: Any) -> list[str]:
     return [row["id"] for row in select_questions(ROWS, **how)]
 
 
-def test_a_keyword_is_whole_words_in_any_case() -> None:
+def test_keyword_matches_whole_words_ignoring_case() -> None:
     assert ids(keywords=["MIGRAINE"]) == ["2", "3"]
     assert ids(keywords=["migraine", "Huntington's disease"]) == ["1", "2", "3"]
     assert ids(keywords=["migraine with aura", "c++"]) == ["2"]
 
 
-def test_types_and_keywords_must_both_hold() -> None:
+def test_selection_requires_type_and_keyword() -> None:
     assert ids(types=["summary", "list"], keywords=["migraine"]) == ["2"]
     assert ids(types=["summary"]) == ["2", "4"]
     assert ids() == ["1", "2", "3", "4", "5"]
 
 
-def test_a_sample_is_the_same_for_its_seed_and_keeps_the_order() -> None:
+def test_sample_is_reproducible_and_keeps_order() -> None:
     samples = {seed: ids(sample=3, seed=seed) for seed in range(20)}
     assert all(found == sorted(found) and len(found) == 3 for found in samples.values())
     assert samples == {seed: ids(sample=3, seed=seed) for seed in range(20)}
@@ -47,14 +47,14 @@ def test_a_sample_is_the_same_for_its_seed_and_keeps_the_order() -> None:
     assert ids(sample=5) == ids()
 
 
-def test_too_few_are_an_error_with_the_fix() -> None:
+def test_selection_of_too_few_questions_is_refused() -> None:
     with pytest.raises(InputError, match=r"5 of 5 questions .* ask for a smaller --sample or give"):
         select_questions(ROWS, sample=6)
     with pytest.raises(InputError, match="0 of 5 questions are of those types and have a keyword"):
         select_questions(ROWS, keywords=["malaria"])
 
 
-def test_the_command_writes_rows_as_they_are(tmp_path: Path) -> None:
+def test_questions_command_copies_rows_unchanged(tmp_path: Path) -> None:
     rows = [{**row, "documents": ["d"], "other": {"ü": 1}} for row in ROWS]
     gold, out, words = tmp_path / "gold.json", tmp_path / "out.json", tmp_path / "words.txt"
     gold.write_text(json.dumps({"questions": rows}), encoding="utf-8")

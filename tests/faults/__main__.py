@@ -1,15 +1,15 @@
-"""The simulator of faults: random operations and faults, against a sequential reading.
+"""Simulator of faults: random operations and faults, compared with a sequential reading.
 
     python -m tests.faults --seed 0 --rounds 500
     python -m tests.faults --on-ray --seed 0 --rounds 12 [--kinds index serving]
 
-Round n has the seed `seed + n`, which says what it is about: an index in a folder or a store with
+Round n has the seed `seed + n`, which determines its subject: an index in a folder or a store with
 its readers, downloads, batches of questions, or saved questions. Prints each round that fails, with
-its seed and the fewest steps that fail as well; exit code 1 if there is one.
+its seed and the fewest steps that still fail; the exit code is 1 if a round fails.
 
-With `--on-ray` rounds kill (-9) and stop real processes instead: the driver, a worker or a node of
+With `--on-ray`, rounds kill (-9) and stop real processes instead: the driver, a worker or a node of
 a build, update or compaction, or the gateway, proxy, controller, a stage or the model of a graph
-that is asked all the time. A round takes a minute or two. It prints a line a round.
+that is asked continuously. A round takes a minute or two and prints one line.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", choices=RAY_KINDS, default=RAY_KINDS)
     given = parser.parse_args()
     if given.on_ray:
-        # Only here: it brings models along, which the simulator needs none of.
+        # Imported only here, because it imports models, which the simulator does not need.
         from tests.faults.on_ray.play_rounds import play_rounds
 
         failed = play_rounds(given.seed, given.rounds or 12, given.kinds)
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def simulate(first: int, rounds: int) -> int:
-    """Play the rounds of `rounds` seeds from `first` on; how many failed."""
+    """Play `rounds` rounds from seed `first` on, and return the number of failed rounds."""
     begun, failed, happened, kinds = time.monotonic(), 0, Counter[str](), Counter[str]()
     for seed in range(first, first + rounds):
         steps = draw(seed)

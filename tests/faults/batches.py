@@ -1,8 +1,8 @@
-"""Rounds of batches and run files of questions, whose process is killed or runs out of disk.
+"""Rounds of batches and run files whose process is killed or whose disk fails.
 
-Every batch that was accepted ends with one answer to each of its questions, in their order, or with
-the reason why there is none; what it counts is counted once. Only what was being answered when the
-process died or could not write is asked again, and after a loss of power what was not on the disk.
+Every accepted batch ends with exactly one result per question, in order: an answer, or the reason
+why there is none. Only questions in progress when the process died or could not write are asked
+again, and after a power cut also those that were not yet durable.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from rich.console import Console
 
 from cluster.answers import Answer, Question
 from cluster.errors import CiteRayError
-from serve.batches.answer_batch import Asked, Batch, answer_batch
 from serve.batches.job_store import JobStore
 from serve.batches.jobs import BatchError, Job, new_job
 from serve.batches.run_jobs import JobRunner
+from serve.client.answer_batch import Asked, Batch, answer_batch
+from serve.contracts.stage_watch import StageLostError
 from serve.formats.bioasq import Entry, to_entry
-from serve.graph.watch_stages import StageLostError
 from tests.faults.clock import JUMP_S, Clock
 from tests.faults.inject import DEADLY, ERRORS, OUT_OF_MEMORY, Injector, Killed
 from tests.faults.steps import DifferenceError, Draw, Step
@@ -35,13 +35,13 @@ from tests.serve.answering import answer
 
 BATCH_FAULTS = (*ERRORS, OUT_OF_MEMORY, "kill", "power cut", "clock ahead", "clock back")
 OPERATIONS = ("batch", "work", "work", "restart", "cancel", "run")
-# What becomes of a question: `lost` finds a stage lost, and is answered when it is asked again.
+# Outcomes of a question. `lost` fails once because a stage is lost, and then succeeds.
 OUTCOMES = ("answered", "answered", "answered", "lost", "refused", "broken", "no text")
 MOST_MOMENTS, MOST_QUESTIONS, CONCURRENT = 60, 5, 2
 
 
 def draw_batches(dice: random.Random, turn: int) -> tuple[Step, ...]:
-    """A batch first, then up to nine more steps."""
+    """Draw a batch, then up to nine more steps."""
     drawn = Draw(dice, turn, BATCH_FAULTS, MOST_MOMENTS)
 
     def step(operation: str) -> Step:
@@ -54,19 +54,19 @@ def draw_batches(dice: random.Random, turn: int) -> tuple[Step, ...]:
 
 
 def made_answer(question: Question) -> Answer:
-    """The answer to a question, which differs from that to any other."""
+    """Return the answer to a question; each question has a different answer."""
     number = int(question.id)
     told = ("llm: late",) if number % 2 else ()
     verdict = "answered" if number % 3 else "mixed"
     return answer(question.body, question=question, degraded=told, verdict=verdict, exact="yes")
 
 
-# No clock is set ahead as far as that.
+# Longer than any jump of the clock.
 KEEP_DAYS = 3650
 
 
 class _Client:
-    """Tells which version answers, as a run file's batch asks first."""
+    """Client that returns only the index version, which a run file requests first."""
 
     def search(self, _: object) -> dict[str, str]:
         return {"index_version": "v000001"}
@@ -88,7 +88,7 @@ class BatchRound:
         self.fired: list[str] = []
 
     def run(self, steps: Sequence[Step]) -> None:
-        """Raises DifferenceError, or what the store or the runner raised that they must not."""
+        """Run the steps; raises DifferenceError or an unexpected error of the store or runner."""
         with self._clock.in_place():
             try:
                 for step in (*steps, Step("work")):
@@ -110,7 +110,7 @@ class BatchRound:
             return
         self.fired.append(step.fault)
         if step.fault in (*ERRORS, *DEADLY, OUT_OF_MEMORY):
-            # Of each owner's batch so many questions may have an answer that is not kept yet.
+            # This many questions of each owner's batch may have an answer that is not stored yet.
             at_work = CONCURRENT * len({key.rpartition(".")[0] for key in self._outcomes})
             self._may_ask_again += at_work if step.fault != "power cut" else len(self._asked)
         if step.fault in DEADLY:
@@ -126,7 +126,7 @@ class BatchRound:
             try:
                 self._store = JobStore(self._folder, 100, KEEP_DAYS)
             except BatchError:
-                # One that was killed while it opened holds the lock for as long as it is there.
+                # A store killed while it opened holds the lock until it is garbage-collected.
                 gc.collect()
                 self._store = JobStore(self._folder, 100, KEEP_DAYS)
         return self._store
@@ -156,7 +156,7 @@ class BatchRound:
                     store.cancel_or_forget(key)
 
     def _batch(self, step: Step) -> tuple[Job, list[Question]]:
-        """The next one; every second has the id of the last, and is another owner's."""
+        """Return the next batch. Every second batch repeats the previous id with another owner."""
         count = len(self._outcomes)
         questions = [
             Question(f"{n}", f"Batch {count}: does {n} help?", "yesno")
@@ -166,7 +166,7 @@ class BatchRound:
         return new_job(questions, "citeray", True, f"batch-{count // 2}", owner), questions
 
     def _write_run(self, step: Step) -> int:
-        """As `citeray answer` does, into a file; a question that is lost ends it for now."""
+        """Write a run file as `citeray answer` does, check it, and return 1."""
         _, questions = self._batch(step)
         output, asked = self._folder / f"run-{self._runs}.json", Counter[str]()
 
@@ -219,7 +219,7 @@ class BatchRound:
         ]
 
     def _check(self, step: Step) -> None:
-        """At any time: nothing accepted is gone, nothing false is given out."""
+        """Check that no accepted batch is lost and that no wrong answer is returned."""
         store = self._opened()
         known = {job.key for job, _ in store.all()}
         for key in self._outcomes:
@@ -242,7 +242,7 @@ class BatchRound:
             raise DifferenceError(f"after {step}: asked again, and how often: {again}")
 
     def _check_ends(self, step: Step) -> None:
-        """After all the work: every question of every batch has its answer or its reason."""
+        """Check after all work that every question has its answer or the reason for its failure."""
         store = self._opened()
         for key, outcomes in self._outcomes.items():
             if key in self._cancelled:

@@ -1,7 +1,6 @@
-"""Time that a round turns: it passes fast on a slow disk, and the clock is set ahead or back.
+"""A clock that a round controls: time passes on a slow disk, and the clock jumps ahead or back.
 
-Files that were written before are older by as much, or younger, as the file system's own clock
-tells their age.
+The modification times of existing files move accordingly.
 """
 
 from __future__ import annotations
@@ -13,31 +12,30 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from unittest.mock import patch
 
-# Longer than any lease and any wait before something is tried again, and than all the time that
-# passes in a round: what was due before a clock was set back does not come due by coincidence.
+# Longer than any lease, any back-off and all time that passes in a round, so that a clock that was
+# set back makes nothing due by coincidence.
 JUMP_S = 10 * 86_400.0
 
 
 class Clock:
-    """The clocks of this process, and the file system's for the files right in `folder`."""
+    """The clocks of this process, and the file times of the files in `folder`."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
         self._passed = self._set_by = 0.0
 
     def let_pass(self, seconds: float) -> None:
-        """So much time passes."""
         self._passed += seconds
         self._age_files(seconds)
 
     def set_by(self, seconds: float) -> None:
-        """Somebody sets the clock by so much; no time passes."""
+        """Set the clock ahead or back without letting time pass."""
         self._set_by += seconds
         self._age_files(seconds)
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Within the block this is the time."""
+        """Replace the clocks within the block."""
         now, monotonic = time.time, time.monotonic
         with (
             patch.object(time, "time", lambda: now() + self._passed + self._set_by),

@@ -1,4 +1,4 @@
-"""Faults of the database of what users keep, at a chosen one of its statements and commits."""
+"""Faults of the database of saved questions, at a chosen statement or commit."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from sqlalchemy.engine.default import DefaultDialect
 
 from tests.faults.inject import Killed
 
-# A link that is lost stays so; of a lost reply to a commit the commit is made.
+# A lost link stays lost. A lost commit reply means that the transaction was committed.
 DATABASE_FAULTS = ("kill", "lost link", "lost commit reply", "database full")
 READS = ("SELECT", "BEGIN", "PRAGMA")
 
 
 class DatabaseFaults:
-    """Lets `fault` happen at the moment number `at`; `fired` tells whether it came."""
+    """Inject `fault` at moment number `at`; `fired` says whether it happened."""
 
     def __init__(self, fault: str, at: int) -> None:
         self.fired = self.dead = False
@@ -26,7 +26,7 @@ class DatabaseFaults:
         self._fault, self._at = fault, at
 
     def moment(self) -> bool:
-        """One more; whether the fault is on from now. Raises Killed at its moment and after."""
+        """Count a moment and return True from the fault on; raises Killed for a killed process."""
         if self.dead:
             raise Killed
         self._moments += 1
@@ -38,7 +38,7 @@ class DatabaseFaults:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Statements and commits of every database are moments within the block."""
+        """Count the statements and commits of every database within the block as moments."""
         execute, commit = DefaultDialect.do_execute, DefaultDialect.do_commit
 
         def do_execute(dialect: Any, cursor: Any, statement: str, *rest: Any) -> None:

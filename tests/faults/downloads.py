@@ -1,8 +1,8 @@
-"""Rounds of downloads from a server that stands for NLM's, to a folder or an object store.
+"""Rounds of downloads from a local server like NLM's to a folder or an object store.
 
-Whatever happens to a download, what has the name of a file is one that the server has had, whole.
-The same download, run again without a fault, brings exactly the server's files with their
-checksums, and leaves nothing else behind.
+Whatever fault occurs, a file under its final name is complete and equal to a version on the server.
+The same download without a fault then gives exactly the server's files with their checksums and
+leaves no other files.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ DOWNLOAD_FAULTS = (*SERVER_FAULTS, *DISK_FAULTS, *STORE_FAULTS)
 OPERATIONS = ("download", "download", "release")
 MOST_MOMENTS, MOST_REQUESTS, MOST_FILES = 26, 16, 4
 PATIENCE = Patience(tries=2, first_wait_s=0.001, longest_wait_s=0.002, silence_s=5.0)
-# Files that come in several blocks, so that a link is cut within them.
+# Files of several blocks, so that a connection is cut within them.
 SIZE = 2000
 
 
 def draw_downloads(dice: random.Random, turn: int, *, in_store: bool) -> tuple[Step, ...]:
-    """A server's first files, then up to six downloads and releases of files."""
+    """Draw the server's first files, then up to six downloads and releases of files."""
     faults = (*SERVER_FAULTS, *(STORE_FAULTS if in_store else DISK_FAULTS))
     drawn = Draw(dice, turn, faults, MOST_REQUESTS if in_store else MOST_MOMENTS)
 
     def step(operation: str) -> Step:
         if operation == "download":
             return drawn.step(operation, (), drawn.fault())
-        # A number that was there already is a file that was released anew.
+        # A file with a number that was used before replaces the earlier file.
         count = dice.randint(1, 2)
         released = ((dice.randint(1, MOST_FILES), dice.randint(1, 10**6)) for _ in range(count))
         return drawn.step(operation, tuple(released))
@@ -57,11 +57,11 @@ def draw_downloads(dice: random.Random, turn: int, *, in_store: bool) -> tuple[S
 
 @cache
 def _server() -> PubMedServer:
-    """One for all rounds of this process."""
+    """Return one server for all rounds of this process."""
     stack = ExitStack()
     server = stack.enter_context(pubmed_server())
     _open_servers.append(stack)
-    # It would log each link that it cuts.
+    # Do not log the connections that it cuts.
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     return server
 
@@ -74,7 +74,7 @@ def name_of(number: int) -> str:
 
 
 class DownloadRound:
-    """Runs steps against the server, which has only what the round released."""
+    """Run steps against a server that has only the files that the round released."""
 
     def __init__(self, folder: Path, seed: int, *, in_store: bool) -> None:
         self._folder = folder / "pubmed"
@@ -97,7 +97,7 @@ class DownloadRound:
         self._released.setdefault(name_of(number), []).append(data)
 
     def run(self, steps: Sequence[Step]) -> None:
-        """Raises DifferenceError, or what a download raised that it must not."""
+        """Run the steps; raises DifferenceError or an unexpected error of a download."""
         with ExitStack() as stack:
             stack.enter_context(self._clock.in_place())
             if self._store:
@@ -132,7 +132,7 @@ class DownloadRound:
         self._check_names(step)
 
     def _with_bad_server(self, step: Step) -> None:
-        """The fault meets one of the files, or the first list, at each try or at the first."""
+        """Apply the fault to one file or to the list of files."""
         kept = self._kept()
         wanted = sorted(path for path in self._server.files if path.endswith(".xml.gz"))
         missing = [path for path in wanted if kept.get(path) != self._server.files[path]]
@@ -142,14 +142,14 @@ class DownloadRound:
             "cut link": [cut] * (1 + step.at % 2),
             "busy server": ["busy:503:0"] * (1 + step.at % 2),
             "wrong bytes": ["wrong"] * (1 + step.at % 3),
-            # It is cut, and begins again from the start although it was asked for the rest.
+            # The connection is cut, and the next reply ignores the range.
             "no ranges": [cut, "no-range"],
             "half a list": [],
         }[step.fault]
         self._server.script[path] = list(told)
         hidden = {}
         if step.fault == "half a list":
-            # As its page is made while files come: the newest are not in it yet.
+            # The list does not have the newest files yet.
             hidden = {p: self._server.files.pop(p) for p in [path, f"{path}.md5"]}
         try:
             self._download()
@@ -180,7 +180,7 @@ class DownloadRound:
             injector.after(self._dice)
 
     def _kept(self) -> dict[str, bytes]:
-        """What is there by path, but for the lock of the folder."""
+        """Return the downloaded files by path, without the lock file."""
         if self._store:
             below = "bucket/pubmed/"
             return {k.removeprefix(below): data for k, (data, _) in self._store.objects.items()}
@@ -190,7 +190,7 @@ class DownloadRound:
         return kept
 
     def _check_names(self, step: Step) -> None:
-        """What has the name of a file is whole; what a disk lost is so after the next download."""
+        """Check that each file is complete; a lying disk may truncate some until the next run."""
         kept = {path: data for path, data in self._kept().items() if path.endswith(".xml.gz")}
         torn = {path: data for path, data in kept.items() if data not in self._released[path]}
         if step.fault == "lying disk":

@@ -1,11 +1,11 @@
-"""Rounds of commands on one index, against a sequential reading of its sources.
+"""Rounds of commands on one index, compared with a sequential reading of its sources.
 
-Whatever happens to a command, the published version is the one before it or its own, and holds
-what a plain reading of its sources does. The same command, run again without a fault, ends well,
-and every version that was published stays readable, to readers that have it open as well.
+Whatever fault hits a command, the published version is its own or the one before it, and has the
+content of a sequential reading of its sources. Running the command again without a fault succeeds.
+Every published version stays readable, also to readers that have opened it.
 
-After a loss of power on a disk that had not kept what it said it had, nobody reads anything else
-than what was published: it is refused, and `verify` says so. Then the index is built again.
+After a power cut on a lying disk, damaged data are refused and reported by `verify`, never read.
+The index is then built again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cluster.index.lease import LEASE_S, LeaseHeldError
 from cluster.index.manifest import current_version, read_manifest
 from cluster.records import Citation
 from cluster.storage.places import Place, StoredPlace, remove
-from pipelines.update.compact_index import prune
+from pipelines.indexing.shards.compact_shard import prune
 from pipelines.verify.verify_index import verify_index
 from tests.faults.clock import JUMP_S, Clock
 from tests.faults.inject import DEADLY, FAULTS, Injector, Killed
@@ -36,27 +36,27 @@ PMIDS = range(1, 9)
 TEXTS = ("aspirin", "heparin again", "v2 iron", "v3 iron", "", None, "-v1", "-v2")
 WRITES = ("build", "update", "each")
 OPERATIONS = ("update", "update", "each", "compact", "prune", "unstage", "verify", "swap", "swap")
-# What a reader meets: a store that fails, or, of its copies, a disk that does.
+# Faults that readers meet: of the object store, or of the disk with its local copies.
 READ_FAULTS = ("store down", "throttled", "cut reply", "store kill", "stale lists")
 CACHE_FAULTS = ("disk full", "read-only", "failing disk", "kill", "power cut")
 INDEX_FAULTS = (*FAULTS, *STORE_FAULTS)
-# How many moments an operation has on a disk, and how many requests of a store; about.
+# Approximate number of moments of an operation on a disk, and of its requests to a store.
 MOMENTS = {
     "build": (148, 124), "update": (102, 79), "each": (192, 145), "compact": (82, 61),
     "prune": (34, 26), "unstage": (10, 8), "verify": (108, 83), "swap": (104, 18),
 }  # fmt: skip
-# In these another process applies a file while the first is at work.
+# During these faults, another process applies a file while the first is running.
 OVERTAKEN = ("stop", "clock ahead", "slow disk", "store clock ahead", "slow store")
 SLOW = ("slow disk", "slow store")
-# A command must end well all the same.
+# With these faults, a command must still succeed.
 HARMLESS = (*SLOW, "readers look")
 CLOCK_BACK = ("clock back", "store clock back")
-# One BM25 side has all there is to write.
+# Only one BM25 side, because it writes all kinds of files.
 OVERRIDES = ("index.bm25_over=[citations]",)
 
 
 def draw_index(dice: random.Random, turn: int, *, in_store: bool) -> tuple[Step, ...]:
-    """A build first, then up to five more."""
+    """Draw a build, then up to five more steps."""
     drawn = Draw(dice, turn, STORE_FAULTS if in_store else FAULTS, 0)
 
     def events() -> tuple[Event, ...]:
@@ -80,14 +80,14 @@ def draw_index(dice: random.Random, turn: int, *, in_store: bool) -> tuple[Step,
 
 
 def files_of(step: Step) -> list[File]:
-    """The files that a step applies: `each` publishes a version for every one of two."""
+    """Return the files that a step applies; `each` publishes two versions."""
     if step.operation == "each" and len(step.events) > 1:
         return [step.events[:1], step.events[1:]]
     return [step.events] if step.events else []
 
 
 class IndexRound:
-    """Runs steps on an index in `folder`, or in an object store."""
+    """Run steps on an index in `folder` or in an object store."""
 
     def __init__(self, folder: Path, seed: int, *, in_store: bool) -> None:
         self._cache = folder / "cache"
@@ -102,22 +102,22 @@ class IndexRound:
         self._dice = random.Random(seed)
         self._files: list[File] = []
         self._versions: dict[str, dict[int, Citation]] = {}
-        # Those of a step that published several, which a reader may have opened.
+        # Versions that a step published and replaced; a reader may have opened them.
         self._passed: dict[str, dict[int, Citation]] = {}
         self._machine = "one"
         self.fired: list[str] = []
 
     def run(self, steps: Sequence[Step]) -> None:
-        """Raises DifferenceError, or whatever a command raised that it must not."""
+        """Run the steps; raises DifferenceError or an unexpected error of a command."""
         with ExitStack() as stack:
             stack.enter_context(self._clock.in_place())
             if self._store:
                 stack.enter_context(self._store.in_place())
-            # One thing after the other, or a moment were another one in each run.
-            for module, name in ((copies, "_COPIED_AT_ONCE"), (put_segment, "_SENT_AT_ONCE")):
+            # Without parallelism, so that moment N is the same operation in each run.
+            for module, name in ((copies, "_COPIED_AT_ONCE"), (put_segment, "_PARALLEL")):
                 stack.enter_context(patch.object(module, name, 1))
-            # Nobody can tell of a process of another machine whether it lives.
-            stack.enter_context(patch.object(lease_record, "_machine", lambda: self._machine))
+            # Simulate the machine: a lease checks its holder's process only on the same one.
+            stack.enter_context(patch.object(lease_record, "_boot_id", lambda: self._machine))
             for step in steps:
                 if step.fault:
                     self._attempt(step)
@@ -129,7 +129,7 @@ class IndexRound:
             self._finish()
 
     def _attempt(self, step: Step) -> None:
-        """Do the step with its fault; what another process published meanwhile stays."""
+        """Run the step with its fault; a version of another process stays published."""
         endures = step.fault in HARMLESS and not step.others
         with suppress(Killed) if endures else suppress(Killed, CiteRayError, OSError, MemoryError):
             self._with_fault(step)
@@ -148,7 +148,7 @@ class IndexRound:
             self._look_at_damage(step)
 
     def _look_at_damage(self, step: Step) -> None:
-        """What was published is read or refused, and `verify` says so; then it is built again."""
+        """Check that damage is refused and reported by verify, then build again."""
         why = refused(lambda: self._check(step, self._allowed(step)))
         found = [] if why == "" else [refused(lambda: verify_index(self._place))]
         if why and not found[0] and not verify_index(self._place).findings:
@@ -186,7 +186,7 @@ class IndexRound:
             injector.after(self._dice)
 
     def _meanwhile(self, step: Step) -> bool:
-        """Readers look, or another process applies a file; False where the lease forbids it."""
+        """Let readers look or another process apply a file, unless the lease forbids it."""
         if step.fault == "readers look":
             if current_version(self._place):
                 self._readers.look(read_manifest(self._place))
@@ -198,8 +198,8 @@ class IndexRound:
         other.applied = len(other.manifest.sources) if other.manifest else 0
         if not step.others or other.applied > len(self._files):
             return True
-        if step.operation == "build" and not lease_record.active_here:
-            # A build that begins after another's is one in its place, of its own sources alone.
+        if step.operation == "build" and not lease_record.active_holders:
+            # A build that starts after that of another process would replace its version.
             return False
         files, machine, self._machine = [*self._files, step.others], self._machine, "another"
         lease_s = -1000.0 if step.fault == "stop" else LEASE_S
@@ -223,8 +223,8 @@ class IndexRound:
     ) -> None:
         index = index or self._index
         path = index.path
-        # Whoever was killed before is no holder any more, as with a process of its own.
-        lease_record.active_here.clear()
+        # A new process would not know the holders of a killed one.
+        lease_record.active_holders.clear()
         if step.operation in WRITES:
             for file in files[index.applied :]:
                 now = index.build([file]) if index.manifest is None else index.update([file])
@@ -245,7 +245,7 @@ class IndexRound:
             self._readers.look_until_there(index.manifest)
 
     def _resume(self) -> None:
-        """What another process finds: the published version, and how many files are in it."""
+        """Find the published version and its number of files, as another process does."""
         path = self._index.path
         published = current_version(path)
         self._index.manifest = read_manifest(path) if published else None
@@ -272,7 +272,7 @@ class IndexRound:
         self._readers.check(self._passed | self._versions)
 
     def _finish(self) -> None:
-        """At the end verify finds nothing wrong, and a prune leaves nothing over."""
+        """Check that verify finds no fault and that prune leaves nothing unneeded."""
         assert self._index.manifest is not None
         path = self._index.path
         for entry in self._index.manifest.history:
@@ -282,7 +282,7 @@ class IndexRound:
                 found = self._index.citations(PMIDS, earlier)
                 if held is not None and {p: f.citation for p, f in found.items()} != held:
                     raise DifferenceError(f"{entry.version} reads otherwise now")
-        # As a command of tomorrow finds them, the files that were being written are old.
+        # Make temporary files old, as a command on the next day would find them.
         for aside in path.glob(".*") if isinstance(path, Path) else ():
             os.utime(aside, (0, 0))
         self._do(Step("prune"), self._files)

@@ -1,7 +1,7 @@
-"""Faults at the moment of a chosen write: what a process, a disk or a clock may do to a command.
+"""Faults of a process, a disk or a clock, injected at a chosen write of a command.
 
-Every call that changes a name, writes to a file or makes it durable (rename, replace, remove, make
-a folder, write, fsync) is a moment. A fault happens at one of them, in this process, without Ray.
+Every rename, replace, removal, mkdir, write and fsync is a moment. A fault happens at one of them,
+in this process, without Ray.
 """
 
 from __future__ import annotations
@@ -26,26 +26,25 @@ ERRORS = {
     "read-only": errno.EROFS,
     "failing disk": errno.EIO,
 }
-# After these the process is gone. A lying disk says that it has kept what it has not; the clock
-# is set back while nobody is there to renew the lease.
+# Faults that end the process. A lying disk acknowledges writes that it loses; the clock is set back
+# while no process renews the lease.
 DEADLY = ("kill", "power cut", "lying disk", "clock back")
-# An allocation fails, and the process cleans up after itself. Whom the kernel chooses is killed.
+# An allocation fails, and the process cleans up. An OOM kill is the fault "kill".
 OUT_OF_MEMORY = "out of memory"
 FAULTS = (*ERRORS, *DEADLY, OUT_OF_MEMORY, "stop", "clock ahead", "slow disk", "readers look")
-# Each moment on a slow disk takes so long.
+# Seconds that each moment takes on a slow disk.
 SLOW_S = 45.0
 
 
 class Killed(BaseException):
-    """The process is gone: nothing that it would do next is done, nor is anything cleaned up."""
+    """The process was killed: it does nothing more, not even clean up."""
 
 
 class Injector:
-    """Lets `fault` happen at the moment number `at` of what runs under `watching`.
+    """Inject `fault` at moment number `at` of the code that runs under `watching`.
 
-    `overtake` is what others do at this moment, or while this process is stopped, or once its lease
-    has run out as time went by or as the clock was set ahead; it tells whether that was done.
-    `fired` tells whether the moment came.
+    `overtake` runs another process at this moment, while this process is stopped or after its lease
+    has expired. It returns whether it did anything. `fired` says whether the moment was reached.
     """
 
     def __init__(
@@ -66,7 +65,7 @@ class Injector:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Count the moments within the block, and let the fault happen at its own."""
+        """Count the moments within the block and inject the fault."""
         with ExitStack() as stack:
             for name in CALLS:
                 stack.enter_context(patch.object(os, name, self._watched(name, getattr(os, name))))
@@ -90,7 +89,7 @@ class Injector:
             try:
                 self._moment("write", ())
             except BaseException:
-                # It was at it when it happened; what has no memory has not begun.
+                # A fault during a write leaves half of the data, except out of memory.
                 if was_whole and self._fault != OUT_OF_MEMORY:
                     write(bytes(data)[: len(data) // 2])
                 raise
@@ -100,7 +99,7 @@ class Injector:
         if self._dead:
             raise Killed
         if self._broken:
-            # A full disk lets files be removed, a read-only or failing one nothing.
+            # A full disk still allows removals; a read-only or failing one allows nothing.
             if self._fault in ("disk full", "quota") and name in ("unlink", "rmdir"):
                 return
             raise OSError(ERRORS[self._fault], os.strerror(ERRORS[self._fault]), *args[:1])
@@ -114,7 +113,7 @@ class Injector:
             if not self._overtaken:
                 self._step_aside()
         elif self._fault in ("stop", "clock ahead", "slow disk"):
-            # Whoever is stopped within the lock of the lease keeps the other waiting for it.
+            # A process that stops while it holds the lock of the lease would block the other.
             free = name in ("replace", "rename") and Path(str(args[-1])).name not in (
                 CURRENT, LEASE,
             )  # fmt: skip
@@ -143,9 +142,9 @@ class Injector:
         raise Killed
 
     def after(self, dice: random.Random) -> None:
-        """After a loss of power, what was not made durable is cut somewhere.
+        """Truncate the files that were not durable, as a power cut does.
 
-        A disk that lies has kept one thing and not the other.
+        A lying disk loses some of the files and keeps others.
         """
         if self._fault not in ("power cut", "lying disk") or not self.fired:
             return

@@ -1,9 +1,9 @@
-"""An object store in memory, under the same calls as Arrow's, that fails when it is told to.
+"""An object store in memory, behind Arrow's interface, that fails on request.
 
-An object is there whole or not at all, and is listed at once, as in S3 and GCS. What fails: every
-request from a moment on, a few requests ("throttled"), a read in its middle, and a conditional
-write of which the reply is lost. Stale lists lack what was just written and name what was just
-removed, as those of an eventually consistent store do; an object asked for by its name is as it is.
+As in S3 and GCS, objects are written atomically and listed at once. Faults are: all requests from a
+moment on, a few requests ("throttled"), a truncated read, and a lost reply to a conditional write.
+Stale lists lack the latest writes and still name the latest removals, as those of an eventually
+consistent store do; reads by name are consistent.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ STORE_FAULTS = (
     *("slow store", "store clock ahead", "store clock back", "readers look"),
 )
 _THROTTLED = 3
-# Of so many writes and removals, the last ones, a stale list knows nothing.
+# Maximum number of recent writes and removals that a stale list lacks.
 _MOST_UNKNOWN = 8
 
 
 class MemoryStore:
-    """Objects by "bucket/key", each with the number of its last write and its time."""
+    """Objects by "bucket/key", each with the number and time of its last write."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.objects: dict[str, tuple[bytes, int]] = {}
@@ -47,12 +47,12 @@ class MemoryStore:
         self._overtaken = self._aside = False
 
     def fail(self, fault: str, at: int, overtake: Callable[[], bool] = lambda: False) -> None:
-        """From the request number `at` on; "" heals it. `overtake` is as the Injector's."""
+        """Fail from request number `at` on; "" ends the fault. `overtake` is that of Injector."""
         self._fault, self._at, self._moments, self.fired = fault, at, 0, False
         self._overtake, self._overtaken = overtake, False
 
     def request(self, kind: str) -> bool:
-        """One request comes; raises as it fails. Whether its reply must be spoilt instead."""
+        """Count a request and raise its fault, or return True if its reply must be spoilt."""
         if self._aside:
             return False
         self._moments += 1
@@ -97,13 +97,13 @@ class MemoryStore:
         return str(number)
 
     def drop(self, key: str) -> None:
-        """Raises FileNotFoundError where there is none."""
+        """Remove an object; raises FileNotFoundError if there is none."""
         if key not in self.objects:
             raise FileNotFoundError(key)
         self._changes.append((key, self.objects.pop(key)[0]))
 
     def listed(self) -> dict[str, int]:
-        """The size of each object that a list names, by key and in order."""
+        """Return the size of each listed object by key, in order."""
         sizes = {key: len(data) for key, (data, _) in self.objects.items()}
         stale = self._fault == "stale lists" and self._moments >= self._at and not self._aside
         unknown = 1 + self._at % _MOST_UNKNOWN if stale else 0
@@ -116,7 +116,7 @@ class MemoryStore:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Every store that is opened within the block is this one."""
+        """Open this store in place of every object store within the block."""
         opened = fs.PyFileSystem(_Handler(self))
         with ExitStack() as stack:
             stack.enter_context(patch.object(object_store, "_file_system", lambda *_: opened))
@@ -145,7 +145,7 @@ class _Conditional:
             raise PreconditionError(self._key)
         stamp = self._store.put(self._key, data)
         if spoilt:
-            # Tried again by the client, it is refused, as it was done.
+            # The client retries, and the retry is refused because the write was done.
             raise PreconditionError(self._key)
         return stamp
 
@@ -200,7 +200,7 @@ class _Handler(fs.FileSystemHandler):
 
     def delete_dir(self, path: str) -> None:
         for key in [key for key in self._store.listed() if key.startswith(f"{path}/")]:
-            # Stores remove what a stale list named without a word.
+            # Stores do not report an error when a missing object is removed.
             with suppress(FileNotFoundError):
                 self.delete_file(key)
 
@@ -239,7 +239,7 @@ class _Handler(fs.FileSystemHandler):
 
 
 class _Cut(io.BytesIO):
-    """A reply of which the second half does not come."""
+    """A reply whose second half is missing."""
 
     def read(self, size: int | None = -1) -> bytes:
         if self.tell() >= len(self.getvalue()) // 2:

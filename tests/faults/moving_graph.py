@@ -1,4 +1,4 @@
-"""A graph whose index moves on: what each version says of a few records, and what that changes."""
+"""A graph over successive versions of an index, and the changes of its answers."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from serve.saved.watches.watch_diff import WatchDiff, watch_diff
 from tests.serve.saved.watches.asking import made_answer
 
 QUESTIONS, PMIDS = 3, range(1, 7)
-# What a version says of a record; one that is gone is in the index no more.
+# States of a record in a version; a record that is "gone" is not in the index.
 STANCES = ("for", "against", "silent", "revised", "gone")
 Evidence = Mapping[int, str]
 
 
 def nothing() -> str:
-    """No fault happens."""
+    """Inject no fault."""
     return ""
 
 
 class Graph:
-    """Answers by the version that is published, and remembers what each version says."""
+    """Answer from the published version, and remember the content of each version."""
 
     def __init__(self) -> None:
         self.versions: list[Evidence] = []
-        # What happens at an answer or a message: the fault, if one does.
+        # Called at each answer or message; returns the injected fault, or "" for none.
         self.moment: Callable[[], str] = nothing
 
     @property
@@ -39,7 +39,7 @@ class Graph:
 
     def answer_of(self, question: str, version: str) -> Answer:
         evidence = self.versions[int(version[1:]) - 1]
-        # Each question rests on records of its own, and shares one with the others.
+        # Each question has its own records, and shares PMID 1 with the others.
         mine = [p for p in PMIDS if p % QUESTIONS == int(question[1]) or p == 1]
         sides = {stance: [p for p in mine if evidence.get(p) == stance] for stance in STANCES}
         supporting = sorted(sides["for"] + sides["revised"])
@@ -64,7 +64,7 @@ class Graph:
         return self.record_of(pmid, self.version)
 
     def diffs_of(self, question: str, versions: Sequence[str]) -> list[WatchDiff | None]:
-        """What is to be told of a question that was asked of these versions, one after another."""
+        """Return the changes to report for a question that was asked of `versions` in turn."""
         told: list[WatchDiff | None] = []
         before: Answer | None = None
         known: dict[int, SourceRecord] = {}

@@ -1,7 +1,7 @@
-"""Readers of the index of a round: both shards as a graph opens and follows them.
+"""Readers of both shards of an index, which open and follow versions as a graph does.
 
-Whatever is published or pruned, what is open reads as its version did to the end; a look at what
-is published moves to the whole of it or leaves all as it was, and never goes back.
+An open version reads the same until it is closed, whatever is published or pruned. A look at the
+index moves a reader to a complete newer version or changes nothing; it never moves back.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from cluster.index.read_shard import ShardQuery
 from cluster.records import Citation
 from cluster.settings.settings import Settings
 from cluster.storage.places import Place
-from serve.graph.versions.follow_versions import MOST_LOOKS, Follower, follow_shard
-from serve.graph.versions.read_version import ShardVersion
-from serve.graph.versions.take_turns import Lease
+from serve.graph.follow_versions import MOST_LOOKS, Follower, follow_shard
+from serve.graph.version_lease import MemoryLease
+from serve.search.shard_stage import ShardVersion
 from tests.faults.steps import DifferenceError
 from tests.small_index import bag_of_words
 
@@ -26,7 +26,7 @@ Held = Mapping[str, Mapping[int, Citation]]
 
 
 class Readers:
-    """The shards of a graph; none is open before the first look, nor after `die`."""
+    """The shards of a graph, opened by the first `look` and closed by `die`."""
 
     def __init__(self, settings: Settings, index: Place, cache: Path, pmids: Sequence[int]) -> None:
         path = index if isinstance(index, Path) else index.url
@@ -34,21 +34,21 @@ class Readers:
         self._settings = settings.model_copy(update={"index": told})
         self._pmids = pmids
         self._open: list[Follower[ShardVersion]] = []
-        self._turns = Lease()
+        self._lease = MemoryLease()
 
     def die(self) -> None:
         self._open = []
 
     def look(self, manifest: Manifest) -> None:
-        """One look of each shard, or its start on `manifest`, the published version."""
+        """Let each shard follow the index once; the first call opens `manifest`."""
         for number in range(len(manifest.shards)):
             if number == len(self._open):
                 self._open.append(follow_shard(self._settings, manifest, number))
             else:
-                self._open[number].look(self._turns, "reader")
+                self._open[number].look(self._lease, "reader")
 
     def look_until_there(self, manifest: Manifest) -> None:
-        """As often as it takes; raises DifferenceError where it takes for ever."""
+        """Look until the readers are up to date; raises DifferenceError if they never are."""
         for _ in range(MOST_LOOKS + 1):
             self.look(manifest)
             found = {follower.state().name.version for follower in self._open}
@@ -57,7 +57,7 @@ class Readers:
         raise DifferenceError(f"of {manifest.version} readers say {self._open[0].state().refused}")
 
     def check(self, held: Held) -> None:
-        """Raises DifferenceError where an open version does not read as it did."""
+        """Check that open versions read as before; raises DifferenceError otherwise."""
         for number, follower in enumerate(self._open):
             shard, count = follower.current.value, len(follower.current.manifest.shards)
             version = shard.name.version
@@ -82,7 +82,7 @@ def _search(shard: ShardVersion) -> Sequence[int]:
 
 
 def refused(read: Callable[[], object]) -> str:
-    """What `read` is refused with, "" where it is not."""
+    """Return the error of `read`, or "" if it succeeds."""
     try:
         read()
     except CiteRayError as error:

@@ -1,4 +1,4 @@
-"""Rounds by a seed: which part of CiteRay it is about, its steps, and how it fails, if it does."""
+"""Rounds by seed: the part of CiteRay that each tests, its steps, and its failure if any."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from tests.faults.watches import WATCH_FAULTS, WatchRound, draw_watches
 
 
 class Round(Protocol):
-    """Runs steps; `fired` names the faults that happened."""
+    """Run steps; `fired` names the faults that happened."""
 
     fired: list[str]
 
     def run(self, steps: Sequence[Step]) -> None:
-        """Raises DifferenceError, or whatever was raised that must not be."""
+        """Run the steps; raises DifferenceError or an unexpected error."""
 
 
 DrawSteps = Callable[[random.Random, int], tuple[Step, ...]]
 MakeRound = Callable[[Path, int], Round]
-# What rounds are about, and how they are drawn and played.
+# Kinds of rounds, and how each is drawn and played.
 KINDS: dict[str, tuple[DrawSteps, MakeRound]] = {
     "index in a folder": (
         partial(draw_index, in_store=False),
@@ -50,7 +50,7 @@ KINDS: dict[str, tuple[DrawSteps, MakeRound]] = {
         partial(DownloadRound, in_store=True),
     ),
 }
-# Half of the rounds are about the index, where most can go wrong.
+# Half of the rounds test the index, which has the most complex protocol.
 ORDER = (
     *("index in a folder", "index in a store", "watches", "index in a folder", "batches"),
     *("index in a folder", "downloads", "index in a store", "watches", "batches"),
@@ -60,12 +60,12 @@ ALL_FAULTS = {*INDEX_FAULTS, *DOWNLOAD_FAULTS, *BATCH_FAULTS, *WATCH_FAULTS}
 
 
 def kind_of(seed: int) -> str:
-    """What the round of `seed` is about."""
+    """Return the kind of the round of `seed`."""
     return ORDER[seed % len(ORDER)]
 
 
 def draw(seed: int) -> tuple[Step, ...]:
-    """The steps of the round of `seed`."""
+    """Return the steps of the round of `seed`."""
     kind, (turns, place) = kind_of(seed), divmod(seed, len(ORDER))
     turn = turns * ORDER.count(kind) + ORDER[:place].count(kind)
     draw_steps, _ = KINDS[kind]
@@ -73,11 +73,11 @@ def draw(seed: int) -> tuple[Step, ...]:
 
 
 def failure_of(seed: int, steps: Sequence[Step], kind: str = "") -> tuple[str, list[str]]:
-    """How the round fails, "" if it does not, and the faults that happened.
+    """Return the failure of a round ("" if none) and the faults that happened.
 
-    It is of the kind of `seed`, if no other is given.
+    `kind` overrides the kind that belongs to `seed`.
     """
-    # In memory: what a disk may lose is cut by the rounds themselves.
+    # A file system in memory, because the rounds simulate what a disk may lose.
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     folder = Path(tempfile.mkdtemp(prefix="faults-", dir=memory))
     _, make_round = KINDS[kind or kind_of(seed)]
@@ -95,7 +95,7 @@ def failure_of(seed: int, steps: Sequence[Step], kind: str = "") -> tuple[str, l
 
 @contextmanager
 def _silent_log() -> Iterator[None]:
-    """Without the log of what fails in a round, as it is made to."""
+    """Suppress the log messages of injected failures."""
     log = logging.getLogger("citeray")
     before = log.level
     log.setLevel(logging.CRITICAL + 1)

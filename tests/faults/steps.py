@@ -1,4 +1,4 @@
-"""A round as data: its steps, how a seed draws them, and how a failing round is made smaller."""
+"""Steps of a round, how a seed draws them, and how a failing round is shrunk."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Step:
-    """An operation with what it is about, if anything, and a fault at a moment.
+    """An operation, its input, and a fault at moment number `at`.
 
     `events` are the records of a file, the questions of a batch, the evidence of a version or
-    the files of a server. `others` are those of what another process does meanwhile.
+    the files of a server. `others` are the events of a concurrent process.
     """
 
     operation: str
@@ -28,14 +28,14 @@ class Step:
 
 
 class DifferenceError(AssertionError):
-    """What is kept is not what it should be."""
+    """The stored data differs from the expected data."""
 
 
 class Draw:
-    """Draws steps. `faults` strike somewhere among the first `most` moments of an operation.
+    """Draw steps whose `faults` occur among the first `most` moments of an operation.
 
-    The first one is that of the `turn`, and comes with the second step at the latest, so that a few
-    rounds have met every fault.
+    `turn` determines the first fault, which comes with the second step at the latest, so that a few
+    rounds cover every fault.
     """
 
     def __init__(self, dice: random.Random, turn: int, faults: Sequence[str], most: int) -> None:
@@ -44,7 +44,7 @@ class Draw:
         self._asked = False
 
     def fault(self, faults: Sequence[str] = ()) -> str:
-        """A fault or none; of `faults`, where not every one can happen."""
+        """Draw a fault or "", from `faults` if not every fault can happen."""
         may = faults or self._faults
         first = self._first if self._first in may else ""
         sure, self._asked = self._asked and first, True
@@ -66,7 +66,7 @@ class Draw:
 
 
 def shrink(steps: Sequence[Step], fails: Callable[[Sequence[Step]], bool]) -> tuple[Step, ...]:
-    """Return fewer steps, faults and events that fail as well."""
+    """Return a smaller round that still fails: fewer steps, faults and events."""
     found = tuple(steps)
     while True:
         for less in _smaller(found):

@@ -1,4 +1,4 @@
-"""A slice of the simulator of faults; `python -m tests.faults` plays as many rounds as you like."""
+"""Selected rounds of the fault simulator; `python -m tests.faults` plays any number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults.rounds import ALL_FAULTS, draw, failure_of, kind_of
 
-# Of each kind the rounds of these turns: between them they have met every fault.
+# Turns that together cover every fault of each kind.
 SLICE = {
     "index in a folder": range(8),
     "index in a store": range(2, 9),
@@ -39,12 +39,12 @@ def play(seeds: Iterable[int]) -> tuple[dict[int, str], Counter[str]]:
 
 @pytest.mark.durability
 @pytest.mark.nightly
-def test_whatever_happens_what_is_kept_is_what_a_sequential_reading_holds() -> None:
+def test_rounds_with_every_fault_match_a_sequential_reading() -> None:
     failures, happened = play(seed for kind in SLICE for seed in seeds_of(kind, SLICE[kind]))
     assert failures == {}
     assert set(happened) == ALL_FAULTS
 
 
 @pytest.mark.nightly
-def test_many_more_rounds_of_faults() -> None:
+def test_many_random_rounds_match_a_sequential_reading() -> None:
     assert play(range(1000, 1500))[0] == {}

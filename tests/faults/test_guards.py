@@ -1,4 +1,4 @@
-"""Each guard of the product broken in turn: the simulator finds it, and nothing without that."""
+"""The simulator detects each disabled guard of the product, and reports no other failure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cluster.storage.compare_and_swap import read_stamped, swap
 from cluster.storage.conditional_store import Stamped
 from pipelines.download import download_files, keep_files
 from serve.batches.work_on_job import JobAtWork
-from serve.graph.versions import follow_versions
+from serve.graph import follow_versions
 from serve.saved.watches import watch_store
 from tests.faults.rounds import failure_of
 from tests.faults.steps import Step
@@ -29,7 +29,7 @@ OTHERS = ((4, "v2 iron"),)
 
 @dataclass(frozen=True)
 class Guard:
-    """A round that holds, and fails with `words` once `broken`: what to put where in its place."""
+    """A round that passes, and fails with `words` once the attributes in `broken` are replaced."""
 
     kind: str
     steps: tuple[Step, ...]
@@ -39,7 +39,7 @@ class Guard:
 
 
 def nothing(*_: Any, **__: Any) -> None:
-    """In the place of a guard."""
+    """Replacement of a guard."""
 
 
 def blind_swap(place: Any, _: Stamped | None, data: bytes) -> Stamped:
@@ -148,20 +148,18 @@ GUARDS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", GUARDS)
-def test_the_simulator_finds_a_guard_that_is_broken(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_simulator_detects_a_disabled_guard(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     guard = GUARDS[name]
     faults = [step.fault for step in guard.steps if step.fault]
     assert failure_of(guard.seed, guard.steps, guard.kind) == ("", faults)
     for (place, attribute), instead in guard.broken.items():
         monkeypatch.setattr(place, attribute, instead)
-    # What is kept from one round to the next moves a moment by one or two.
+    # Caches that are shared by rounds may shift the moment by one or two.
     tried = ([replace(s, at=s.at + by) if s.fault else s for s in guard.steps] for by in NEAR)
     assert any(guard.words in failure_of(guard.seed, steps, guard.kind)[0] for steps in tried)
 
 
-def test_without_syncs_a_power_cut_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_simulator_detects_missing_fsync_at_a_power_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (whole_files, put_segment):
         monkeypatch.setattr(module, "sync", nothing)
     steps = (FIRST, Step("update", SECOND, "power cut", 41))

@@ -1,8 +1,8 @@
-"""Rounds of saved questions, asked again after each version of an index that moves on.
+"""Rounds of saved questions that are asked again for each version of an index.
 
-Whatever happens, a saved question keeps one check of each version that it was asked of, and the
-changes that its checks tell, one after the other, are those from the first version to the last:
-none is lost and none is told twice. A webhook is told of each notable check under one id.
+Whatever fault occurs, a saved question has one check for each version with which it was asked. Its
+checks report all changes from the first version to the last, and none is lost or repeated. A
+webhook reports each notable check under one id.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from cluster.settings.settings import load_settings
 from serve.saved import database
 from serve.saved.database import Database
 from serve.saved.feedback import FeedbackStore
-from serve.saved.keep import Saved
 from serve.saved.stored_answers import AnswerStore
+from serve.saved.stores import Saved
 from serve.saved.watches.deliveries import MOST_TRIES, MOST_WAIT_S, Delivery, DeliveryStore
 from serve.saved.watches.keep_checking import WatchKeeper
 from serve.saved.watches.watch_store import Check, WatchStore
@@ -38,7 +38,7 @@ from tests.faults.steps import DifferenceError, Draw, Step
 
 ANY_FAULTS = (*DATABASE_FAULTS, "stop", "clock ahead", "clock back")
 NO_ANSWERS, NO_MESSAGES = ("no answer", "a part of the index"), ("lost webhook", "lost receipt")
-# After these it waits before it tries again, while the clock is set back, perhaps.
+# After these faults, the keeper waits before it retries; the clock may be set back meanwhile.
 WAITS = (*NO_ANSWERS, *NO_MESSAGES)
 WATCH_FAULTS = (*ANY_FAULTS, *WAITS)
 OPERATIONS = ("save", "publish", "publish", "watch", "watch", "watch", "deliver")
@@ -48,7 +48,7 @@ DEADLINE_S = 10.0
 
 
 def draw_watches(dice: random.Random, turn: int) -> tuple[Step, ...]:
-    """A version and a saved question first, then up to twelve more steps."""
+    """Draw a version and a saved question, then up to twelve more steps."""
     drawn = Draw(dice, turn, WATCH_FAULTS, MOST_MOMENTS)
 
     def evidence() -> tuple[tuple[int, str], ...]:
@@ -62,13 +62,13 @@ def draw_watches(dice: random.Random, turn: int) -> tuple[Step, ...]:
             saved = (dice.randrange(QUESTIONS), dice.choice(("", WEBHOOK, WEBHOOK)))
             return drawn.step(operation, (saved,), drawn.fault(DATABASE_FAULTS))
         fault = drawn.fault((*ANY_FAULTS, *(NO_ANSWERS if operation == "watch" else NO_MESSAGES)))
-        # What others publish while this process is stopped.
+        # Evidence that others publish while this process is stopped.
         others = evidence() if fault == "stop" and dice.random() < 0.7 else ()
         return drawn.step(operation, (), fault, others)
 
     first = (drawn.step("publish", evidence()), step("save"))
     rest = [step(dice.choice(OPERATIONS)) for _ in range(dice.randint(2, 12))]
-    # What every question rests on turns round, so that there is something to deliver.
+    # Change the side of PMID 1, which all questions cite, so that there is a change to deliver.
     turned = (Step("publish", ((1, side),)) for side in ("for", "against"))
     last = [told for step_to in turned for told in (step_to, Step("watch"))]
     return (*first, *rest, *last, step("deliver"))
@@ -76,12 +76,12 @@ def draw_watches(dice: random.Random, turn: int) -> tuple[Step, ...]:
 
 @cache
 def default_saved() -> SavedSettings:
-    """The settings of CiteRay as it comes."""
+    """Return the default settings."""
     return load_settings().serve.saved
 
 
 class WatchRound:
-    """Runs steps on a database in `folder`."""
+    """Run steps on a database in `folder`."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         url = f"sqlite:///{folder}/saved/citeray.db"
@@ -102,15 +102,15 @@ class WatchRound:
         )
 
     def run(self, steps: Sequence[Step]) -> None:
-        """Raises DifferenceError, or what the stores raised that they must not."""
-        # A thousand waits for the disk are no part of what is shown.
+        """Run the steps; raises DifferenceError or an unexpected error of the stores."""
+        # Without waiting for the disk; a round has a thousand commits.
         fast = ("PRAGMA synchronous=OFF", "PRAGMA foreign_keys=ON")
         with self._clock.in_place(), patch.object(database, "PRAGMAS", fast):
             try:
                 for step in (*steps, Step("watch")):
                     if step.fault:
                         self._attempt(step)
-                        # By now every wait is over, and the lease of whoever died.
+                        # By then, every wait is over, and so is the lease of a killed process.
                         self._clock.let_pass(MOST_WAIT_S + 1)
                     self._do(step)
                     self._check(step)
@@ -125,7 +125,7 @@ class WatchRound:
         passed = itertools.count()
 
         def moment() -> str:
-            """At an answer, or before and after a message is sent."""
+            """Count a moment, at an answer or before and after a message is sent."""
             faults.moment()
             if step.fault in DATABASE_FAULTS or next(passed) != step.at % 3:
                 return ""
@@ -153,14 +153,14 @@ class WatchRound:
         if step.fault == "clock ahead":
             self._clock.set_by(JUMP_S)
         elif step.fault == "stop":
-            # Its lease runs out, and another process goes on, with a new version perhaps.
+            # Its lease expires, and another process continues, possibly with a new version.
             self._clock.let_pass(MOST_WAIT_S + 1)
             if step.others:
                 self._graph.publish(step.others)
             moment, self._graph.moment = self._graph.moment, nothing
             mine, self._saved = self._saved, self._open()
             try:
-                # On a loop of its own, as this one is stopped.
+                # In another event loop, because this one is stopped.
                 with ThreadPoolExecutor(1) as pool:
                     pool.submit(self._do, Step("watch")).result()
                     pool.submit(self._do, Step("deliver")).result()
@@ -173,7 +173,7 @@ class WatchRound:
             self._graph.publish(step.events)
         elif step.operation == "save":
             for number, webhook in step.events:
-                # Each is saved by two owners, who have nothing to do with each other.
+                # Two owners save each question independently.
                 for owner in ("alice", "bob"):
                     asked = {"question": f"Q{number}?"}
                     watch = self._saved.watches.add(owner, asked, webhook)
@@ -201,7 +201,7 @@ class WatchRound:
         return sorted(self._saved.watches.checks(watch_id), key=lambda check: check.version)
 
     def _check(self, step: Step) -> None:
-        """At any time: what was told is what changed, from each version asked to the next."""
+        """Check that the reported changes are those between the versions that were asked."""
         for watch_id, (number, _) in self._watches.items():
             checks = self._checks(watch_id)
             versions = [check.version for check in checks]
@@ -213,7 +213,7 @@ class WatchRound:
                 raise DifferenceError(f"after {step}: Q{number} of {versions} notes {checks}")
 
     def _check_asked(self, step: Step) -> None:
-        """Nothing having happened, each question was asked of the version that is served."""
+        """Check that each question was asked of the served version after a run without faults."""
         for watch_id, (number, _) in self._watches.items():
             versions = [check.version for check in self._checks(watch_id)]
             if versions[-1:] != [self._graph.version]:

@@ -1,4 +1,4 @@
-"""Files opened for writing whose every write to the disk is a moment of its own."""
+"""Files that report every write to the disk."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-# Given the bytes, and what writes them.
+# Called with the bytes and the function that writes them.
 OnWrite = Callable[[Any, Callable[[Any], int | None]], int | None]
 
 
@@ -23,7 +23,7 @@ class _WatchedFile(io.FileIO):
 
 @contextmanager
 def watching_writes(on_write: OnWrite) -> Iterator[None]:
-    """Every file that Python's `Path` opens for writing within the block is watched for good."""
+    """Call `on_write` for each write to files that `Path` opens for writing in the block."""
     real = io.open
 
     def opened(

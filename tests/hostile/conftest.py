@@ -12,7 +12,7 @@ from tests.serve.service import SmallService
 
 @pytest.fixture(scope="module")
 def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """The API behind a real socket, its batches included."""
+    """Client of the API behind a real socket, including batches."""
     folder = tmp_path_factory.mktemp("hostile")
     service = SmallService(folder / "index")
     with served(service, folder, Asking(service)) as http:
@@ -21,7 +21,7 @@ def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def port(http: httpx.Client) -> Iterator[int]:
-    """Where the API listens; after each test it must still serve."""
+    """Return the port of the API; after each test, the API must still respond."""
     assert http.base_url.port is not None
     yield http.base_url.port
     assert ask(http.base_url.port, head(b"GET", b"/healthz")) == (200, b'{"status":"alive"}')

@@ -1,4 +1,4 @@
-"""Work bounded by the seconds that it computes: a busy machine does not lengthen them."""
+"""Limit the CPU time of a block, which does not depend on the load of the machine."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from time import thread_time
 
 @contextmanager
 def cpu_within(seconds: float, of: Callable[[], float] = thread_time) -> Iterator[None]:
-    """Fails if this thread computes for longer inside; waiting is free.
+    """Fail if this thread uses more CPU time within the block; waiting does not count.
 
-    `of=time.process_time`: all threads of this process.
+    `of=time.process_time` counts all threads of this process.
     """
     begun = of()
     try:

@@ -1,11 +1,11 @@
-"""Damaged requests, by a seed: none may be an error of the server, hang it, or make it swell.
+"""Mutated requests by seed: none may cause a server error, a hang or growing memory.
 
     python -m tests.hostile.fuzz_requests --seed 0 --requests 100000
 
-Sends good requests with a few bytes changed, cut out, doubled or crossed with another's to the
-API in a process of its own. Prints each that was answered by 5xx, each whole one that had no reply
-in 2 s at any of three tries, and each thousand after which the process had grown by over 50 MiB;
-exit code 1 if there is one.
+Sends valid requests with a few bytes changed, removed, doubled or replaced by those of another
+request to the API in a separate process. Reports 5xx replies, complete requests without a reply in
+2 s in each of three tries, and every thousand requests after which memory has grown by over 50 MiB.
+The exit code is 1 if there is a report.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ PIECES = [
 ]
 MOST_SECONDS, TRIES = 2.0, 3
 MOST_MIB = 50
-# Of a damaged head, the end may never come; so long is waited for what is said to it.
+# Seconds to wait for a reply to a request that may be incomplete.
 HALF_PATIENCE_S = 0.1
 SLICE = 1000
-# Caches fill first, and the allocator takes what it will.
+# Memory grows at first, while caches fill.
 WARM_UP = 2 * SLICE
 
 
 def mutated(draw: random.Random, whole: bytes, others: list[bytes]) -> bytes:
-    """`whole` with one to five damages; `others` are what it may be crossed with."""
+    """Return `whole` with one to five mutations, some of which insert parts of `others`."""
     text = bytearray(whole)
     for _ in range(draw.randint(1, 5)):
         at, size = draw.randrange(len(text) + 1), draw.randint(1, 30)
@@ -81,7 +81,7 @@ def mutated(draw: random.Random, whole: bytes, others: list[bytes]) -> bytes:
 
 
 def draw_request(seed: int) -> tuple[bytes, bool]:
-    """A damaged request, and whether it is whole, so that a reply must come."""
+    """Return a mutated request, and whether it is complete, so that a reply must come."""
     draw = random.Random(seed)
     if draw.random() < 0.7:
         path, body = draw.choice(list(BODIES.items()))
@@ -90,9 +90,9 @@ def draw_request(seed: int) -> tuple[bytes, bool]:
 
 
 def fault_of(port: int, seed: int) -> tuple[int, str]:
-    """(status, what is wrong with the reply to the request of `seed`); "" if nothing is."""
+    """Return the status of the reply to the request of `seed`, and its fault ("" if none)."""
     request, whole = draw_request(seed)
-    # A busy machine is slow now and then; what hangs is slow each time.
+    # A busy machine is slow at times, but a hang is slow each time.
     for _ in range(TRIES):
         begun = time.monotonic()
         status, reply = ask(port, request, patience_s=10 if whole else HALF_PATIENCE_S)
@@ -105,7 +105,7 @@ def fault_of(port: int, seed: int) -> tuple[int, str]:
 
 
 def run(port: int, process: psutil.Process, seeds: range) -> tuple[list[str], Counter[int]]:
-    """The faults of the requests of `seeds`, and how often each status was the reply."""
+    """Return the faults of the requests of `seeds`, and the number of replies by status."""
     faults, ended, before = list[str](), Counter[int](), 0.0
     with ThreadPoolExecutor(4) as pool:
         for first in range(0, len(seeds), SLICE):
@@ -134,7 +134,7 @@ def _serve(folder: Path, said: Connection) -> None:
 
 @contextmanager
 def api_in_a_process() -> Iterator[tuple[int, psutil.Process]]:
-    """The port of the API of a small service, and its process."""
+    """Start the API of a small service; yield its port and process."""
     with tempfile.TemporaryDirectory() as folder:
         ours, theirs = multiprocessing.Pipe()
         process = multiprocessing.get_context("spawn").Process(

@@ -1,11 +1,11 @@
-"""Damaged files of records, by a seed: none may hang, swell, or change a record that is sound.
+"""Damaged files by seed: none may hang, use much memory, or change an undamaged record.
 
     python -m tests.hostile.fuzz_xml --seed 0 --files 10000
 
-Each file is a sound set of records with a few damages: flipped, cut, doubled and moved bytes,
-pieces of XML in the wrong place, texts and nestings without end. Prints the seed of each file that
-took over 2 s, let the process grow by over 50 MiB, raised anything but a SourceError, or of which
-one damaged byte changed more than the record that it is in; exit code 1 if there is one.
+Each file is a valid set of records with a few damages: flipped, removed, doubled and moved bytes,
+misplaced pieces of XML, and endless texts and nestings. Prints the seed of each file that takes
+over 2 s, lets the process grow by over 50 MiB, raises anything but a SourceError, or in which one
+damaged byte changes more than its own record; the exit code is 1 if there is one.
 `--only SEED` repeats one file.
 """
 
@@ -42,7 +42,7 @@ PIECES = (
 
 @dataclass(frozen=True)
 class Read:
-    """What became of reading a file, and how many seconds of computing it took."""
+    """Result of reading a file, and its CPU time in seconds."""
 
     records: tuple[Record, ...]
     sentence: str
@@ -95,7 +95,7 @@ DAMAGES = (_flip, _flip, _cut, _insert, _insert, _swell, _move)
 
 
 def draw(seed: int) -> tuple[bytes, bool]:
-    """A damaged file, and whether all its damage is one flipped byte."""
+    """Return a damaged file, and whether only one byte was changed."""
     dice = random.Random(seed)
     if dice.random() < 0.3:
         return _flip(SOUND, dice), True
@@ -109,7 +109,7 @@ def draw(seed: int) -> tuple[bytes, bool]:
 
 
 def fault_of(seed: int) -> str:
-    """What is wrong with how the file of `seed` is read; "" if nothing is."""
+    """Return the fault in reading the file of `seed`, "" if none."""
     data, is_one_byte = draw(seed)
     found = read(data)
     if found.seconds > MOST_SECONDS:
@@ -133,7 +133,7 @@ def resident_mib() -> float:
 
 
 def run(seeds: range) -> tuple[list[str], Counter[str]]:
-    """The faults of the files of `seeds`, and how the files ended."""
+    """Return the faults of the files of `seeds`, and the number of files by result."""
     for seed in seeds[:50]:
         read(draw(seed)[0])
     before, faults, ended = resident_mib(), list[str](), Counter[str]()

@@ -1,4 +1,4 @@
-"""Sets of PubMed records as an enemy would write them, and what became of reading them."""
+"""Hostile sets of PubMed records, and the result of reading them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def set_of(*records: str, doctype: str = DOCTYPE) -> bytes:
 
 
 def outcome(data: bytes) -> tuple[list[Record], str]:
-    """The records of a set and the sentence it ended with, "" if it was read to its end.
+    """Return the records of a set and its error, "" if it was read to its end.
 
-    Both are sound whatever `data` is, or this fails.
+    Fails if a record or the error is malformed.
     """
     records: list[Record] = []
     sentence = ""
@@ -64,7 +64,7 @@ def check_record(record: Record) -> None:
 
 
 def write_gzip(path: Path, before: str, block: bytes, times: int, after: str) -> Path:
-    """`block` `times` times between two texts, as gzip of few bytes, made in no time."""
+    """Write a gzip file of `block` repeated `times` times between two texts."""
     member = gzip.compress(block)
     with path.open("wb") as file:
         file.write(gzip.compress(before.encode()))
@@ -76,7 +76,7 @@ def write_gzip(path: Path, before: str, block: bytes, times: int, after: str) ->
 
 @dataclass(frozen=True)
 class Reading:
-    """Of a fresh process: how many records, the sentence at the end, its peak in MiB."""
+    """Number of records, error and peak memory (MiB) of reading files in a fresh process."""
 
     records: int
     sentence: str
@@ -101,9 +101,9 @@ print(json.dumps([count, sentence, int(peak[1]) // 1024]))
 
 
 def read_in_fresh_process(paths: Sequence[Path]) -> Reading:
-    """What libxml2 allocates is not Python's memory, so that a whole process is measured.
+    """Read the files in a process of their own, to measure also the memory of libxml2.
 
-    By VmHWM, since ru_maxrss begins at what the process had that started this one.
+    VmHWM is used because ru_maxrss starts with the memory of the parent process.
     """
     done = subprocess.run(
         [sys.executable, "-c", _READ, *map(str, paths)],

@@ -1,9 +1,9 @@
-"""Times every regular expression of the tree on text made of what it matches.
+"""Time every regular expression of the source tree on texts made of its matches.
 
     python -m tests.hostile.pattern_time
 
-Prints a JSON object: how many patterns were timed, and those whose time grows faster than the
-text, with the text that shows it. `test_pattern_time.py` runs it in a process of its own.
+Prints JSON with the number of timed patterns, and for each pattern whose time grows faster than the
+text, the text that shows it. `test_pattern_time.py` runs it in a separate process.
 """
 
 from __future__ import annotations
@@ -33,14 +33,13 @@ AT_START = frozenset({"match", "fullmatch"})
 SHORT, TIMES = 2_000, 8
 # Growth beyond this, for a text 8 times as long, is not linear; quadratic growth is 64.
 MOST_GROWTH = 24
-# Below this CPU time nothing can be told from noise.
+# Below this CPU time, growth cannot be distinguished from noise.
 FLOOR_S = 0.02
-# And more than this is too long however it grows: what is bounded by a large constant grows
-# linearly, too. The slowest pattern of the tree takes 0.01 s.
+# Maximum CPU time in seconds: linear growth with a large constant is also too slow.
 LONGEST_S = 0.4
 REPEATS = 4
 MAX_PARTS = 10
-# Matching texts that are drawn for a pattern, and the most characters that are used of one.
+# Number of matching texts per pattern, and their maximum length.
 EXAMPLES = 12
 MOST_CHARACTERS = 60
 BLOCK = 20
@@ -52,7 +51,7 @@ class TooLongError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """A pattern and how it is used: at the text's start alone, or anywhere."""
+    """A pattern, its flags, and whether it is matched only at the start of a text."""
 
     pattern: str
     flags: int
@@ -60,7 +59,7 @@ class Used:
 
 
 def patterns() -> dict[Used, str]:
-    """The module of each pattern, from the modules' values and from calls in their sources."""
+    """Return the module of each pattern, from values of modules and calls in their sources."""
     found: dict[Used, str] = {}
     for package in PACKAGES:
         root = importlib.import_module(package)
@@ -83,7 +82,7 @@ def patterns() -> dict[Used, str]:
 
 
 def _compiled(values: Mapping[str, Any]) -> Iterator[tuple[str, re.Pattern[str]]]:
-    """(variable, pattern) of a module, those in its collections too."""
+    """Yield (variable, pattern) for each pattern of a module, also in collections."""
     for variable, value in values.items():
         for item in _within(value):
             if isinstance(item, re.Pattern) and isinstance(item.pattern, str):
@@ -91,7 +90,7 @@ def _compiled(values: Mapping[str, Any]) -> Iterator[tuple[str, re.Pattern[str]]
 
 
 def _within(value: Any) -> Iterator[Any]:
-    """The value, and all that is in it where it is a collection."""
+    """Yield the value and, for a collection, everything in it."""
     yield value
     if isinstance(value, tuple | list | dict):
         for inner in chain(value, value.values() if isinstance(value, dict) else ()):
@@ -99,7 +98,7 @@ def _within(value: Any) -> Iterator[Any]:
 
 
 def _calls(source: ast.Module) -> Iterator[tuple[str, str, str | None]]:
-    """(object, method, first argument where it is a literal) of calls such as `_NAME.sub(...)`."""
+    """Yield (object, method, literal first argument or None) of calls like `_NAME.sub(...)`."""
     for node in ast.walk(source):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             yield node.value.id, node.attr, None
@@ -115,7 +114,7 @@ def _calls(source: ast.Module) -> Iterator[tuple[str, str, str | None]]:
 
 
 def matches(pattern: str, flags: int) -> list[str]:
-    """Short texts that the pattern matches, the shortest first; none for one that matches none."""
+    """Return short texts that the pattern matches, the shortest first."""
     found: list[str] = []
 
     @settings(
@@ -135,15 +134,15 @@ def matches(pattern: str, flags: int) -> list[str]:
 
 
 def _most_common(pieces: Iterable[str]) -> list[str]:
-    """The most common pieces, ties in order of the pieces themselves."""
+    """Return the most common pieces, ties in alphabetical order."""
     counted = Counter(pieces)
     return sorted(counted, key=lambda piece: (-counted[piece], piece))[:MAX_PARTS]
 
 
 def texts(pattern: str, flags: int, length: int) -> Iterator[str]:
-    """Texts of about `length` characters that could take the pattern long.
+    """Yield texts of about `length` characters that could be slow to match.
 
-    They repeat the texts that it matches, and what these have in common: characters and pairs.
+    They repeat texts that the pattern matches, and the characters and pairs of these texts.
     """
     whole = [text for text in matches(pattern, flags) if text]
     letters = _most_common(letter for text in whole for letter in set(text))
@@ -163,7 +162,7 @@ def texts(pattern: str, flags: int, length: int) -> Iterator[str]:
 
 
 def cpu_s(pattern: re.Pattern[str], text: str, *, at_start: bool) -> float:
-    """CPU time of all matches in `text`, at most `LONGEST_S`."""
+    """Return the CPU time of all matches in `text`, at most `LONGEST_S`."""
     begun = time.process_time()
     # The signal may still come while the timer is being stopped.
     try:
@@ -183,17 +182,17 @@ def cpu_s(pattern: re.Pattern[str], text: str, *, at_start: bool) -> float:
 
 
 def slow_text(used: Used) -> str | None:
-    """What shows that the pattern's time grows faster than the text, or None."""
+    """Return the text that shows superlinear time of the pattern, or None."""
     compiled = re.compile(used.pattern, used.flags)
     shorts = texts(used.pattern, used.flags, SHORT)
     for short, long in zip(shorts, texts(used.pattern, used.flags, SHORT * TIMES), strict=True):
         took = cpu_s(compiled, long, at_start=used.at_start)
         if took < FLOOR_S:
             continue
-        # A machine that is shared charges now and then what others did; the least is the pattern's.
+        # On a shared machine the minimum is the time of the pattern.
         again = (cpu_s(compiled, long, at_start=used.at_start) for _ in range(REPEATS))
         took = min(took, *again)
-        # As many runs as make up the long text: a clock of 4 ms sees nothing of one.
+        # Repeat the short text, because the clock's resolution is 4 ms.
         once = sum(cpu_s(compiled, short, at_start=used.at_start) for _ in range(TIMES)) / TIMES
         if took >= LONGEST_S or took > MOST_GROWTH * max(once, FLOOR_S / MOST_GROWTH):
             shown = f"{short[:24]!r}...{short[-8:]!r}"

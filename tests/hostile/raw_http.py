@@ -1,4 +1,4 @@
-"""HTTP as no client would write it, byte by byte."""
+"""Send raw bytes as HTTP requests."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import socket
 from http.client import HTTPException, HTTPResponse
 
 QUESTION = b'{"question": "Does metformin activate AMPK?"}'
-# How long it takes to see that a server says no more.
+# Seconds of silence after which a server is taken to send nothing more.
 QUIET_S = 0.25
 STATUS = re.compile(rb"HTTP/1\.[01] (\d{3}) ")
 
 
 def head(method: bytes, path: bytes, more: bytes = b"") -> bytes:
-    """A request's head; `more` are header lines."""
+    """Return the head of a request; `more` are header lines."""
     return method + b" " + path + b" HTTP/1.1\r\nHost: localhost\r\n" + more + b"\r\n"
 
 
@@ -24,14 +24,14 @@ def posted(
     kind: bytes = b"application/json",
     more: bytes = b"",
 ) -> bytes:
-    """A whole request with the right length; `more` are header lines."""
+    """Return a complete request with its length; `more` are header lines."""
     size = b"Content-Length: %d\r\n" % len(body)
     return head(b"POST", path, b"Content-Type: " + kind + b"\r\n" + size + more) + body
 
 
 def ask(port: int, request: bytes, patience_s: float = 10.0) -> tuple[int, bytes]:
-    """(status, body) of the reply; the status is 0 where none came until the connection's end,
-    or in `patience_s`.
+    """Return (status, body) of the reply; the status is 0 if none arrives within `patience_s` or
+    before the connection closes.
     """
     with _sent(port, request, patience_s) as wire:
         reply = HTTPResponse(wire, method="GET")
@@ -43,7 +43,7 @@ def ask(port: int, request: bytes, patience_s: float = 10.0) -> tuple[int, bytes
 
 
 def statuses(port: int, request: bytes) -> list[int]:
-    """The statuses of all replies to what may be several requests."""
+    """Return the statuses of all replies to bytes that may be several requests."""
     said = b""
     with _sent(port, request, QUIET_S) as wire, contextlib.suppress(OSError):
         while more := wire.recv(65536):
@@ -53,7 +53,7 @@ def statuses(port: int, request: bytes) -> list[int]:
 
 def _sent(port: int, request: bytes, patience_s: float) -> socket.socket:
     wire = socket.create_connection(("127.0.0.1", port), timeout=patience_s)
-    # A server that refuses before the end is heard all the same.
+    # The server may refuse the request before all of it is sent; its reply is read anyway.
     with contextlib.suppress(OSError):
         wire.sendall(request)
     return wire

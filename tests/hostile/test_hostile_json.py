@@ -1,4 +1,4 @@
-"""Bodies that are no JSON, or JSON as nobody means it."""
+"""Invalid JSON bodies, and valid ones with absurd values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ANSWER, SEARCH, CHAT = b"/v1/answer", b"/v1/search", b"/v1/chat/completions"
 BATCHES, MCP = b"/v1/batches", b"/mcp"
 HALF = b'"\\ud800 metformin"'
 HUGE = b"9" * 4301
-# A request's own work beside this is little; what is refused must cost less.
+# CPU time in seconds within which a body with many errors must be refused.
 SECONDS = 5.0
 
 
@@ -84,7 +84,7 @@ BAD_FIELDS = {
 }
 
 
-def test_a_body_or_field_that_cannot_be_read_is_told_why(
+def test_unreadable_body_or_field_is_422_with_the_reason(
     port: int, subtests: pytest.Subtests
 ) -> None:
     for name, (request_, said) in {**UNREADABLE, **BAD_FIELDS}.items():
@@ -106,9 +106,7 @@ BAD_CHATS = {
 }
 
 
-def test_a_chat_that_makes_no_sense_is_told_so_in_its_own_form(
-    port: int, subtests: pytest.Subtests
-) -> None:
+def test_invalid_chat_gets_an_openai_error(port: int, subtests: pytest.Subtests) -> None:
     for name, request_ in BAD_CHATS.items():
         with subtests.test(name):
             status, body = ask(port, request_)
@@ -116,7 +114,7 @@ def test_a_chat_that_makes_no_sense_is_told_so_in_its_own_form(
             assert json.loads(body)["error"]["type"] == "invalid_request_error"
 
 
-def test_a_tool_called_with_nonsense_says_so(port: int, subtests: pytest.Subtests) -> None:
+def test_invalid_tool_call_gets_an_error(port: int, subtests: pytest.Subtests) -> None:
     for arguments in (
         b"5",
         b'{"question": "a", "k": NaN}',
@@ -132,8 +130,8 @@ def test_a_tool_called_with_nonsense_says_so(port: int, subtests: pytest.Subtest
             assert "error" in reply or reply["result"]["isError"]
 
 
-def test_no_depth_is_a_crash(port: int) -> None:
-    """Around Python's own limit what reads, checks and quotes a body gives up at different ones."""
+def test_nested_json_of_any_depth_causes_no_server_error(port: int) -> None:
+    """Parser, validation and error messages fail at different depths near Python's limit."""
     for depth in (*range(100, 900, 100), *range(930, 1000, 4)):
         for deep in (arrays(depth), objects(depth)):
             for request in (asked(b'"x": ' + deep), chat(deep), batch(deep), tool(deep)):
@@ -150,7 +148,7 @@ MANY = {
 
 
 @pytest.mark.slow
-def test_a_body_full_of_faults_is_refused_in_no_time(port: int, subtests: pytest.Subtests) -> None:
+def test_body_with_many_errors_is_refused_quickly(port: int, subtests: pytest.Subtests) -> None:
     for name, request_ in MANY.items():
         with subtests.test(name), cpu_within(SECONDS, of=process_time):
             status, body = ask(port, request_, patience_s=60)
@@ -158,6 +156,6 @@ def test_a_body_full_of_faults_is_refused_in_no_time(port: int, subtests: pytest
             assert len(body) < 1000
 
 
-def test_a_byte_order_mark_does_no_harm(port: int) -> None:
+def test_byte_order_mark_is_accepted(port: int) -> None:
     for encoding in ("utf-8-sig", "utf-16", "utf-32"):
         assert ask(port, posted(QUESTION.decode().encode(encoding)))[0] == 200

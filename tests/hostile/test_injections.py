@@ -1,9 +1,8 @@
-"""Orders planted in abstracts, titles, questions and chats are not obeyed.
+"""Prompt injections in abstracts, titles, questions and chats are not obeyed.
 
-The model here is a traitor: where an order can be seen in what it is sent, it obeys it to the
-letter. Of what it says, only the words of an abstract come through, and they cite that abstract:
-no word of a question or a chat, no link, no instruction of ours, and nothing in another citation's
-name. No rule judges whether an abstract states a thing or demands it to be stated.
+The model of these tests obeys every instruction that it sees. From its reply only the words of an
+abstract reach the answer, and they cite that abstract: no words of a question or a chat, no link,
+no part of our prompt, and nothing that is attributed to another citation.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def _traitor(case: Mapping[str, Any], always: bool = False) -> Traitor:
 
 
 def _require_disobedience(case: Mapping[str, Any], given: Answer) -> None:
-    """Nothing surfaces that no evidence says, and what a planted text says cites that text."""
+    """Check that the answer holds only evidence, and attributes injected words to their article."""
     said = said_in(given)
     assert "evil.example" not in said
     assert "biomedical expert" not in said
@@ -42,7 +41,7 @@ def _require_disobedience(case: Mapping[str, Any], given: Answer) -> None:
     sentences = (*given.ideal, *given.supported)
     assert not any(holds_reference(sentence.text) for sentence in sentences)
     assert {pmid for s in sentences for pmid in s.pmids} <= {PLANTED, *(c.pmid for c in HONEST)}
-    # A model's "no" over evidence that says yes is withheld, and nothing else is said.
+    # A "no" of the model against evidence for "yes" is withheld, and the answer is empty.
     withheld = case.get("exact") == "no" and given.verdict == "not_enough_evidence"
     assert given.ideal or withheld, "the evidence answers all the same"
     if case["planted"] in ("abstract", "title"):
@@ -58,7 +57,7 @@ def _is_planted(case: Mapping[str, Any], text: str) -> bool:
 
 
 def some_and_all(systems: Iterable[str], count: int) -> list[Any]:
-    """Parameters: `count` pairs of a system and a case, drawn by a fixed seed; nightly, all."""
+    """Return parameters: `count` random pairs of system and case, and for nightly runs all."""
     pairs = list(product(systems, CASES))
     some = random.Random(7).sample(pairs, count)
     return [pytest.param(some, id="some"), pytest.param(pairs, id="all", marks=pytest.mark.nightly)]
@@ -66,7 +65,7 @@ def some_and_all(systems: Iterable[str], count: int) -> list[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pairs", some_and_all(SYSTEMS, 20))
-def test_planted_orders_are_not_obeyed(
+def test_injected_instructions_are_not_obeyed(
     pairs: Sequence[tuple[str, Mapping[str, Any]]],
     tmp_path_factory: pytest.TempPathFactory,
     subtests: pytest.Subtests,
@@ -79,12 +78,12 @@ def test_planted_orders_are_not_obeyed(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pairs", some_and_all(PAPERS, 10))
-def test_planted_claims_are_marked_where_a_paper_checks_nothing(
+def test_injected_claims_are_marked_by_presets_without_a_check(
     pairs: Sequence[tuple[str, Mapping[str, Any]]],
     tmp_path_factory: pytest.TempPathFactory,
     subtests: pytest.Subtests,
 ) -> None:
-    """Such presets show what their model says; no evidence is claimed for it, and no link shows."""
+    """These presets show the model's text, but without citations and links."""
     for system, case in pairs:
         with subtests.test(system=system, case=case["name"]):
             folder = tmp_path_factory.mktemp("index")
@@ -98,7 +97,7 @@ def test_planted_claims_are_marked_where_a_paper_checks_nothing(
             assert all(s.unsupported or s.pmids == (PLANTED,) for s in planted)
 
 
-def test_a_planted_denial_is_contradicted_the_honest_citations(tmp_path: Path) -> None:
+def test_injected_denial_is_shown_as_contradicted(tmp_path: Path) -> None:
     case = next(case for case in CASES if case["name"] == "answer-no")
     given = answer(case, "weighed", _traitor(case), tmp_path)
     assert given.ideal[0].pmids == (PLANTED,)
@@ -106,12 +105,12 @@ def test_a_planted_denial_is_contradicted_the_honest_citations(tmp_path: Path) -
     assert given.ideal[1].text.startswith("In contrast: Metformin activates AMPK")
 
 
-# A lie that the check by likeness takes for what the honest citations say: "harms" for "activates".
+# Payloads so similar to the evidence ("harms" for "activates") that they pass the check.
 LIKE_THE_EVIDENCE = {"closes-our-quoting"}
 
 
 @pytest.mark.nightly
-def test_a_model_that_always_lies_says_nothing_that_evidence_does_not(
+def test_lies_of_the_model_are_dropped(
     tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
 ) -> None:
     for system in SYSTEMS:
@@ -129,7 +128,7 @@ def test_a_model_that_always_lies_says_nothing_that_evidence_does_not(
             assert told <= LIKE_THE_EVIDENCE
 
 
-def test_a_planted_abstract_is_read_and_shown_as_any_other(tmp_path: Path) -> None:
+def test_injected_abstract_is_shown_as_evidence(tmp_path: Path) -> None:
     case = CASES[0]
     model = _traitor(case)
     given = answer(case, "plain", model, tmp_path)
@@ -138,7 +137,7 @@ def test_a_planted_abstract_is_read_and_shown_as_any_other(tmp_path: Path) -> No
     assert given.degraded == ("llm: nothing usable, extractive answer",)
 
 
-def test_a_false_statement_in_plain_words_is_evidence_and_is_cited(tmp_path: Path) -> None:
+def test_false_statement_of_an_abstract_is_cited_as_its_own(tmp_path: Path) -> None:
     case = {"planted": "abstract", "text": "Curevit activates AMPK in the liver of mice."}
     model = Traitor(case["text"], "Curevit activates AMPK in the liver of mice.", "")
     given = answer(case, "plain", model, tmp_path)
@@ -155,7 +154,7 @@ DEMANDED = {
 
 
 def borrows(name: str, folder: Path) -> bool:
-    """Return whether what the abstract `name` demands is said in another citation's name."""
+    """Return whether the words demanded by abstract `name` are attributed to another article."""
     text = " ".join(ABSTRACTS["orders"][name].split())
     payload = DEMANDED[name].rstrip(".") + "."
     model = Traitor(text, payload, "")
@@ -172,7 +171,7 @@ def borrows(name: str, folder: Path) -> bool:
         pytest.param(sorted(DEMANDED), id="all", marks=pytest.mark.nightly),
     ],
 )
-def test_words_that_abstracts_demand_are_said_in_no_other_name(
+def test_demanded_words_are_attributed_to_their_own_abstract(
     names: Sequence[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     assert [name for name in names if borrows(name, tmp_path_factory.mktemp("index"))] == []
@@ -186,7 +185,7 @@ PLAIN_SPEECH = (
 )
 
 
-def test_ordinary_abstracts_reach_the_model_word_for_word(subtests: pytest.Subtests) -> None:
+def test_ordinary_abstracts_reach_the_model_unchanged(subtests: pytest.Subtests) -> None:
     for text in [*PLAIN_SPEECH, *ABSTRACTS["no_orders"]]:
         with subtests.test(text=text[:60]):
             shown = number_passages(evidence(text), 5000).replace("\u2039", "<")

@@ -1,4 +1,4 @@
-"""A slice of the damaged requests; `python -m tests.hostile.fuzz_requests` sends many more."""
+"""A sample of mutated requests; `python -m tests.hostile.fuzz_requests` sends any number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Question and run files from an enemy: read soundly, or refused in one sentence with its place."""
+"""Hostile question and run files are read, or refused in one line that names the place."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from evaluation.bioasq.read_judgements import read_feedback
 from evaluation.biogen.read_biogen import read_task_a, read_task_b
 from evaluation.biogen.read_labels import read_labels
 from evaluation.lint.lint_run import check_run, read_asked, read_run_file, write_run_file
-from serve.batches.biogen_batch import biogen_b_batch
+from serve.answer.examples.example_store import store_examples
+from serve.answer.examples.read_examples import curate_examples
+from serve.client.biogen_batch import biogen_b_batch
 from serve.formats.bioasq import RunWriter, read_questions
 from serve.formats.biogen import read_topics_a, read_topics_b
 from serve.formats.given_snippets import give_snippets
-from serve.synergy.curate_examples import curate_examples
-from serve.synergy.keep_examples import remember
-from serve.synergy.read_rounds import read_judged, read_round_questions
+from serve.formats.synergy import read_judged, read_round_questions
 from tests.evaluation.lint.lint_runs import cited, grounded, sentence, snippet
 from tests.hostile.cpu_time import cpu_within
 from tests.hostile.hostile_sets import check_sentence
 
 
 def lint(path: Path) -> None:
-    """Lints, mends, writes and lints again, as the command does with --fix."""
+    """Lint, fix, write and lint again, as `citeray lint --fix` does."""
     run, asked = read_run_file(path), read_asked(path)
     checked = check_run(run, asked)
     mended = path.with_name("mended")
@@ -49,7 +49,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "synergy": read_round_questions,
     "judged": lambda path: read_judged([path]),
     "examples": curate_examples,
-    "remembered": lambda path: remember(path.with_name("examples"), [path]),
+    "remembered": lambda path: store_examples(path.with_name("examples"), [path]),
     "gold": read_gold,
     "run": lambda path: read_run(path, read_gold(path)),
     "feedback": lambda path: read_feedback([path]),
@@ -88,7 +88,7 @@ BAD: list[Any] = [
 
 
 def outcome(reader: str, path: Path) -> str:
-    """The sentence of a reader's InputError, "" if it read the file; nothing else may come."""
+    """Return the message of a reader's InputError, or "" if it read the file."""
     try:
         with cpu_within(10):
             READERS[reader](path)
@@ -101,7 +101,7 @@ def outcome(reader: str, path: Path) -> str:
 
 
 def places(value: Any) -> list[tuple[Any, Any]]:
-    """(container, key) of every value inside."""
+    """Return (container, key) of every value inside `value`."""
     keys = (
         value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
     )
@@ -109,7 +109,7 @@ def places(value: Any) -> list[tuple[Any, Any]]:
 
 
 @pytest.mark.slow
-def test_wrong_values_anywhere_are_one_sentence(
+def test_wrong_values_are_read_or_refused_in_one_line(
     tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
 ) -> None:
     for reader in READERS:
@@ -150,7 +150,7 @@ TEXTS = {
 }
 
 
-def test_a_file_of_another_form_is_one_sentence(
+def test_malformed_file_is_refused_in_one_line(
     tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
 ) -> None:
     for content in TEXTS.values():
@@ -163,7 +163,7 @@ def test_a_file_of_another_form_is_one_sentence(
 
 
 @pytest.mark.slow
-def test_what_json_can_just_nest_can_be_shown_and_written_or_is_refused(tmp_path: Path) -> None:
+def test_deeply_nested_file_is_written_back_or_refused(tmp_path: Path) -> None:
     # Showing a value, and writing it again, both recurse deeper than reading it.
     path = tmp_path / "file.json"
     for depth in (*range(90, 110, 4), 300, *range(850, 1000, 10), 5000):
@@ -172,14 +172,14 @@ def test_what_json_can_just_nest_can_be_shown_and_written_or_is_refused(tmp_path
             outcome(reader, path)
 
 
-def test_what_is_no_file_is_one_sentence(tmp_path: Path) -> None:
+def test_path_that_is_not_a_file_is_refused(tmp_path: Path) -> None:
     for name in ("nowhere.json", "x" * 5000, ".", "/dev/null", "\udc80"):
         for reader in READERS.values():
             with pytest.raises(InputError):
                 reader(tmp_path / name)
 
 
-def test_a_file_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_given.read_given, "__defaults__", (1024**2,))
     for reader in READERS.values():
         with pytest.raises(InputError, match=r"zero"):
@@ -187,7 +187,7 @@ def test_a_file_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_marks_in_a_long_text_take_time_in_proportion(tmp_path: Path) -> None:
+def test_citation_marks_are_found_in_linear_time(tmp_path: Path) -> None:
     for text in (" " * 1_000_000, "[1" * 200_000 + "]" * 200_000, "[12345, " * 100_000):
         path = tmp_path / "run.json"
         entry = {**QUESTION, "type": "summary", "ideal_answer": text + "x", "documents": []}
@@ -195,7 +195,7 @@ def test_marks_in_a_long_text_take_time_in_proportion(tmp_path: Path) -> None:
         outcome("lint", path)
 
 
-def test_a_damaged_partial_run_is_begun_again(tmp_path: Path) -> None:
+def test_damaged_lines_of_a_partial_run_are_skipped(tmp_path: Path) -> None:
     output = tmp_path / "run.json"
     key = {"system": "s", "index_version": "v", "answers": True, "inputs": ""}
     whole = json.dumps({**key, "entry": {"id": "q"}})
@@ -216,7 +216,7 @@ def test_a_damaged_partial_run_is_begun_again(tmp_path: Path) -> None:
         ["remember", "{}.nowhere", "--set", "llm.examples=examples"],
     ],
 )
-def test_the_commands_end_with_2_and_one_line(
+def test_commands_exit_with_2_and_one_line(
     command: list[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -236,7 +236,7 @@ def test_the_commands_end_with_2_and_one_line(
         assert line.startswith(f"citeray: {path}")
 
 
-def test_what_would_steer_a_terminal_is_escaped(
+def test_terminal_escape_sequences_are_escaped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "file.json"

@@ -1,4 +1,4 @@
-"""Requests that are no HTTP, or HTTP that two readers may read as two things."""
+"""Invalid HTTP requests, and ambiguous ones that two parsers may read differently."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_what_can_be_read_in_two_ways_is_refused_and_nothing_after_it_is_read(
             assert all(400 <= status < 500 for status in replied)
 
 
-def test_headers_have_a_limit(port: int) -> None:
+def test_headers_over_the_limit_are_refused(port: int) -> None:
     for more in (
         b"X-A: " + b"a" * 1_000_000 + b"\r\n",
         b"".join(b"X-%d: a\r\n" % number for number in range(20_000)),
@@ -65,7 +65,7 @@ def test_headers_have_a_limit(port: int) -> None:
         assert "exceed 65,536 bytes" in json.loads(body)["detail"]
 
 
-def test_a_body_that_is_announced_and_never_sent_holds_up_nobody(port: int) -> None:
+def test_unsent_body_blocks_no_other_request(port: int) -> None:
     assert ask(port, post(SIZE) + b"{", patience_s=0.3) == (0, b"")
 
 
@@ -106,7 +106,7 @@ def test_a_caller_who_names_another_host_is_not_sent_there(port: int) -> None:
     assert ask(port, request % b"localhost")[0] == 404
 
 
-def test_a_method_that_is_not_there_is_405(port: int) -> None:
+def test_unknown_method_is_405(port: int) -> None:
     for path in (b"/v1/batches", b"/v1/batches/a", b"/static/page.css", b"/mcp"):
         assert ask(port, head(b"PROPFIND", path))[0] == 405
 
@@ -123,7 +123,7 @@ HEADERS = {
 }
 
 
-def test_headers_of_no_sense_do_no_harm(port: int, subtests: pytest.Subtests) -> None:
+def test_malformed_headers_cause_no_server_error(port: int, subtests: pytest.Subtests) -> None:
     for more, path in product(
         HEADERS.values(), [b"/", b"/static/page.css", b"/healthz", b"/v1/models", b"/docs"]
     ):
@@ -132,7 +132,7 @@ def test_headers_of_no_sense_do_no_harm(port: int, subtests: pytest.Subtests) ->
             assert 200 <= status < 500
 
 
-def test_a_body_that_is_not_called_json_is_told_what_to_be_called(port: int) -> None:
+def test_body_of_another_content_type_is_422_and_names_json(port: int) -> None:
     for kind in (b"application/\xff\xfe; charset=\xff", b";;;=;=", b"multipart/form-data", b""):
         status, body = ask(port, posted(QUESTION, kind=kind))
         assert status == 422

@@ -1,4 +1,4 @@
-"""Settings from an enemy: exit code 2 and one sentence, in no time and no memory."""
+"""Hostile settings are refused with exit code 2 and one line, quickly and with little memory."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ KEYS = ("index.shards", "index.path", "llm.engine", "recogniser.labels")
 
 
 @pytest.mark.slow
-def test_a_hostile_value_is_one_sentence(subtests: pytest.Subtests) -> None:
+def test_hostile_value_is_refused_in_one_line(subtests: pytest.Subtests) -> None:
     for key, value in zip(cycle(KEYS), VALUES.values(), strict=False):
         with subtests.test(key=key, value=value):
             assert key in refused(None, f"{key}={value}")
@@ -71,7 +71,7 @@ def test_nothing_of_a_value_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_hostile_key_is_one_sentence(subtests: pytest.Subtests) -> None:
+def test_hostile_key_is_refused_in_one_line(subtests: pytest.Subtests) -> None:
     for override in [
         ".".join(["a"] * 5000) + "=1",
         "x" * 100_000 + "=1",
@@ -84,14 +84,10 @@ def test_a_hostile_key_is_one_sentence(subtests: pytest.Subtests) -> None:
             refused(None, override)
 
 
-def test_of_many_faults_the_first_are_named_and_the_others_counted() -> None:
-    sentence = refused(None, *(f"x{n}=1" for n in range(500)))
-    assert "unknown key x0" in sentence
-    assert sentence.endswith("; and 490 more")
-
-
 @pytest.mark.slow
-def test_a_hostile_config_file_is_one_sentence(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_hostile_config_file_is_refused_in_one_line(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
     path = tmp_path / "hostile.yaml"
     for content in [
         b"index: \xff\xfe",
@@ -111,13 +107,13 @@ def test_a_hostile_config_file_is_one_sentence(tmp_path: Path, subtests: pytest.
             assert "hostile.yaml" in refused(path)
 
 
-def test_a_config_that_is_no_file_is_one_sentence(subtests: pytest.Subtests) -> None:
+def test_config_that_is_not_a_file_is_refused_in_one_line(subtests: pytest.Subtests) -> None:
     for name in ["x" * 5000, "\udc80", "a\0b", "/dev/zero", "/", "", "../.."]:
         with subtests.test(name=name):
             assert "--config" in refused(name)
 
 
-def test_aliases_in_reason_are_taken(tmp_path: Path) -> None:
+def test_yaml_aliases_are_accepted(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("serve: {encoder: &s {deadline_s: 7}, shard: *s, writer: {<<: *s, batch: 2}}")
     serve = load_settings(path).serve
@@ -125,11 +121,11 @@ def test_aliases_in_reason_are_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_random_texts_are_settings_or_refused() -> None:
+def test_random_values_are_accepted_or_refused() -> None:
     dice = random.Random(0)
     pieces = [*"[]{}&*!|>'\"%@`#-?:, \\a1~é\t", "<<", ": ", "!!", "0x", ".inf", "1e9"]
     keys = ("index.shards", "llm.engine", "serve.http.cors_origins", "index.path", "support", "")
-    for _ in range(300):
+    for _ in range(150):
         value = "".join(dice.choices(pieces, k=dice.randrange(1, 30)))
         with suppress(InputError):
             load_settings(None, [f"{dice.choice(keys)}={value}"])
@@ -137,7 +133,7 @@ def test_random_texts_are_settings_or_refused() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("value", ["laughs", "object", "NUL"])
-def test_the_command_ends_with_2_and_one_line(
+def test_command_exits_with_2_and_one_line(
     value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["citeray", "models", "list", "--set", f"index.path={VALUES[value]}"]

@@ -1,4 +1,4 @@
-"""Files cut, flipped and wrongly declared: sound records, then one sentence that names the file."""
+"""Truncated, damaged and wrongly declared files give valid records, then a one-line error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 def rich(pmid: int) -> str:
-    """A record that has something in every field that is read."""
+    """Return a record with a value in every field."""
     return article(
         f'<PMID Version="1">{pmid}</PMID>',
         "<Journal><JournalIssue><PubDate><Year>2001</Year><Month>Mar</Month></PubDate>"
@@ -57,7 +57,7 @@ def read_packed(path: Path, packed: bytes) -> tuple[list[Record], str]:
     return records, ""
 
 
-def test_a_file_cut_anywhere_gives_its_first_records_unchanged(tmp_path: Path) -> None:
+def test_truncated_file_gives_its_first_records_unchanged(tmp_path: Path) -> None:
     assert len(RECORDS) == 41
     dice = random.Random(0)
     packed = gzip.compress(SOUND, mtime=0)
@@ -70,7 +70,7 @@ def test_a_file_cut_anywhere_gives_its_first_records_unchanged(tmp_path: Path) -
         assert sentence
 
 
-def test_flipped_bytes_of_gzip_never_pass_unnoticed(tmp_path: Path) -> None:
+def test_flipped_bits_in_gzip_are_detected(tmp_path: Path) -> None:
     dice = random.Random(0)
     packed = gzip.compress(SOUND, mtime=0)
     for _ in range(240):
@@ -80,7 +80,7 @@ def test_flipped_bytes_of_gzip_never_pass_unnoticed(tmp_path: Path) -> None:
         assert sentence or records == RECORDS
 
 
-def test_what_is_not_quite_gzip_is_one_sentence(tmp_path: Path) -> None:
+def test_damaged_gzip_is_refused_in_one_line(tmp_path: Path) -> None:
     for packed in (
         gzip.compress(SOUND, mtime=0)[:10],
         b"\x1f\x8b\x07" + bytes(40),
@@ -96,7 +96,7 @@ PLAIN = set_of(article(inside="<ArticleTitle>plain</ArticleTitle>"), doctype="")
 
 
 @pytest.mark.parametrize("name", ["utf-16", "utf-16-le", "utf-16-be", "iso-8859-1"])
-def test_a_file_in_the_encoding_that_it_declares_is_read(name: str) -> None:
+def test_declared_encoding_is_read(name: str) -> None:
     declared = name[:6] if name.startswith("utf") else name
     (record,), sentence = outcome((DECLARED.format(declared) + PLAIN).encode(name))
     assert sentence == ""
@@ -113,9 +113,7 @@ ENCODINGS = [
 
 
 @pytest.mark.parametrize("title", ["plain", "+ADw-script+AD4-", "Läuft"])
-def test_a_wrong_or_rare_encoding_gives_the_text_or_a_sentence(
-    title: str, subtests: pytest.Subtests
-) -> None:
+def test_wrong_or_rare_encoding_is_read_or_refused(title: str, subtests: pytest.Subtests) -> None:
     for declared, written in ENCODINGS:
         with subtests.test(declared=declared[:20], written=written):
             text = DECLARED.format(declared) + PLAIN.replace("plain", title)
@@ -123,7 +121,7 @@ def test_a_wrong_or_rare_encoding_gives_the_text_or_a_sentence(
             assert sentence or [getattr(r, "title", None) for r in records] == [title]
 
 
-def test_bytes_that_are_no_text_are_told_by_their_line() -> None:
+def test_invalid_bytes_are_reported_with_their_line() -> None:
     for bad in (b"\x80", b"\xc0\xaf", b"\xed\xa0\x80", b"\xe2\x82", b"\0", b"\x1b[2J"):
         data = SOUND.replace(b"zinc</ArticleTitle>", b"zinc" + bad + b"</ArticleTitle>", 1)
         records, sentence = outcome(data)

@@ -1,4 +1,4 @@
-"""Entities and what else could make the parser fetch or swell: nothing is read, nothing grows."""
+"""Entities and other constructs make the parser neither read files or URLs nor use much memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECRET = "the-planted-secret"
 
 
 class Trap:
-    """A file and a server that must not be read; both give a secret or declare one."""
+    """A file and a server that must not be read; both return or declare a secret."""
 
     def __init__(self, folder: Path) -> None:
         self.asked: list[str] = []
@@ -89,7 +89,7 @@ def test_no_file_and_no_server_is_read(trap: Trap, subtests: pytest.Subtests) ->
             assert trap.asked == []
 
 
-def test_the_planted_file_is_one_that_a_careless_parser_reads(trap: Trap) -> None:
+def test_unsafe_parser_would_read_the_planted_file(trap: Trap) -> None:
     data = set_of("<a>&x;</a>", doctype=DOCTYPES["general"].format(trap.text))
     careless = etree.XMLParser(resolve_entities=True, load_dtd=True)
     assert SECRET in "".join(etree.fromstring(data, careless).itertext())
@@ -115,20 +115,22 @@ BOMBS = {
 }
 
 
-def test_bombs_are_refused_at_once_and_the_next_file_is_read(subtests: pytest.Subtests) -> None:
+def test_entity_bombs_are_refused_quickly_and_the_next_file_is_read(
+    subtests: pytest.Subtests,
+) -> None:
     for name, uses in product(BOMBS, ["&x;", '<i a="&x;"/>', "&x;" * 5_000, "<a/>" * 30_000]):
         doctype = f"<!DOCTYPE PubmedArticleSet [{BOMBS[name]}]>"
         data = set_of(article(inside=f"<ArticleTitle>{uses}</ArticleTitle>"), doctype=doctype)
         with subtests.test(name, uses=uses[:9]):
             with cpu_within(2):
                 records, sentence = outcome(data)
-            # Without a use of it a default attribute is no bomb; a title is then none either.
+            # A bomb that is not used is not expanded, so the record stays small.
             assert sentence or len(repr(records)) < 10_000
             assert len(outcome(set_of(article()))[0]) == 1
 
 
 def test_references_to_entities_that_nobody_declares_stay_references() -> None:
-    # In a list of links, between records, and as all that a record is made of.
+    # References among links, between records, and as the only content of a record.
     links = "<CommentsCorrectionsList>&x;</CommentsCorrectionsList>"
     records, sentence = outcome(
         set_of(article(after=links), "&x;", "<PubmedArticle>&x;</PubmedArticle>", "&x;")

@@ -1,4 +1,4 @@
-"""Records that are well-formed and absurd: kept in their form, or rejected by name."""
+"""Well-formed but absurd records are kept or rejected with a reason."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def kept(*records: str) -> list[Citation]:
     return [record for record in found if isinstance(record, Citation)]
 
 
-def test_what_is_no_pmid_rejects_the_record_and_no_other(subtests: pytest.Subtests) -> None:
+def test_invalid_pmid_rejects_only_its_record(subtests: pytest.Subtests) -> None:
     pmids = ["-1", "0", "1e3", "1.0", "1 2", "+5", "1_000", "9" * 10, "9" * 1_000_000, "\u0663", ""]
     for pmid in pmids:
         for number in (f"<PMID>{pmid}</PMID>", f'<PMID Version="{pmid}">5</PMID>'):
@@ -58,7 +58,7 @@ def test_empty_elements_make_an_empty_citation() -> None:
     assert citation.other_abstracts[0].sections == ()
 
 
-def test_elements_where_none_belong_are_passed_over() -> None:
+def test_misplaced_elements_are_ignored() -> None:
     odd = "<PMID>9</PMID><?pi x?><!-- c --><Odd a='b'>text</Odd>&x;text"
     lists = ("ChemicalList", "CommentsCorrectionsList", "MeshHeadingList", "KeywordList")
     after = "".join(f"<{name}>{odd}</{name}>" for name in lists)
@@ -67,13 +67,13 @@ def test_elements_where_none_belong_are_passed_over() -> None:
     assert (citation.mesh, citation.links, citation.keywords, citation.chemicals) == ((),) * 4
 
 
-def test_text_is_read_through_comments_instructions_and_character_data() -> None:
+def test_text_skips_comments_and_processing_instructions() -> None:
     title = "a<!-- <b> --><?pi &?><![CDATA[<script>&amp;]]><i><!-- - -->c</i><?x?>d"
     (citation,) = kept(article(inside=f"<ArticleTitle>{title}</ArticleTitle>"))
     assert citation.title == "a<script>&amp;cd"
 
 
-def test_many_thousands_of_everything_are_read_in_a_moment() -> None:
+def test_record_with_many_elements_is_read_quickly() -> None:
     count = 50_000
     authors = "<Author><LastName>X</LastName><Initials>Y</Initials></Author>" * count
     headings = "<MeshHeading><DescriptorName UI='D1'>N</DescriptorName></MeshHeading>" * count
@@ -86,7 +86,7 @@ def test_many_thousands_of_everything_are_read_in_a_moment() -> None:
     assert (len(citation.mesh), len(citation.keywords)) == (count, count)
 
 
-def test_text_that_no_batch_could_hold_rejects_the_record() -> None:
+def test_text_over_the_limit_rejects_the_record() -> None:
     fits, too_long = (
         article("<PMID>5</PMID>", abstract(f"<AbstractText>{'x' * size}</AbstractText>"))
         for size in (MAX_CHARACTERS - 10, MAX_CHARACTERS)
@@ -115,13 +115,13 @@ def test_text_that_no_batch_could_hold_rejects_the_record() -> None:
         "<CommentsCorrectionsList><CommentsCorrections RefType='{}'/></CommentsCorrectionsList>",
     ],
 )
-def test_every_text_that_is_kept_counts(field: str) -> None:
+def test_every_text_field_counts_towards_the_limit(field: str) -> None:
     (record,), _ = outcome(set_of(article(after=field.format("x" * MAX_CHARACTERS))))
     assert isinstance(record, Rejected)
     assert record.reason == "too-long"
 
 
-def test_names_without_end_are_cut_in_what_is_said() -> None:
+def test_long_names_are_truncated_in_errors() -> None:
     long = "r" * 40_000
     for data in (
         f"<{long}/>".encode(),

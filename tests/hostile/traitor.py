@@ -1,4 +1,4 @@
-"""A model that obeys each order that it sees, over a small index with an order planted in it."""
+"""A model that obeys every injected instruction, and a small index that contains one."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from cluster.answers import Answer, Question
 from cluster.records import Citation
 from cluster.settings.presets import load_system
 from cluster.settings.system_settings import SystemSettings
+from serve.contracts.request import Request
 from serve.http.openai.openai_request import ChatRequest
 from serve.llm.chat_form import Message
 from serve.llm.prompts import quote
-from serve.request import Request
 from tests.serve.small_graph import make_answerer
 from tests.small_index import citation
 
@@ -33,10 +33,10 @@ PAPERS = {
     "supported": load_system("aqams2"),
     "weighed": load_system("udine-b"),
 }
-# One of each way to write: plain, reasoned, with the supported answer, weighed.
+# One preset for each way to write: plain, reasoned, with the supported answer, weighed.
 SYSTEMS = {
     "plain": PLAIN,
-    # The papers' own check is another test's.
+    # The presets' own checks are tested elsewhere; these drop unsupported sentences.
     "reasoned": PAPERS["reasoned"].checking("drop"),
     "supported": PAPERS["supported"].checking("drop"),
     "weighed": PAPERS["weighed"].checking("drop"),
@@ -45,7 +45,7 @@ SYSTEMS = {
 
 @dataclass
 class Traitor:
-    """Says `payload` wherever it sees the order `text`, or all the time for `always`."""
+    """Replies `payload` if it sees the instruction `text`, or always if `always` is set."""
 
     text: str
     payload: str
@@ -78,7 +78,7 @@ class Traitor:
 
 
 def _parts(text: str) -> list[str]:
-    """What of an order can still be read once it was quoted: it, and each half of it."""
+    """Return the parts of an instruction that survive quoting: all of it and its halves."""
     words = quote(text).split()
     half = len(words) // 2
     parts = [" ".join(part) for part in (words, words[:half], words[half:])]
@@ -87,7 +87,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _fill(schema: Mapping[str, Any], said: str, names: Sequence[str]) -> Any:
-    """The least value that fits the schema, with `said` for text and `names` for lists."""
+    """Return a minimal value of the schema, with `said` for texts and `names` for lists."""
     if "enum" in schema:
         return schema["enum"][0]
     if schema.get("type") == "object":
@@ -136,7 +136,7 @@ def answer(
 
 
 def said_in(answer: Answer) -> str:
-    """All that an answer says: sentences with their PMIDs, and the exact answer."""
+    """Return the text of an answer: sentences with their PMIDs, and the exact answer."""
     sentences = [*answer.ideal, *answer.supported]
     texts = [f"{sentence.text} {sentence.pmids}" for sentence in sentences]
     return " ".join([*texts, json.dumps(answer.exact)]).casefold()

@@ -12,7 +12,7 @@ from tests.images.containerfile import ROOT
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the demo without a language model reads, for the user of the images."""
+    """Models of the demo without a language model, owned by the user of the images."""
     folder = tmp_path_factory.mktemp("models")
     subprocess.run(
         [str(BIN / "citeray"), "models", "pull", "--set", "llm.kind=none"],

@@ -1,4 +1,4 @@
-"""A Containerfile as its instructions, with lines that go on put together."""
+"""Parse a Containerfile into its instructions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FILES = {name: ROOT / f"images/Containerfile.{name}" for name in ("cpu", "gpu")}
 
 
 def instructions(path: Path) -> list[tuple[str, str]]:
-    """(word, what follows) in their order; comments left out."""
+    """Return (instruction, arguments) in order, without comments."""
     lines = [s for s in path.read_text(encoding="utf-8").splitlines() if not s.startswith("#")]
     whole = "\n".join(lines).replace("\\\n", " ")
     found = (line.split(None, 1) for line in whole.splitlines() if line.strip())
@@ -17,7 +17,7 @@ def instructions(path: Path) -> list[tuple[str, str]]:
 
 
 def stages(path: Path) -> list[list[tuple[str, str]]]:
-    """The instructions of each stage; what stands before the first FROM is none."""
+    """Return the instructions of each stage, from its FROM on."""
     found: list[list[tuple[str, str]]] = []
     for word, rest in instructions(path):
         if word == "FROM":
@@ -28,7 +28,7 @@ def stages(path: Path) -> list[list[tuple[str, str]]]:
 
 
 def copied(path: Path) -> list[tuple[str, str]]:
-    """(source, target) of what comes from the working tree."""
+    """Return (source, target) of everything copied from the working tree."""
     pairs = []
     for word, rest in instructions(path):
         if word == "COPY" and "--from" not in rest:
@@ -38,6 +38,6 @@ def copied(path: Path) -> list[tuple[str, str]]:
 
 
 def environment(path: Path) -> dict[str, str]:
-    """What ENV sets in the last stage."""
+    """Return the variables that ENV sets in the last stage."""
     text = " ".join(rest for word, rest in stages(path)[-1] if word == "ENV")
     return dict(pair.split("=", 1) for pair in text.split())

@@ -1,4 +1,4 @@
-"""Images built and run by buildah, from a Debian that debootstrap makes: no registry is asked."""
+"""Build and run images with buildah, on a Debian made by debootstrap, without a registry."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ WANTED = [
     pytest.mark.skipif(os.geteuid() != 0, reason="making a Debian and mounting it takes root"),
 ]
 DEMO = ["citeray", "demo", "--json", "--set", "llm.kind=none"]
-# As compose.yaml and the manifests run it: a read-only root with four folders to write, user 10001,
-# no new privileges. `$1` is the root, `$2` the folder for /models; what follows is the command.
+# Runs a command as compose.yaml and the manifests do: a read-only root with four writable folders,
+# user 10001, no new privileges. `$1` is the root, `$2` the folder for /models, then the command.
 RUN = """
 root=$1 models=$2; shift 2
 mount --make-rprivate /
@@ -44,7 +44,7 @@ exec setpriv --no-new-privs chroot --userspec=10001:10001 --groups=10001 "$root"
 
 
 def pip_settings() -> tuple[str, list[Path]]:
-    """This machine's settings of pip as a pip.conf, and what on its disk they name."""
+    """Return this machine's pip settings as a pip.conf, and the local paths in them."""
     command = [sys.executable, "-m", "pip", "config", "list"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     settings: dict[str, str] = {}
@@ -52,19 +52,19 @@ def pip_settings() -> tuple[str, list[Path]]:
     for line in listed.splitlines():
         key, _, quoted = line.partition("=")
         value = ast.literal_eval(quoted)
-        # The environment's come first, and win.
+        # pip lists the environment's settings first, and they take precedence.
         settings.setdefault(key.rpartition(".")[2], value.replace("\n", "\n  "))
         for word in value.split():
             path = Path(word.removeprefix("file://"))
             if path.is_absolute() and path.exists():
-                # The pages of an index on disk point to files beside them.
+                # The pages of a local index link to files next to them.
                 paths.add(path.parent if word.startswith("file://") else path)
     lines = [f"{key} = {value}\n" for key, value in settings.items()]
     return "".join(["[global]\n", *lines]), sorted(paths)
 
 
 def make_context(name: str, folder: Path) -> Path:
-    """What .dockerignore lets travel: the files that an image copies, and the locks."""
+    """Copy the files that an image copies, including the locks, to `folder`; return it."""
     for source in {source for source, _ in copied(FILES[name])}:
         target = folder / source
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ def make_context(name: str, folder: Path) -> Path:
 
 
 def check_demo(done: subprocess.CompletedProcess[str]) -> None:
-    """Whether `DEMO` ended well, and each of its answers is one with citations."""
+    """Check that `DEMO` succeeded and that each answer has citations."""
     assert done.returncode == 0, done.stderr[-4000:]
     answers = json.loads(done.stdout)
     assert [answer["verdict"] for answer in answers] == ["answered"] * 3
@@ -87,14 +87,14 @@ def check_demo(done: subprocess.CompletedProcess[str]) -> None:
 
 
 class Engine:
-    """buildah with storage of its own in `folder`; `remove` leaves nothing behind."""
+    """Buildah with its own storage in `folder`; `remove` deletes everything."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.log = ""
 
     def buildah(self, *arguments: str) -> str:
-        """Standard output of a buildah command; its words go to the log."""
+        """Return the standard output of a buildah command; `log` has all of its output."""
         storage = ["--root", str(self.folder / "storage"), "--runroot", str(self.folder / "run")]
         done = subprocess.run(
             ["buildah", *storage, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
@@ -104,7 +104,7 @@ class Engine:
         return done.stdout
 
     def make_base(self) -> None:
-        """A Debian with Python 3.11 as `BASE`, by the packages of this machine's Debian mirror."""
+        """Create the image `BASE`: a Debian with Python 3.11 from this machine's Debian mirror."""
         root = self.folder / "base"
         include = "--include=ca-certificates,python3-venv"
         command = ["debootstrap", "--variant=minbase", include, "bookworm", str(root)]
@@ -119,38 +119,34 @@ class Engine:
         shutil.rmtree(root)
 
     def build(self, name: str, context: Path, **arguments: str) -> None:
-        """The image `name` of images/Containerfile.`name`, with the pip settings of this machine.
+        """Build the image `name` from images/Containerfile.`name` with this machine's pip settings.
 
-        They go in as a secret; the folders that they name, as mounts.
+        The settings are passed as a secret, and the folders that they name are mounted.
         """
         conf, volumes = pip_settings()
         (self.folder / "pip.conf").write_text(conf, encoding="utf-8")
         given = [f"--build-arg={key}={value}" for key, value in arguments.items()]
         mounts = [f"--volume={path}:{path}:ro" for path in volumes]
         self.buildah(
-            *("build", "--isolation", "chroot", "--layers", "--build-arg", f"BASE={BASE}"),
+            *("build", "--isolation", "chroot", "--build-arg", f"BASE={BASE}"),
             *("--secret", f"id=pip,src={self.folder / 'pip.conf'}", *given, *mounts),
             *("-f", f"images/Containerfile.{name}", "-t", f"citeray:{name}", str(context)),
         )
 
     def inspect(self, name: str) -> dict[str, Any]:
-        """What buildah knows of an image."""
+        """Return buildah's description of an image."""
         return json.loads(self.buildah("inspect", "--type", "image", f"citeray:{name}"))
 
-    def layers(self, name: str) -> list[tuple[str, int, str]]:
-        """Digest, bytes uncompressed, and instruction of each layer, the base's first."""
+    def layers(self, name: str) -> list[int]:
+        """Return the uncompressed size of each layer in bytes, starting with the base."""
         kept = json.loads((self.folder / "storage/overlay-layers/layers.json").read_text())
         sizes = {layer["diff-digest"]: layer["diff-size"] for layer in kept if "diff-size" in layer}
-        image = self.inspect(name)["OCIv1"]
-        steps = [step for step in image["history"] if not step.get("empty_layer")]
-        digests = image["rootfs"]["diff_ids"]
-        told = [step.get("created_by", "the base") for step in steps]
-        return [(d, sizes[d], step) for d, step in zip(digests, told, strict=True)]
+        return [sizes[digest] for digest in self.inspect(name)["OCIv1"]["rootfs"]["diff_ids"]]
 
     def run(
         self, name: str, models: Path, command: Sequence[str]
     ) -> subprocess.CompletedProcess[str]:
-        """The command as user 10001 in the image, its root read-only, without a network."""
+        """Run a command in the image as user 10001, with a read-only root and no network."""
         container = self.buildah("from", "--pull-never", f"citeray:{name}").strip()
         root = self.buildah("mount", container).strip()
         config = self.inspect(name)["OCIv1"]["config"]

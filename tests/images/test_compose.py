@@ -1,4 +1,4 @@
-"""compose.yaml, as far as it goes without Docker: its form, and what it names."""
+"""Checks of compose.yaml that need no Docker."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DEFAULT = re.compile(r"\$\{\w+:-([^}]*)\}")
 
 
-def test_it_has_the_form_of_the_specification() -> None:
+def test_compose_file_matches_the_specification() -> None:
     PyOptions(apply_merge=True).from_yaml(DEFAULT.sub(r"\1", TEXT)).validate()
 
 
-def test_ports_are_published_to_this_machine_alone() -> None:
+def test_ports_are_published_on_loopback_only() -> None:
     ports = [port for service in SERVICES.values() for port in service.get("ports", ())]
     assert ports
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
-def test_the_service_is_told_settings_that_there_are() -> None:
+def test_settings_of_the_service_exist() -> None:
     words = [DEFAULT.sub(r"\1", word) for word in SERVICES["citeray"]["command"]]
     overrides = [word for word in words if "=" in word]
     settings = load_settings(overrides=overrides)
@@ -39,7 +39,7 @@ def test_the_service_is_told_settings_that_there_are() -> None:
     assert load_settings(overrides=asked).llm.model_id == "Qwen/Qwen2.5-1.5B-Instruct"
 
 
-def test_what_is_mounted_is_there_or_a_volume(subtests: pytest.Subtests) -> None:
+def test_mounts_exist_or_are_volumes(subtests: pytest.Subtests) -> None:
     for service in SERVICES:
         with subtests.test(service=service):
             for mount in SERVICES[service].get("volumes", ()):
@@ -54,5 +54,5 @@ def test_what_is_mounted_is_there_or_a_volume(subtests: pytest.Subtests) -> None
                 assert yaml.safe_load(COMPOSE["configs"][config["source"]]["content"])
 
 
-def test_the_model_runs_on_the_vllm_of_the_lock() -> None:
+def test_vllm_image_has_the_locked_version() -> None:
     assert SERVICES["llm"]["image"] == f"vllm/vllm-openai:v{locked('gpu.txt')['vllm']}"

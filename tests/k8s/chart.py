@@ -1,6 +1,6 @@
-"""The chart rendered by Helm, once for each case and test session, and its pods.
+"""Objects of the chart rendered by Helm, once per case and test session, and their pods.
 
-Each case is a list of values files in Helm's order, and the values that are set on top of them.
+A case is a list of values files in Helm's order, and the values that are set after them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.k8s.helm import K8S, helm
 Object = dict[str, Any]
 NAMESPACE = "citeray"
 
-# What a user adds to the values files: see `mine.yaml` in k8s/README.md.
+# Values that a user adds to the values files; k8s/README.md has them as `mine.yaml`.
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 CLASSES = {"batches": {"storageClass": "shared"}, "models": {"storageClass": "shared"}}
 SECRETS = ("citeray-ray-token", "citeray-redis", "citeray-api-keys", "citeray-stores")
@@ -60,7 +60,7 @@ SIZES = ("small", "pubmed", "kind")
 
 
 def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """Return `base` overridden by `over` as Helm does it: maps key by key, all else replaced."""
+    """Return `base` with `over` merged in as Helm does: maps by key, other values replaced."""
     merged = dict(base)
     for key, value in over.items():
         both = isinstance(value, dict) and isinstance(merged.get(key), dict)
@@ -206,7 +206,7 @@ def values_for_key(node: Any, key: str) -> list[Any]:
 
 
 def matches(selector: dict[str, Any] | None, labels: dict[str, str]) -> bool:
-    """Return whether a label selector selects these labels; an empty one selects everything."""
+    """Return whether a label selector selects these labels; an empty one selects all."""
     selector = selector or {}
     for wanted in selector.get("matchExpressions", []):
         if wanted["operator"] not in ("In", "Exists"):

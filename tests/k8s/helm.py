@@ -52,7 +52,7 @@ def _process() -> tuple[IO[str], IO[str]]:
 
 
 def serve() -> None:
-    """Answer the calls on standard input, one JSON line each, until it is closed."""
+    """Answer calls from standard input, one JSON line each, until it is closed."""
     import helm_python
 
     chart = helm_python.Chart.load(K8S)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.process
 
 Pairs = dict[tuple[str, str], set[str]]
 METRICS = ("8080", "44217", "44227")
-# TCP ports, and DNS by UDP; the policies of the chart name no others.
+# TCP ports, and DNS over UDP; the chart's policies name no other ports.
 PORTS = frozenset({*METRICS, "53", "53/UDP", "80", "443", "988", "5432", "6379", "6443", "8000",
                    "8265", "9000", "10001", "26379"})  # fmt: skip
 
@@ -87,7 +87,7 @@ def port_name(port: dict[str, Any]) -> str:
 
 
 def allowed(case: str, one: Peer, other: Peer, way: str) -> set[str]:
-    """Return the ports that the policies of `one` allow in that way ("ingress", "egress")."""
+    """Return the ports that the policies of `one` allow to or from `other`, by direction `way`."""
     specs = [
         policy["spec"]
         for policy in of_kind(case, "NetworkPolicy")
@@ -106,7 +106,7 @@ def allowed(case: str, one: Peer, other: Peer, way: str) -> set[str]:
 
 
 def connections(case: str) -> Pairs:
-    """Return the ports on which the first peer may call the second, where there are any."""
+    """Return, for each pair of peers, the ports on which the first may call the second."""
     everyone = peers(case)
     found = {
         (a, b): allowed(case, one, other, "egress") & allowed(case, other, one, "ingress")
@@ -180,7 +180,7 @@ def test_every_pod_is_denied_by_default() -> None:
 
 
 def test_stores_admit_only_their_clients() -> None:
-    """Check the policies of the stores alone, whatever those of the other pods allow."""
+    """Check only the policies of the stores, whatever the policies of other pods allow."""
 
     def admitted(case: str, name: str) -> dict[str, set[str]]:
         store = peers(case)[f"StatefulSet/{name}/replica"]

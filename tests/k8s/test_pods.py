@@ -31,7 +31,7 @@ NO_RIGHTS = {
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
 }
-# The keys in `sizes` of pods that are not named like their worker group.
+# Keys in `sizes` of pods whose name differs from that of their worker group.
 SIZE_OF = {
     "RayService/citeray/head": "head",
     "RayJob/citeray-build/head": "buildHead",
@@ -172,7 +172,7 @@ def test_resources_are_bounded() -> None:
     assert stores == dict.fromkeys(stores, True)
 
 
-def test_resources_are_those_of_the_values() -> None:
+def test_resources_match_the_values() -> None:
     def given(_case: str, _place: str, template: dict[str, Any]) -> tuple:
         resources = template["spec"]["containers"][0]["resources"]
         limits = resources["limits"]
@@ -194,7 +194,7 @@ def test_resources_are_those_of_the_values() -> None:
     assert by_pod(given) == by_pod(wanted)
 
 
-def test_pods_are_placed_as_the_values_say() -> None:
+def test_pods_are_placed_according_to_the_values() -> None:
     def given(case: str, place: str, template: dict[str, Any]) -> dict[str, Any]:
         spec = template["spec"]
         terms = values_for_key(spec.get("affinity", {}), "matchExpressions")

@@ -43,7 +43,7 @@ def test_volumes_and_mounts_resolve() -> None:
         names += [f"PersistentVolumeClaim/{claim['claimName']}" for claim in claims]
         found += [f"no {name}" for name in names if name not in there]
         for claim in claims:
-            # Only the Job that fills the model cache may write to it; see values-kind.yaml.
+            # Only the Job that fills the model cache may write to it, as values-kind.yaml explains.
             shared = all_values(case)["storage"]["models"]["readOnly"] and place[:4] != "Job/"
             wanted = shared and claim["claimName"] == "citeray-models"
             found += ["models not read-only"] if claim.get("readOnly", False) != wanted else []
@@ -119,7 +119,7 @@ def test_updates_never_overlap_and_volumes_outlive_the_chart() -> None:
         assert claim["annotations"] == {"helm.sh/resource-policy": "keep"}
 
 
-def test_only_changes_that_matter_restart_pods() -> None:
+def test_only_relevant_changes_restart_pods() -> None:
     def found(**more: Any) -> tuple[Any, str, set[str]]:
         objects = render(values_of("pubmed", **more))
         (job,) = [obj["metadata"]["name"] for obj in objects if obj["kind"] == "Job"]
@@ -134,6 +134,6 @@ def test_only_changes_that_matter_restart_pods() -> None:
     encoder = {"name": "org/other", "revision": "a" * 40}
     others = found(models={"encoder": encoder})
     assert all(one != other for one, other in zip(others, (cluster, job, marks), strict=True))
-    # A Job cannot be changed, so more memory makes a new one; the models stay the same.
+    # Jobs are immutable, so more memory makes a new Job; the models stay the same.
     _, other_job, other_marks = found(sizes={"fillModels": {"memory": "6Gi"}})
     assert (other_job != job, other_marks) == (True, marks)

@@ -107,7 +107,7 @@ def test_pods_in_custom_resources_are_valid() -> None:
 
 
 def refused_by_operator(obj: dict[str, Any]) -> Iterator[str]:
-    """Yield what KubeRay 1.7 refuses beyond its CRDs (`validation.go`) and this chart could do."""
+    """Yield the faults that KubeRay 1.7 refuses beyond its CRDs (in `validation.go`)."""
     spec, cluster = obj["spec"], cluster_spec(obj)
     if cluster.get("authOptions", {}).get("mode") != "token":
         yield "no token authentication"

@@ -19,7 +19,7 @@ from ray.serve.schema import ServeDeploySchema
 
 from cluster.settings.settings import load_settings
 from cluster.settings.used_models import used_models
-from serve.graph.run_graph import PROXY_ENVIRONMENT
+from serve.client.run_graph import PROXY_ENVIRONMENT
 from tests.k8s.chart import (
     CASES,
     SIZES,
@@ -38,7 +38,7 @@ from tests.small_index import citation, make_index
 pytestmark = pytest.mark.ray
 
 MOUNTED = "/etc/citeray/settings.yaml"
-# The commands of citeray in each script, beside a download.
+# The commands of citeray in each script, apart from `download`.
 SCRIPTS = {
     "build.sh": ["index build", "index verify"],
     "update.sh": ["index update"],
@@ -124,7 +124,7 @@ def test_scripts_of_the_jobs_use_valid_commands_and_settings(tmp_path: Path) -> 
                 load_settings(path, re.findall(r"--set (\S+)", " ".join(words)))
                 if words[1] != "download":
                     assert words[words.index("--config") + 1] == MOUNTED
-        # Between the first files of the baseline and the update files there is a gap.
+        # Sources given as the first files of the baseline leave a gap before the update files.
         gap = "--allow-gap" in scripts["update.sh"]
         assert gap == bool(all_values(case)["corpus"]["files"]), case
 

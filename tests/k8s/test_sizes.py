@@ -34,7 +34,7 @@ from tests.k8s.test_pods import size_of
 pytestmark = pytest.mark.ray
 
 Resources = dict[str, float]
-# Requests of the DaemonSets of a usual cluster, and the cores that GKE keeps on 16 cores.
+# Requests of the DaemonSets of a usual cluster, and the cores that GKE reserves of 16.
 DAEMONS = {"cpu": 0.6, "memory": 1.0, "disk": 1.0}
 KEPT_CORES = 0.11
 
@@ -72,7 +72,7 @@ def pods_of(obj: Object) -> list[tuple[str, Resources]]:
 
 
 def unplaced(rooms: list[tuple[set[str], Resources]], pods: list[tuple[str, Resources]]) -> list:
-    """Return the pods that fit nowhere, the largest placed first. Reduces the rooms."""
+    """Return the pods that fit nowhere, the largest placed first; reduces the free resources."""
     left = []
     for kind, asked in sorted(pods, key=lambda pod: sorted(pod[1].items()), reverse=True):
         for kinds, room in rooms:
@@ -85,7 +85,7 @@ def unplaced(rooms: list[tuple[set[str], Resources]], pods: list[tuple[str, Reso
 
 
 def allocatable(node: dict[str, Any]) -> Resources:
-    """Return what GKE leaves of a node to pods; EKS leaves more on nodes of these sizes."""
+    """Return what GKE leaves of a node to pods; EKS leaves more on nodes of this size."""
     memory, disk = gibibytes(node["memory"]), gibibytes(node["disk"])
     return {
         "cpu": node["cpu"] - KEPT_CORES - DAEMONS["cpu"],

@@ -13,7 +13,7 @@ from tests.k8s.chart import named
 
 pytestmark = pytest.mark.process
 
-# Prints one line of `states` for each `get`, and keeps what is created and deleted.
+# Prints one line of `states` for each `get`, and records what is created and deleted.
 KUBECTL = """#!/bin/sh
 cd "$(dirname "$0")"
 case "$*" in

@@ -56,7 +56,7 @@ def message(call: str, values: dict[str, Any], **options: str) -> str:
     return "accepted"
 
 
-def test_values_that_cannot_work_are_refused() -> None:
+def test_impossible_values_are_refused() -> None:
     problems = []
     for case, more, wanted in REFUSED:
         found = message("render", values_of(case, **more), name="citeray", namespace=NAMESPACE)

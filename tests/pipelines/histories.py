@@ -1,8 +1,8 @@
-"""Indexes made of update files without Ray and without a model, and what they must hold.
+"""Build and update indexes without Ray or a model, and compute their expected content.
 
-A history is a list of files, a file a list of events in their order: a PMID with the text
-of a new record, or with None where the file deletes it. A text may begin with a version, as
-"v2 aspirin" does, and "-v2" deletes that version alone.
+A history is a list of files, and a file is a list of events in order. An event is a PMID with the
+text of a new record, or None for a deletion. A text may begin with a version, such as "v2 aspirin";
+"-v2" deletes only that version.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from cluster.records import Citation, Deletion
 from cluster.settings.settings import load_settings
 from cluster.storage.places import Place
 from cluster.storage.whole_files import write_atomically
-from pipelines.build.build_shard import build_shard, train_quantiser
-from pipelines.build.embed_passages import embed_citations, split_citations
-from pipelines.build.plan_build import quantiser_of, segment_id, segment_plan
-from pipelines.build.publish_index import publish_build, publish_compaction, publish_update
-from pipelines.build.stage_citations import (
+from pipelines.indexing.publish_index import publish_build, publish_compaction, publish_update
+from pipelines.indexing.shards.build_shard import build_shard, train_quantiser
+from pipelines.indexing.shards.compact_shard import compact_shard
+from pipelines.indexing.shards.update_shard import update_shard
+from pipelines.indexing.staging.embed_passages import embed_citations, split_citations
+from pipelines.indexing.staging.plan_build import quantiser_of, segment_id, segment_plan
+from pipelines.indexing.staging.stage_citations import (
     ParsedSource,
     read_account,
     staged_positions,
     write_account,
     write_part,
 )
-from pipelines.update.compact_index import compact_shard
-from pipelines.update.update_index import update_shard
 from pipelines.vocabulary.give_names import NO_NAMES
 from tests.pipelines.staging import SPLITTER, account
 from tests.small_index import CODEC, DIMENSIONS, bag_of_words, citation, embed_words, keep_codec
@@ -43,7 +43,7 @@ ENCODER = EncoderEntry(model="test", sha256="", dimensions=DIMENSIONS, max_token
 
 
 def version_of(text: str | None) -> int:
-    """Of a record, or that a deletion names; 0: any."""
+    """Return the version of a record or of a deletion; a deletion of version 0 deletes all."""
     found = re.match(r"-?v(\d)", text or "")
     return int(found[1]) if found else int(text is not None)
 
@@ -53,7 +53,7 @@ def deletes(text: str | None) -> bool:
 
 
 def record(pmid: int, text: str, source: str, position: int) -> Citation:
-    """A record whose keyword and title tell which it is; what it is filtered by follows them."""
+    """Return a record whose keyword, title and filter fields identify it."""
     fields = {
         "version": version_of(text),
         "keywords": (text,),
@@ -72,7 +72,7 @@ def name_of(number: int) -> str:
 
 
 def live(files: Sequence[File]) -> dict[int, Citation]:
-    """The plain sequential reading: what a history leaves, by PMID."""
+    """Return the live records of a history, by PMID, from a sequential reading."""
     held: dict[int, Citation] = {}
     for number, events in enumerate(files, 1):
         for position, (pmid, text) in enumerate(events):
@@ -86,13 +86,13 @@ def live(files: Sequence[File]) -> dict[int, Citation]:
 
 
 def lengths(manifest: Manifest, over: str) -> list[tuple[int, int]]:
-    """The live units of each shard that BM25 counts, and their terms."""
+    """Return the live BM25 units of each shard and their number of terms."""
     return [(shard.units(over), shard.live_terms(over)) for shard in manifest.shards]
 
 
 @dataclass
 class SmallIndex:
-    """An index of files applied one run after the other; `quantiser_from` is its sample."""
+    """Index to which files are applied in successive runs; `quantiser_from` has training texts."""
 
     path: Place
     vectors: str = "flat"
@@ -108,7 +108,7 @@ class SmallIndex:
         self.settings = load_settings(overrides=[*over, *threads, *self.overrides])
 
     def stage(self, files: Sequence[File]) -> tuple[list[Place], list[ParsedSource]]:
-        """Stage the next files as `applied + 1` and on, as far as they are not staged."""
+        """Stage the next files, numbered from `applied + 1`, unless they are staged."""
         places, accounts = [], []
         for number, events in enumerate(files, self.applied + 1):
             name = name_of(number)
@@ -134,7 +134,7 @@ class SmallIndex:
         return places, accounts
 
     def staged_at(self, number: int, events: File) -> Place:
-        """Where file `number` is staged: as of a build, a folder belongs to one state of it."""
+        """Return the staging folder of file `number` in its present state."""
         state = zlib.crc32(repr(events).encode())
         return self.path / "staging" / f"{name_of(number)}-{len(events)}-{state}"
 
@@ -157,7 +157,7 @@ class SmallIndex:
         return self.manifest
 
     def update(self, files: Sequence[File], *, crash_after: int | None = None) -> Manifest:
-        """`crash_after` so many shards' segments, with the next one half-written."""
+        """Update; a crash after `crash_after` shards leaves the next segment half-written."""
         with hold_lease(self.path, "update") as lease:
             return self._update(lease, files, crash_after)
 
@@ -203,7 +203,7 @@ class SmallIndex:
         return self.manifest
 
     def readers(self, manifest: Manifest | None = None) -> list[ShardReader]:
-        """Exact ones of `manifest`, or of the newest."""
+        """Return the exact BM25 statistics of `manifest` (default: the newest)."""
         chosen = manifest or self.manifest
         assert chosen is not None
         return [
@@ -212,7 +212,7 @@ class SmallIndex:
         ]
 
     def citations(self, pmids: Sequence[int], manifest: Manifest | None = None) -> dict:
-        """The citation and passages of each of `pmids` that is live, by PMID."""
+        """Return the citation and passages of each live PMID of `pmids`."""
         readers = self.readers(manifest)
         found = [readers[shard_of(p, self.shards)].fetch([p], None) for p in pmids]
         return {f.citation.pmid: f for part in found for f in part}

@@ -1,4 +1,4 @@
-"""A server with NCBI's layout, over HTTP on loopback, that misbehaves as it is told to."""
+"""Local HTTP server with NCBI's layout and scripted faults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUICK = Patience(tries=3, first_wait_s=0.01, longest_wait_s=0.05, silence_s=1.0)
 
 
 def pubmed_file(number: int, size: int = 0) -> bytes:
-    """A gzipped set of one citation, and noise that does not compress after it."""
+    """Return a gzipped citation followed by incompressible bytes."""
     noise = random.Random(number).randbytes(size).hex()
     record = article(
         pmid=f"<PMID>{number}</PMID>", inside=f"<ArticleTitle>T{number}</ArticleTitle>"
@@ -37,9 +37,9 @@ def md5_line(name: str, data: bytes) -> bytes:
 
 @dataclass
 class PubMedServer:
-    """`files` by path under the base; `script` holds what to do with a path's next GETs.
+    """Server of `files` by path; `script` holds the faults of a path's next GET requests.
 
-    `sizes` are what HEAD claims of a path.
+    `sizes` overrides the Content-Length of HEAD responses.
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class PubMedServer:
         self.files[f"{path}.md5"] = md5_line(path.rpartition("/")[2], data)
 
     def gets(self, path: str) -> list[str]:
-        """The Range header, or "", of every GET of a path."""
+        """Return the Range header ("" if none) of every GET of a path."""
         return [r for method, p, r in self.asked if (method, p) == ("GET", path)]
 
     def listing(self, folder: str) -> str:
@@ -120,7 +120,7 @@ class PubMedServer:
 
 @contextmanager
 def pubmed_server(baseline: int = 0, updates: int = 0, size: int = 0) -> Iterator[PubMedServer]:
-    """A server of so many files, numbered on from 1 as NCBI's are."""
+    """Return a server of `count` files, numbered from 1."""
     server = PubMedServer()
     for number in range(1, baseline + updates + 1):
         folder = "baseline" if number <= baseline else "updatefiles"

@@ -1,10 +1,10 @@
-"""A cache of a few megabytes that is filled, or made read-only, between what uses it.
+"""Cache of a few megabytes whose disk is filled or made read-only while the index is used.
 
     unshare --map-root-user --mount python -m tests.pipelines.small_cache FOLDER URL
 
-The index at URL, in an object store, is of `FILES[:1]`. Mounts the cache's disk at FOLDER,
-which only this process sees. Prints in JSON what each attempt said, the live PMIDs found,
-the published version after it, and which copies were not as the store has them.
+The index at URL, in an object store, holds `FILES[:1]`. Mounts the cache's disk at FOLDER, visible
+only to this process. Prints JSON with the error of each attempt, the live PMIDs that it found, the
+published version after it, and the local copies that differ from the store.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SMALL = ("index.bm25_over=[citations]",)
 
 
 def half_copies(place: StoredPlace) -> list[str]:
-    """What lies in the cache under an object's name with other bytes than the object's."""
+    """Return the cached copies that differ from their objects."""
     copies = [p for p in place.copy.rglob("*") if p.is_file() and p.suffix != ".lock"]
     names = [str(p.relative_to(place.copy)) for p in copies]
     return [n for n in names if (place.copy / n).read_bytes() != (place / n).read_bytes()]
@@ -55,7 +55,7 @@ def attempts(folder: Path, url: str) -> dict[str, dict[str, object]]:
     place = StoredPlace.at(url, folder / "cache")
     index = SmallIndex(place, applied=1, manifest=read_manifest(place), overrides=SMALL)
 
-    # Staged ahead: it goes through the cache too, and the helper takes a half stage for a whole.
+    # Stage before the disk is full, because SmallIndex takes incomplete staging for complete.
     index.stage(FILES[1:])
 
     def read() -> list[int]:

@@ -1,9 +1,9 @@
-"""An index on a disk of a few megabytes that is filled, or made read-only, between its jobs.
+"""Index on a disk of a few megabytes that is filled or made read-only between jobs.
 
     unshare --map-root-user --mount python -m tests.pipelines.small_disk FOLDER
 
-Mounts the disk at FOLDER, which only this process sees. Prints in JSON what each attempt
-said, and the version and the live citations after it.
+Mounts the disk at FOLDER, visible only to this process. Prints JSON with the error of each attempt
+and the version and live citations after it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def mount(folder: Path, options: str) -> None:
 
 @contextmanager
 def full(folder: Path, left: int) -> Iterator[None]:
-    """The disk with `left` bytes free."""
+    """Fill the disk until `left` bytes are free."""
     filler = folder / "filler"
     block = bytes(4096)
     with filler.open("wb", buffering=0) as stream:
@@ -54,7 +54,7 @@ def read_only(folder: Path) -> Iterator[None]:
 
 
 def attempt(index: SmallIndex, job: Callable[[], object]) -> dict[str, object]:
-    """What `job` said, and what a reader then finds."""
+    """Run `job` and return its error message and what a reader finds afterwards."""
     try:
         job()
         said = ""

@@ -1,4 +1,4 @@
-"""Staged sources for tests: written as a build writes them, without Ray and without a model."""
+"""Write staged sources as a build does, without Ray or a model."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from cluster.records import Citation, Deletion
-from pipelines.build.embed_passages import embed_citations, split_citations
-from pipelines.build.split_passages import make_splitter
-from pipelines.build.stage_citations import ParsedSource, write_account, write_part
+from pipelines.indexing.staging.embed_passages import embed_citations, split_citations
+from pipelines.indexing.staging.split_passages import make_splitter
+from pipelines.indexing.staging.stage_citations import ParsedSource, write_account, write_part
 from tests.small_index import embed_words
 
 SPLITTER = make_splitter("characters", 512, 64)
@@ -25,7 +25,7 @@ def stage(
 ) -> Path:
     """Stage one source whose records are numbered in order; each copy of its part is a retry.
 
-    A retry's batches begin elsewhere, so each copy lacks one more of the first rows.
+    The batches of a retry begin later, so each copy lacks one more of the first rows.
     """
     numbered = [replace(c, source=directory.name, position=n) for n, c in enumerate(citations)]
     table = embed_citations(split_citations(numbered, SPLITTER), embed_words, None)

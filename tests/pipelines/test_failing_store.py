@@ -1,4 +1,4 @@
-"""An object store that dies midway: nothing published, no half copy, and a rerun that completes."""
+"""Failures of an object store: nothing is published and a rerun completes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FILES = [
     [(n, text) for n, text in enumerate(["aspirin", "heparin", "warfarin", "insulin", "iron"], 1)],
     [(2, "heparin again"), (3, None), (6, "copper and aspirin"), (99, None), (1, None)],
 ]
-# One BM25 side has all there is to send, and half as many objects.
+# Only one BM25 side, which needs the same kinds of requests but half as many objects.
 SMALL = ("index.bm25_over=[citations]",)
 CANNOT_WRITE = r"gs://pubmed/index/.*: the store cannot be written \(.*\); check the bucket, the "
 CANNOT_READ = r"gs://pubmed/index/.*: the store cannot be read \(.*\); check the bucket, the "
@@ -32,7 +32,7 @@ CANNOT_READ = r"gs://pubmed/index/.*: the store cannot be read \(.*\); check the
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailingStore]:
-    """A store of the gs:// protocol, whose client is told to give up soon."""
+    """Google Cloud Storage server whose client gives up early."""
     folder = tmp_path_factory.mktemp("account")
     with (
         pytest.MonkeyPatch.context() as environment,
@@ -44,7 +44,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailingStore]:
 
 @pytest.fixture
 def place(store: FailingStore, tmp_path: Path) -> Iterator[StoredPlace]:
-    """An empty place of the store, and a cache of the test's own."""
+    """Empty place in the store, with a cache for this test only."""
     place = StoredPlace.at(gcs_url(store.port, "index"), tmp_path / "cache")
     yield place
     store.heal()
@@ -56,13 +56,13 @@ def small(place: StoredPlace) -> SmallIndex:
 
 
 def copies(place: StoredPlace) -> dict[str, int]:
-    """The bytes of what lies in the cache as if it were whole, by its path in the index."""
+    """Return the bytes of the complete files in the cache, by path in the index."""
     sizes = list_files(place.copy) if place.copy.is_dir() else {}
     return {name: size for name, size in sizes.items() if not name.endswith(".lock")}
 
 
 @pytest.mark.parametrize("fault", ["refuse", "500", "403"])
-def test_a_store_that_dies_under_a_build_publishes_nothing_and_a_rerun_completes(
+def test_store_failure_during_a_build_publishes_nothing_and_a_rerun_completes(
     store: FailingStore, place: StoredPlace, fault: Fault
 ) -> None:
     index = small(place)
@@ -79,13 +79,13 @@ def test_a_store_that_dies_under_a_build_publishes_nothing_and_a_rerun_completes
 
 
 def small_read(place: StoredPlace, index: SmallIndex) -> set[int]:
-    """The PMIDs that a machine without copies finds live."""
+    """Return the live PMIDs that a machine without local copies reads."""
     elsewhere = StoredPlace.at(place.url, place.scratch.parent / "elsewhere")
     seen = SmallIndex(elsewhere, "sq8", manifest=index.manifest, overrides=SMALL)
     return set(seen.citations(range(1, 100)))
 
 
-def test_a_store_that_dies_as_an_update_is_published_keeps_the_version_before(
+def test_store_failure_during_publishing_keeps_the_previous_version(
     store: FailingStore, place: StoredPlace
 ) -> None:
     index = small(place)
@@ -101,7 +101,7 @@ def test_a_store_that_dies_as_an_update_is_published_keeps_the_version_before(
 
 
 @pytest.mark.parametrize("fault", ["refuse", "cut", "500", "403"])
-def test_a_store_that_dies_under_a_reader_leaves_no_half_copy_and_is_read_when_it_is_back(
+def test_store_failure_during_a_read_leaves_no_partial_copy(
     store: FailingStore, place: StoredPlace, fault: Fault
 ) -> None:
     index = small(place)
@@ -120,14 +120,14 @@ def test_a_store_that_dies_under_a_reader_leaves_no_half_copy_and_is_read_when_i
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[FailingStore]:
-    """As `store`, of the s3:// protocol; its client gives up after some 30 tries in 6 seconds."""
+    """S3 server; its client gives up after about 30 tries in 6 seconds."""
     with pytest.MonkeyPatch.context() as environment, s3_server(environment):
         port = int(os.environ["AWS_ENDPOINT_URL"].rpartition(":")[2])
         with failing_store(port) as proxy:
             yield proxy
 
 
-def test_a_large_object_whose_second_part_fails_is_none(s3: FailingStore, tmp_path: Path) -> None:
+def test_failed_multipart_upload_leaves_no_object(s3: FailingStore, tmp_path: Path) -> None:
     url = f"s3://{BUCKET}/index?endpoint_override=127.0.0.1:{s3.port}&scheme=http"
     place = StoredPlace.at(url, tmp_path / "cache")
     (tmp_path / "large").write_bytes(Random(1).randbytes(12_000_000))

@@ -1,4 +1,4 @@
-"""Commands that meet at one index: who may write, and whose staging is removed."""
+"""Concurrent commands on one index: the lease, and the removal of staging."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from cluster.index.lease import LeaseHeldError, LeaseLostError, hold_lease
 from cluster.index.manifest import Artefact, Manifest, SegmentEntry, current_version
 from cluster.settings.settings import Settings, load_settings
 from cluster.storage.places import list_files, remove
-from pipelines.build import publish_index
-from pipelines.build.drop_staging import drop_taken, note_taken
-from pipelines.build.jobs import build_index, compact_index, update_index
-from pipelines.build.plan_build import quantiser_of, segment_plan
-from pipelines.build.publish_index import publish_compaction, publish_update, publish_vocabulary
-from pipelines.update.compact_index import compact_shard, prune
+from pipelines.indexing import publish_index
+from pipelines.indexing.jobs import build_index, compact_index, update_index
+from pipelines.indexing.publish_index import publish_compaction, publish_update, publish_vocabulary
+from pipelines.indexing.shards.compact_shard import compact_shard, prune
+from pipelines.indexing.staging.drop_staging import drop_taken, note_taken
+from pipelines.indexing.staging.plan_build import quantiser_of, segment_plan
 from pipelines.verify.verify_index import verify_index
 from pipelines.vocabulary.give_names import NO_NAMES
 from tests.pipelines.histories import File, SmallIndex, live, name_of
@@ -41,7 +41,7 @@ def built(folder: Path) -> SmallIndex:
 
 
 def source_of(folder: Path, number: int) -> Path:
-    """A file of the size and time that the tests' staging records, so that it counts as held."""
+    """Return a file with the size and time in the staging, so that it counts as indexed."""
     path = folder / name_of(number)
     path.write_bytes(b"?")
     os.utime(path, ns=(1, 1))
@@ -52,7 +52,7 @@ def settings_of(index: SmallIndex) -> Settings:
     return load_settings(overrides=[f"index.path={index.path}"])
 
 
-def test_an_update_with_nothing_new_leaves_what_a_build_has_staged(tmp_path: Path) -> None:
+def test_update_without_new_sources_keeps_staging_of_a_build(tmp_path: Path) -> None:
     index = built(tmp_path / "index")
     part = tmp_path / "index/staging/build/pubmed26n0002.xml.gz-1-1/part-0-9.arrow"
     part.parent.mkdir(parents=True)
@@ -65,7 +65,7 @@ def test_an_update_with_nothing_new_leaves_what_a_build_has_staged(tmp_path: Pat
 
 
 @pytest.mark.parametrize("another_at_work", [False, True])
-def test_an_update_with_nothing_new_ends_what_a_killed_one_had_published(
+def test_update_without_new_sources_removes_published_staging(
     tmp_path: Path, another_at_work: bool
 ) -> None:
     index = built(tmp_path / "index")
@@ -82,7 +82,9 @@ def test_an_update_with_nothing_new_ends_what_a_killed_one_had_published(
 
 
 @pytest.mark.parametrize("job", ["build", "update", "compact", "prune"])
-def test_every_command_that_writes_waits_for_the_one_that_does(tmp_path: Path, job: str) -> None:
+def test_writing_commands_are_refused_while_another_holds_the_lease(
+    tmp_path: Path, job: str
+) -> None:
     index = built(tmp_path / "index")
     assert index.manifest is not None
     before, new = list_files(tmp_path / "index"), [source_of(tmp_path, 2)]
@@ -106,7 +108,7 @@ def start(job: str, index: SmallIndex, sources: list[Path]) -> Any:
     return prune(index.path, index.manifest)  # type: ignore[arg-type]
 
 
-def test_prune_removes_no_version_that_was_published_meanwhile(tmp_path: Path) -> None:
+def test_prune_keeps_versions_published_concurrently(tmp_path: Path) -> None:
     index = built(tmp_path)
     compacted = index.manifest
     index.update([SECOND])
@@ -116,10 +118,10 @@ def test_prune_removes_no_version_that_was_published_meanwhile(tmp_path: Path) -
     assert index.citations(range(1, 5)).keys() == live([FIRST, SECOND]).keys()
 
 
-def test_an_update_paused_before_its_switch_takes_nothing_from_the_other(
+def test_paused_update_does_not_affect_a_concurrent_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both begin on v000001; the first is paused with all its files written."""
+    """Both start from v000001; the first is paused after writing all its files."""
     monkeypatch.setattr("cluster.index.lease.LEASE_S", -1000.0)
     index = built(tmp_path)
     assert index.manifest is not None
@@ -147,7 +149,7 @@ def publish_paused(index: SmallIndex, meanwhile: publish_index.BeforeSwitch) -> 
         )
 
 
-def test_a_publish_that_fails_leaves_no_file_and_its_number_to_nobody(tmp_path: Path) -> None:
+def test_failed_publish_leaves_no_file_and_its_number_unused(tmp_path: Path) -> None:
     index = built(tmp_path)
     before = list_files(tmp_path / "versions")
 
@@ -165,7 +167,7 @@ def test_a_publish_that_fails_leaves_no_file_and_its_number_to_nobody(tmp_path: 
     assert index.update([SECOND]).version == "v000003"
 
 
-def test_an_update_beside_a_stopped_compaction_leaves_nothing_that_a_prune_does_not_remove(
+def test_prune_removes_files_of_an_update_beside_a_stopped_compaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = built(tmp_path)
@@ -192,7 +194,7 @@ def publish_overtaken(index: SmallIndex, before: Manifest, folded: list[SegmentE
         publish_compaction(lease, before, folded)
 
 
-def test_a_prune_removes_what_killed_writers_left_of_the_lease(tmp_path: Path) -> None:
+def test_prune_removes_lease_files_of_killed_writers(tmp_path: Path) -> None:
     index = built(tmp_path)
     remove(tmp_path / "staging")
     old, new = tmp_path / ".LEASE.0123", tmp_path / ".CURRENT.4567"
@@ -212,7 +214,7 @@ def staged(index: Path, *names: str) -> Path:
     return build
 
 
-def test_staging_goes_once_a_published_version_has_taken_it_in(tmp_path: Path) -> None:
+def test_staging_is_removed_once_a_version_includes_it(tmp_path: Path) -> None:
     build = staged(tmp_path / "index", "n1.xml-10-5", "n1.xml-11-6", "n2.xml-10-5")
     (build / "quantiser-a.faiss").touch()
     note_taken(build, ["n1.xml"], ["quantiser-a.faiss"], "v000001")

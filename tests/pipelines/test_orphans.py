@@ -1,4 +1,4 @@
-"""Workers of a killed run that still write while the run that follows works, or after it."""
+"""Orphaned workers of a killed run that write during or after the next run."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from cluster.index.layout import segment_directory
 from cluster.index.manifest import SegmentEntry
 from cluster.index.put_segment import read_entry, remove_partials
 from cluster.index.write_segment import NONE_DEAD, Dead, SegmentPlan, write_segment
-from pipelines.build.build_shard import train_quantiser
-from pipelines.build.embed_passages import embed_citations, split_citations
+from pipelines.indexing.shards.build_shard import train_quantiser
+from pipelines.indexing.staging.embed_passages import embed_citations, split_citations
 from tests.pipelines.staging import SPLITTER
 from tests.small_index import DIMENSIONS, citation, embed_words
 
@@ -48,7 +48,7 @@ def beside(index: Path) -> list[str]:
     return [p.name for p in place(index).parent.iterdir() if p != place(index)]
 
 
-def test_two_writers_of_one_segment_leave_it_whole(tmp_path: Path, plan: SegmentPlan) -> None:
+def test_concurrent_writers_leave_a_complete_segment(tmp_path: Path, plan: SegmentPlan) -> None:
     def overtaken() -> Iterator[pa.RecordBatch]:
         yield from batches()
         write(tmp_path, plan)
@@ -58,7 +58,7 @@ def test_two_writers_of_one_segment_leave_it_whole(tmp_path: Path, plan: Segment
     assert beside(tmp_path) == []
 
 
-def test_a_segment_is_not_replaced_under_its_readers(tmp_path: Path, plan: SegmentPlan) -> None:
+def test_segment_is_not_replaced_while_it_is_read(tmp_path: Path, plan: SegmentPlan) -> None:
     held = []
 
     def complete(_: Path) -> Dead:
@@ -70,7 +70,7 @@ def test_a_segment_is_not_replaced_under_its_readers(tmp_path: Path, plan: Segme
     assert [place(tmp_path).stat().st_ino] == held
 
 
-def test_a_writer_whose_folder_was_removed_puts_nothing(tmp_path: Path, plan: SegmentPlan) -> None:
+def test_writer_whose_folder_was_removed_writes_nothing(tmp_path: Path, plan: SegmentPlan) -> None:
     def complete(aside: Path) -> Dead:
         remove_partials(tmp_path)
         assert not aside.exists()
@@ -81,13 +81,13 @@ def test_a_writer_whose_folder_was_removed_puts_nothing(tmp_path: Path, plan: Se
     assert not place(tmp_path).exists()
 
 
-def test_a_damaged_segment_makes_way_for_a_whole_one(tmp_path: Path, plan: SegmentPlan) -> None:
+def test_damaged_segment_is_replaced(tmp_path: Path, plan: SegmentPlan) -> None:
     write(tmp_path, plan)
     (place(tmp_path) / "vectors.faiss").write_bytes(b"?")
     assert read_entry(place(tmp_path)) is None
     entry = write(tmp_path, plan)
     assert read_entry(place(tmp_path)) == entry
-    # What a killed task left goes, and the segment stays.
+    # Files of a killed task are removed, and the segment stays.
     shutil.copytree(place(tmp_path), place(tmp_path).with_name(".s.0123.partial"))
     remove_partials(tmp_path)
     assert beside(tmp_path) == []

@@ -28,7 +28,7 @@ def records(sample) -> list[list]:
 
 @pytest.fixture(scope="module")
 def live(records) -> dict[int, Citation]:
-    """What an index holds after both halves and the update, by the rule of design section 3."""
+    """Return the live citations after the baseline and the update."""
     kept: dict[int, Citation] = {}
     for record in (record for file in records for record in file):
         if isinstance(record, Citation):
@@ -43,7 +43,7 @@ def questions(sample) -> list[dict]:
     return json.loads(sample.questions.read_text())["questions"]
 
 
-def test_files_are_two_halves_and_an_update_that_adds_revises_and_deletes(sample, records):
+def test_sample_has_a_baseline_and_an_update(sample, records):
     names = [path.name for path in sample.sources]
     assert names == [f"citeray26n000{number}.xml.gz" for number in (1, 2, 3)]
     assert [len(file) for file in records] == [156, 156, 5]
@@ -59,14 +59,14 @@ def test_files_are_two_halves_and_an_update_that_adds_revises_and_deletes(sample
     assert first[REVISED].abstract != revised.abstract
 
 
-def test_every_file_is_valid_by_nlms_dtd(sample):
+def test_sample_files_are_valid_by_the_nlm_dtd(sample):
     dtd = etree.DTD(str(DTD))
     for path in sample.sources:
         dtd.validate(etree.fromstring(gzip.decompress(path.read_bytes())))
         assert not dtd.error_log
 
 
-def test_bytes_are_the_same_every_time(sample, tmp_path):
+def test_sample_is_reproducible(sample, tmp_path):
     again = write_sample(tmp_path)
     for before, after in zip(
         (*sample.sources, sample.questions), (*again.sources, again.questions), strict=True
@@ -74,7 +74,7 @@ def test_bytes_are_the_same_every_time(sample, tmp_path):
         assert before.read_bytes() == after.read_bytes()
 
 
-def test_gold_documents_are_live_and_offsets_exact(questions, live):
+def test_gold_documents_are_live_with_exact_offsets(questions, live):
     for question in questions:
         assert len(question["documents"]) >= 1
         for snippet in question["snippets"]:
@@ -93,7 +93,7 @@ def question_files(folder: Path, snippets: str) -> Path:
     return folder
 
 
-def test_a_quote_that_is_not_in_a_live_citation_is_refused(tmp_path):
+def test_quote_missing_from_live_citations_is_refused(tmp_path):
     folder = question_files(tmp_path, "{5: not there}")
     with pytest.raises(InputError, match="'Why\\?': PMID 5 does not hold the quote 'not there'"):
         write_questions(folder, {5: Citation(5, title="here")}, tmp_path / "q.json")

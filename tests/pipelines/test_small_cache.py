@@ -1,4 +1,4 @@
-"""A full cache and a read-only one: a sentence, no half copy, and a rerun that completes."""
+"""A full or read-only cache: an error, no partial copy, and a rerun that completes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def attempts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
     ("disk", "fault"),
     [("full", "the disk is full; "), ("read-only", "the file system is read-only; ")],
 )
-def test_a_cache_that_cannot_be_written_is_named_and_left_without_a_half_copy(
+def test_unwritable_cache_is_named_and_has_no_partial_copy(
     attempts: dict[str, dict[str, Any]], job: str, disk: str, fault: str
 ) -> None:
     found = attempts[f"{job}, {disk}"]
@@ -52,7 +52,7 @@ def test_a_cache_that_cannot_be_written_is_named_and_left_without_a_half_copy(
     assert (found["version"], found["half"], found["scratch"]) == ("v000001", [], [])
 
 
-def test_with_room_the_update_completes(attempts: dict[str, dict[str, Any]]) -> None:
+def test_update_completes_with_enough_cache_space(attempts: dict[str, dict[str, Any]]) -> None:
     found = attempts["read, again"]
     assert (found["said"], set(found["found"])) == ("", live(FILES[:1]).keys())
     found = attempts["update, again"]

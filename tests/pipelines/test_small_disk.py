@@ -1,4 +1,4 @@
-"""A full disk and a read-only one: a sentence, nothing published, and a rerun that completes."""
+"""A full or read-only disk: an error, nothing published, and a rerun that completes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ READ_ONLY = "the file system is read-only; make it writable, or name another pla
 @pytest.mark.parametrize(
     ("attempt", "mend"), [("full", FULL), ("read-only", READ_ONLY), ("checked", READ_ONLY)]
 )
-def test_a_disk_that_cannot_be_written_is_named_and_nothing_is_published_or_left_half(
+def test_unwritable_disk_is_named_and_nothing_is_published(
     attempts: dict[str, dict[str, Any]], job: str, attempt: str, mend: str
 ) -> None:
     found = attempts[f"{job}, {attempt}"]
@@ -58,18 +58,20 @@ def test_a_disk_that_cannot_be_written_is_named_and_nothing_is_published_or_left
     assert (found["version"], found["live"], found["aside"]) == (*BEFORE[job], [])
 
 
-def test_an_index_on_a_read_only_disk_is_searched(attempts: dict[str, dict[str, Any]]) -> None:
+def test_index_on_a_read_only_disk_can_be_searched(attempts: dict[str, dict[str, Any]]) -> None:
     assert attempts["update, read-only"]["found"] == 39
     assert attempts["compact, read-only"]["found"] == 29
 
 
 @pytest.mark.parametrize("job", BEFORE)
-def test_with_room_the_same_job_completes(attempts: dict[str, dict[str, Any]], job: str) -> None:
+def test_job_completes_with_enough_disk_space(
+    attempts: dict[str, dict[str, Any]], job: str
+) -> None:
     found = attempts[f"{job}, again"]
     assert (found["said"], found["version"], found["live"]) == ("", *AFTER[job])
 
 
-def test_what_a_library_says_of_a_full_disk_is_understood() -> None:
+def test_library_errors_for_a_full_disk_are_recognised() -> None:
     with (
         pytest.raises(StorageError, match=r"^/index/v\.faiss: the disk is full"),
         naming_disk_faults(Path("/index/v.faiss")),
@@ -85,7 +87,7 @@ def test_what_a_library_says_of_a_full_disk_is_understood() -> None:
         InputError("a record says: No space left on device"),
     ],
 )
-def test_other_errors_are_as_they_were(error: Exception) -> None:
+def test_other_errors_are_unchanged(error: Exception) -> None:
     with pytest.raises(type(error)) as caught, naming_disk_faults(Path("/index")):
         raise error
     assert caught.value is error

@@ -18,7 +18,7 @@ from cluster.index.put_segment import find_segment
 from cluster.index.read_shard import ShardQuery
 from cluster.index.versions import named_by, read_as_of
 from cluster.storage.places import StoredPlace, list_files, put, remove
-from pipelines.update.compact_index import prune
+from pipelines.indexing.shards.compact_shard import prune
 from pipelines.verify.verify_index import verify_index
 from tests.cluster.test_index import bm25_query
 from tests.object_store import BUCKET, s3_server
@@ -31,7 +31,7 @@ FILES = [
     [(n, text) for n, text in enumerate(["aspirin", "heparin", "warfarin", "insulin", "iron"], 1)],
     [(2, "heparin again"), (3, None), (6, "copper and aspirin"), (99, None), (1, None)],
 ]
-# One BM25 side has all there is to send, and half as many objects.
+# Only one BM25 side, which needs the same kinds of requests but half as many objects.
 SMALL = ("index.bm25_over=[citations]",)
 URL = f"s3://{BUCKET}/kept/index"
 QUESTION = "aspirin heparin"
@@ -45,7 +45,7 @@ def s3() -> Iterator[fs.S3FileSystem]:
 
 @pytest.fixture(scope="module")
 def grown(s3: fs.S3FileSystem, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallIndex]:
-    """Built of the first file, updated with the other, for tests that leave it so."""
+    """Index built from the first file and updated with the other; tests must not change it."""
     yield grow(StoredPlace.at(URL, tmp_path_factory.mktemp("cache")))
     s3.delete_dir_contents(BUCKET)
 
@@ -59,13 +59,13 @@ def grow(path: Path | StoredPlace) -> SmallIndex:
 
 @pytest.fixture
 def place(grown: SmallIndex, tmp_path: Path) -> StoredPlace:
-    """The grown index as a machine sees it that has no copies yet."""
+    """The grown index, on a machine without local copies."""
     return StoredPlace.at(URL, tmp_path / "cache")
 
 
 @pytest.fixture
 def elsewhere(s3: fs.S3FileSystem, tmp_path: Path) -> Iterator[StoredPlace]:
-    """A place for an index of the test's own."""
+    """Place for an index of this test only."""
     place = StoredPlace.at(f"s3://{BUCKET}/own", tmp_path / "cache")
     yield place
     remove(place)
@@ -76,7 +76,7 @@ def seen_from(place: StoredPlace, like: SmallIndex) -> SmallIndex:
 
 
 def found(index: SmallIndex) -> list[tuple[int, float, float]]:
-    """PMID, dense and BM25 score of all that a search of every shard finds."""
+    """Return the PMID, dense score and BM25 score of every result of a search."""
     assert index.manifest is not None
     readers = index.readers()
     bm25 = bm25_query(QUESTION, readers, index.manifest, "citations")
@@ -90,7 +90,7 @@ def found(index: SmallIndex) -> list[tuple[int, float, float]]:
 
 
 def sums(manifest: Manifest) -> list[dict[str, str]]:
-    """Checksums of what segments hold; tantivy names its own files by chance."""
+    """Return checksums of the files in segments, except tantivy's, whose names are random."""
     return [
         {n: a.sha256 for n, a in segment.artefacts.items() if not n.startswith("bm25-")}
         for segment in manifest.segments
@@ -98,14 +98,14 @@ def sums(manifest: Manifest) -> list[dict[str, str]]:
 
 
 def newest_segment(index: SmallIndex) -> str:
-    """The directory of shard 0's newest segment, relative to the index."""
+    """Return the directory of shard 0's newest segment, relative to the index."""
     assert index.manifest is not None
     return str(segment_directory(0, index.manifest.shards[0].segments[-1].id))
 
 
 @contextmanager
 def changed(object_: StoredPlace, data: bytes | None) -> Iterator[None]:
-    """The object with these bytes instead, or gone, and as it was afterwards."""
+    """Replace or remove the object within the block, and restore it afterwards."""
     before = object_.read_bytes()
     remove(object_)
     if data is not None:
@@ -121,7 +121,7 @@ def flipped(data: bytes) -> bytes:
     return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
 
 
-def test_an_index_in_a_store_holds_and_finds_what_one_in_a_folder_does(
+def test_index_in_a_store_equals_one_in_a_folder(
     grown: SmallIndex, place: StoredPlace, tmp_path: Path
 ) -> None:
     here = grow(tmp_path / "index")
@@ -137,7 +137,7 @@ def test_an_index_in_a_store_holds_and_finds_what_one_in_a_folder_does(
     assert {pmid: fetched.citation for pmid, fetched in read.items()} == live(FILES)
 
 
-def test_what_no_version_names_is_a_leftover(grown: SmallIndex, place: StoredPlace) -> None:
+def test_unreferenced_objects_are_leftovers(grown: SmallIndex, place: StoredPlace) -> None:
     assert grown.manifest is not None
     extra = place / newest_segment(grown) / "extra.bin"
     put(extra, b"?" * 100)
@@ -147,12 +147,12 @@ def test_what_no_version_names_is_a_leftover(grown: SmallIndex, place: StoredPla
     assert verification.citations == grown.manifest.citations
     leftovers = [leftover.place for leftover in verification.leftovers]
     assert leftovers == ["staging", f"{newest_segment(grown)}/extra.bin"]
-    # No copy is left behind.
+    # No local copy remains.
     assert list_files(place.scratch.parent) == {"scratch": 0}
 
 
 @pytest.mark.parametrize("file", [CITATIONS, VECTORS])
-def test_verify_reads_the_store_and_not_its_copies(grown: SmallIndex, file: str) -> None:
+def test_verify_reads_the_store_not_its_local_copies(grown: SmallIndex, file: str) -> None:
     assert isinstance(grown.path, StoredPlace)
     found(grown)
     name = f"{newest_segment(grown)}/{file}"
@@ -164,7 +164,7 @@ def test_verify_reads_the_store_and_not_its_copies(grown: SmallIndex, file: str)
         assert said in first.message
 
 
-def test_compaction_and_pruning_leave_a_version_that_finds_the_same(elsewhere: StoredPlace) -> None:
+def test_compaction_and_pruning_preserve_search_results(elsewhere: StoredPlace) -> None:
     index = grow(elsewhere)
     before = [row[0] for row in found(index)]
     manifest = index.compact()
@@ -184,7 +184,7 @@ def test_compaction_and_pruning_leave_a_version_that_finds_the_same(elsewhere: S
     }
 
 
-def test_a_segment_whose_entry_did_not_arrive_is_written_anew(elsewhere: StoredPlace) -> None:
+def test_segment_without_its_entry_is_rewritten(elsewhere: StoredPlace) -> None:
     index = SmallIndex(elsewhere, "sq8", overrides=SMALL)
     first = index.build(FILES[:1])
     sent = elsewhere / str(segment_directory(0, first.shards[0].segments[0].id))
@@ -194,13 +194,13 @@ def test_a_segment_whose_entry_did_not_arrive_is_written_anew(elsewhere: StoredP
     index.applied = 0
     again = index.build(FILES[:1])
     assert again.shards[0].segments[0].id != first.shards[0].segments[0].id
-    assert again.shards[1] == first.shards[1]  # whole, and so kept
-    # The first version's manifest is still there, and names what was sent.
+    assert again.shards[1] == first.shards[1]  # complete, so it is kept
+    # The first version's manifest still names the uploaded files.
     assert [leftover.place for leftover in verify_index(elsewhere).leftovers] == ["staging"]
     assert again.version == "v000002"
 
 
-def test_copies_are_read_without_the_store_and_a_changed_one_is_copied_anew(
+def test_local_copies_are_reused_and_changed_ones_refetched(
     grown: SmallIndex, place: StoredPlace
 ) -> None:
     index, name = seen_from(place, grown), f"{newest_segment(grown)}/{VECTORS}"
@@ -213,19 +213,19 @@ def test_copies_are_read_without_the_store_and_a_changed_one_is_copied_anew(
 
 
 def opened_for_a_job(grown: SmallIndex, place: StoredPlace) -> Path:
-    """The copy of the newest segment's citations, as an update opens those of older segments."""
+    """Return the local copy of the newest segment's citations, as an update opens it."""
     assert grown.manifest is not None
     entry = grown.manifest.shards[0].segments[-1]
     return at_hand(place / newest_segment(grown), entry.artefacts, CITATIONS) / CITATIONS
 
 
-def test_a_job_reads_nothing_again_but_what_was_cut_short(
+def test_job_rereads_only_interrupted_copies(
     grown: SmallIndex, place: StoredPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = opened_for_a_job(grown, place)
     whole = copy.read_bytes()
     with monkeypatch.context() as patch:
-        # A check of the copy would fail.
+        # Verification of the copy would fail.
         patch.setattr("cluster.index.copies.check_artefact", None)
         assert opened_for_a_job(grown, place) == copy
     copy.write_bytes(whole[:-1])
@@ -235,7 +235,7 @@ def test_a_job_reads_nothing_again_but_what_was_cut_short(
 @pytest.mark.parametrize(
     ("damage", "said"), [(None, "missing from the index"), (b"?", "does not match the manifest")]
 )
-def test_an_object_that_is_not_as_the_manifest_says_is_refused_and_not_kept(
+def test_object_that_differs_from_the_manifest_is_refused_and_not_cached(
     grown: SmallIndex, place: StoredPlace, damage: bytes | None, said: str
 ) -> None:
     name = f"{newest_segment(grown)}/{VECTORS}"
@@ -247,7 +247,7 @@ def test_an_object_that_is_not_as_the_manifest_says_is_refused_and_not_kept(
     assert not (place.copy / name).exists()
 
 
-def test_several_at_once_copy_a_segment_once(
+def test_concurrent_readers_copy_a_segment_once(
     grown: SmallIndex, place: StoredPlace, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert grown.manifest is not None
@@ -265,7 +265,7 @@ def test_several_at_once_copy_a_segment_once(
     assert (folder.copy / CITATIONS).stat().st_size == entry.artefacts[CITATIONS].bytes
 
 
-def test_copies_that_the_published_version_does_not_name_go_and_open_ones_stay_readable(
+def test_stale_copies_are_removed_while_open_ones_stay_readable(
     elsewhere: StoredPlace,
 ) -> None:
     index = grow(elsewhere)
@@ -282,5 +282,5 @@ def test_copies_that_the_published_version_does_not_name_go_and_open_ones_stay_r
 
 
 def held(place: StoredPlace) -> set[str]:
-    """The segments of which copies lie here, relative to the index."""
+    """Return the locally copied segments, relative to the index."""
     return {str(path.relative_to(place.copy)) for path in place.copy.glob("segments/*/*")}

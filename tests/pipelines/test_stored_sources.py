@@ -1,4 +1,4 @@
-"""PubMed files in an object store: downloaded to it, found in it and read from it."""
+"""Download PubMed files to an object store, and find and read them there."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pyarrow import fs
 from cluster.errors import InputError
 from cluster.storage.object_store import StoredFile
 from cluster.storage.whole_files import sha256_of
-from pipelines.build.find_sources import find_sources
-from pipelines.build.read_source import read_source
-from pipelines.build.stage_citations import complete_account, read_account
+from pipelines.indexing.sources.find_sources import find_sources
+from pipelines.indexing.staging.read_source import read_source
+from pipelines.indexing.staging.stage_citations import complete_account, read_account
 from tests.object_store import BUCKET, s3_server
 from tests.pipelines.download.test_download_files import download
 from tests.pipelines.pubmed_server import PubMedServer, pubmed_file, pubmed_server
@@ -59,16 +59,16 @@ def held(s3: fs.S3FileSystem) -> dict[str, bytes]:
     }
 
 
-def test_a_download_keeps_each_file_and_its_checksum_in_the_store_and_no_more(
+def test_download_stores_each_file_with_its_checksum_only(
     s3: fs.S3FileSystem, server: PubMedServer
 ) -> None:
-    server.add(FIRST, Random(1).randbytes(12_000_000))  # sent to the store in several parts
+    server.add(FIRST, Random(1).randbytes(12_000_000))  # uploaded in several parts
     outcomes = download(server, PLACE)
     assert [o.state for o in outcomes.values()] == ["fetched"] * 3
     assert held(s3) == server.files
 
 
-def test_a_second_download_fetches_only_what_the_store_lacks_or_has_otherwise(
+def test_second_download_fetches_only_missing_or_changed_files(
     s3: fs.S3FileSystem, server: PubMedServer
 ) -> None:
     download(server, PLACE)
@@ -79,12 +79,14 @@ def test_a_second_download_fetches_only_what_the_store_lacks_or_has_otherwise(
     s3.delete_file(f"{BUCKET}/kept/{UPDATE}")
     assert download(server, PLACE)[UPDATE].state == "fetched"
     assert held(s3) == server.files
-    # The place is a source in the order of its numbers.
+    # The files of the folder are sources in the order of their numbers.
     expected = [f"{PLACE}/baseline/pubmed26n000{n}.xml.gz" for n in (1, 2)]
     assert [str(f) for f in find_sources([PLACE])] == [*expected, f"{PLACE}/{UPDATE}"]
 
 
-def test_what_fails_its_checksum_is_not_stored(s3: fs.S3FileSystem, server: PubMedServer) -> None:
+def test_file_with_a_wrong_checksum_is_not_stored(
+    s3: fs.S3FileSystem, server: PubMedServer
+) -> None:
     server.script[FIRST] = ["wrong", "wrong"]
     assert download(server, PLACE)[FIRST].state == "failed"
     assert sorted(p for p in held(s3) if p.endswith(".gz")) == sorted(
@@ -92,7 +94,7 @@ def test_what_fails_its_checksum_is_not_stored(s3: fs.S3FileSystem, server: PubM
     )
 
 
-def test_an_object_a_glob_and_a_local_file_are_sources_together_by_names_of_their_own(
+def test_objects_globs_and_local_files_can_be_combined_as_sources(
     s3: fs.S3FileSystem, tmp_path: Path
 ) -> None:
     urls = [put(s3, f"n{n}.xml", pubmed_file(n)) for n in (10, 9, 11)]
@@ -104,7 +106,7 @@ def test_an_object_a_glob_and_a_local_file_are_sources_together_by_names_of_thei
         find_sources([str(tmp_path), url])
 
 
-def test_the_account_of_an_object_tells_of_a_change(s3: fs.S3FileSystem, tmp_path: Path) -> None:
+def test_account_of_a_stored_source_detects_a_change(s3: fs.S3FileSystem, tmp_path: Path) -> None:
     data = pubmed_file(5, size=1_500_000)
     file = StoredFile(put(s3, "n5.xml.gz", data))
     assert [t["pmid"].to_pylist() for t in read_source(file, tmp_path, SPLITTER)] == [[5]]
@@ -113,7 +115,7 @@ def test_the_account_of_an_object_tells_of_a_change(s3: fs.S3FileSystem, tmp_pat
     assert (account.error, account.bytes, account.sha256) == ("", len(data), sha256_of(file))
     put(s3, "n5.xml.gz", pubmed_file(6, size=10))
     assert complete_account(tmp_path, file) is None
-    # One that vanishes while it waits is accounted.
+    # An object that vanishes before it is read is recorded.
     s3.delete_file(f"{BUCKET}/kept/n5.xml.gz")
     assert list(read_source(file, tmp_path, SPLITTER)) == []
     account = read_account(tmp_path)

@@ -1,5 +1,4 @@
-"""Any split of a random history into builds, updates, compactions and crashes, compared with
-a plain sequential reading and with a fresh build of all of it."""
+"""Random histories of updates, compactions and crashes give the result of a fresh build."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ steps = st.lists(
 
 
 def apply(index: SmallIndex, step: list, how: str) -> None:
-    """One run of update, after an interruption of the kind that `how` names."""
+    """Run an update, after an interruption of the kind `how`."""
     if how in ("crash", "half"):
         index.update(step, crash_after=index.shards if how == "crash" else 1)
     if how == "unstage":
@@ -74,7 +73,7 @@ FILTERED: list[tuple[Filters, Callable[[Citation], bool]]] = [
 def scores(
     index: SmallIndex, question: str, over: str, filters: Filters = NO_FILTERS
 ) -> dict[int, tuple[float, float]]:
-    """Dense and BM25 scores of every citation that a search of all there are finds."""
+    """Return the dense and BM25 scores of every citation."""
     assert index.manifest is not None
     readers = index.readers()
     bm25 = bm25_query(question, readers, index.manifest, over)
@@ -97,7 +96,7 @@ def vocabulary(index: SmallIndex) -> bytes:
 
 @settings(max_examples=8)
 @given(st.lists(files, min_size=1, max_size=3), steps)
-def test_any_split_of_a_history_ends_where_a_fresh_build_does(first: list, steps: list) -> None:
+def test_any_sequence_of_updates_equals_a_fresh_build(first: list, steps: list) -> None:
     folder = Path(tempfile.mkdtemp())
     try:
         index, fresh = SmallIndex(folder / "index"), SmallIndex(folder / "fresh")

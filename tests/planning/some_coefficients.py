@@ -1,4 +1,4 @@
-"""Coefficients in round numbers, so that tests can do the sums by hand."""
+"""Coefficients in round numbers, for calculations by hand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from planning.measure.fit import Growth, Heaps, Line, Logarithmic
 
 
 def coefficients(**serving: object) -> Coefficients:
-    """Two passages a citation, a kilobyte a passage; 10 ms a stage. `serving` overrides."""
+    """Two passages per citation, 1 kB per passage, 10 ms per stage; `serving` overrides."""
     return Coefficients(
         format=4,
         made="2026-01-01T00:00:00+00:00",
@@ -79,7 +79,7 @@ def _building() -> Building:
 
 
 def searches(bm25_seconds: Line) -> tuple[ShardSearch, ...]:
-    """One that costs as much among many shards as among few."""
+    """Return searches that cost the same with few and many shards."""
     return tuple(
         ShardSearch(
             shards=shards,

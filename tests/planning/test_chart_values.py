@@ -1,4 +1,4 @@
-"""What `citeray plan --emit-values` writes is what the chart takes, and its own files have."""
+"""Output of `citeray plan --emit-values`, compared with the chart's schema and files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.planning.some_coefficients import coefficients
 
 K8S = Path(__file__).resolve().parents[2] / "k8s"
 SCHEMA = K8S / "values.schema.json"
-# What values-NAME.yaml is for: `citeray plan --config CONFIG --citations N ... --emit-values FILE`.
+# Purpose of values-NAME.yaml: `citeray plan --config CONFIG --citations N ... --emit-values FILE`.
 ASKED = {
     "pubmed": ("cluster.yaml", Ask(38_000_000, 1.0, 2.0, nodes=8, gpu_nodes=8)),
     "small": ("gpu-node.yaml", Ask(60_000, 1.0, 2.0, nodes=1, node_cpus=8, gpu_nodes=1)),
@@ -42,7 +42,7 @@ def gib(quantity: str) -> int:
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_chart_takes_the_values(name: str) -> None:
+def test_emitted_values_match_the_chart_schema(name: str) -> None:
     schema = json.loads(SCHEMA.read_text())
     settings, plan, _ = planned(name)
     assert plan.problems == ()
@@ -55,7 +55,7 @@ def test_chart_takes_the_values(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_the_charts_own_sizes_are_the_plans(name: str) -> None:
+def test_shipped_chart_sizes_equal_the_plan(name: str) -> None:
     own, (_, _, emitted) = yaml.safe_load((K8S / f"values-{name}.yaml").read_text()), planned(name)
     wanted = {key: emitted[key] for key in ("corpus", "load", "nodes", "sizes")}
     found = {key: own[key] for key in wanted if key != "sizes"}
@@ -63,7 +63,7 @@ def test_the_charts_own_sizes_are_the_plans(name: str) -> None:
     assert found == wanted, f"k8s/values-{name}.yaml should have:\n{yaml.safe_dump(wanted)}"
 
 
-def test_pods_ask_for_the_upper_end_of_the_plans_error_bars() -> None:
+def test_pods_request_the_upper_end_of_the_error_bars() -> None:
     span = Span(low=-0.5, high=0.1)
     checked = ErrorBar(citations=1, time=span, disk=span, memory=span, search=span)
     settings = load_settings("cluster.yaml")
@@ -72,12 +72,12 @@ def test_pods_ask_for_the_upper_end_of_the_plans_error_bars() -> None:
              (coefficients(), coefficients().model_copy(update={"checked": checked}))]  # fmt: skip
     plain, doubled = (chart_values(settings, p)["sizes"]["retrieval"] for p in plans)
     processes = next(g for g in plans[0].groups if g.name == "retrieval").memory_bytes * 0.8 / GIB
-    # Twice as much where predictions were half; else the fifth that a plan may be off.
+    # Double the memory if predictions were half of the measurements; otherwise 20% more.
     assert gib(doubled["memory"]) - gib(plain["memory"]) == pytest.approx(0.8 * processes, abs=1)
     assert gib(plain["memory"]) >= 1.2 * processes
 
 
-def test_every_stage_finds_room_with_the_most_pods_that_autoscaling_may_make() -> None:
+def test_maximum_pods_hold_the_maximum_replicas() -> None:
     settings, plan, values = planned("pubmed")
     sizes, serve = values["sizes"], settings.serve
     shards = plan.size.shards * serve.shard.max_replicas * serve.shard.cpus
@@ -88,7 +88,7 @@ def test_every_stage_finds_room_with_the_most_pods_that_autoscaling_may_make() -
     assert sizes["llm"]["maxReplicas"] == math.ceil(serve.llm.max_replicas)
 
 
-def test_each_language_model_has_room_and_the_judge_is_not_served() -> None:
+def test_language_models_get_nodes_and_the_judge_its_own() -> None:
     role = "{kind: vllm, model: hf:a/b, model_id: b, tensor_parallel: 2}"
     roles = (f"rewriters=[{role}, {role}]", f"ranker={role}", f"judge={role}")
     settings = load_settings("cluster.yaml", [f"models.{role}" for role in roles])
@@ -103,7 +103,7 @@ def test_each_language_model_has_room_and_the_judge_is_not_served() -> None:
     assert chart_values(settings, alone)["sizes"]["llm"]["replicas"] == 1
 
 
-def test_of_the_settings_only_what_differs_from_the_named_file_is_written() -> None:
+def test_values_contain_only_changed_settings() -> None:
     settings, plan, values = planned("pubmed")
     assert values["settings"]["over"] == "cluster.yaml"
     assert "path" not in values["settings"].get("index", {})

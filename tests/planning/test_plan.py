@@ -15,7 +15,7 @@ from tests.planning.some_coefficients import coefficients, searches
 
 pytestmark = pytest.mark.ray
 
-# A cross-encoder is a stage of its own.
+# A cross-encoder is a separate stage.
 CROSS = ["reranker.kind=cross-encoder", "reranker.model=file:cross"]
 SETTINGS = load_settings(overrides=CROSS)
 ASK = Ask(citations=38_000_000, qps=50, p95_s=2.0)
@@ -30,7 +30,7 @@ def replicas(made: Plan) -> dict[str, int]:
     return {s.name: s.replicas * s.batch for s in made.serving.stages}
 
 
-def test_the_fewest_shards_are_chosen_of_which_a_node_can_build_as_many_as_it_has_cores() -> None:
+def test_fewest_shards_that_a_node_can_build_are_chosen() -> None:
     made = plan(node_memory=64_000_000_000, node_cpus=16)
     needed = {f.name: f.value for f in made.memory}
     assert 16 * needed["shard task"] <= 0.8 * 64e9
@@ -43,21 +43,21 @@ def test_the_fewest_shards_are_chosen_of_which_a_node_can_build_as_many_as_it_ha
     p95=st.floats(0.2, 5),
 )  # fmt: skip
 @settings(max_examples=10)
-def test_more_citations_never_need_less(
+def test_more_citations_never_need_fewer_resources(
     citations: int, more: float, qps: float, p95: float
 ) -> None:
     small, large = (
         plan(citations=n, qps=qps, p95_s=p95) for n in (citations, int(citations * more))
     )
     if large.problems:
-        return  # what cannot be had is not sized
+        return  # an infeasible plan has no sizes
     assert small.size.shards <= large.size.shards
     for before, after in zip(small.disk, large.disk, strict=True):
         assert before.value <= after.value
     limit = SETTINGS.index.training_vectors
     work = [core_seconds(coefficients(), p.size, limit) for p in (small, large)]
     assert work[0] <= work[1] * 1.0001
-    # Few large shards may fill three nodes that many small ones fill two of: not nodes count.
+    # Compare total memory and cores; few large shards may need more nodes than small ones.
     memory, cores = (
         [getattr(p.groups[0], of) * p.groups[0].nodes for p in (small, large)]
         for of in ("memory_bytes", "cpus")
@@ -68,12 +68,12 @@ def test_more_citations_never_need_less(
 
 @given(qps=st.floats(0.1, 300), p95=st.floats(0.5, 5))
 @settings(max_examples=25)
-def test_twice_the_questions_never_need_fewer_cores(qps: float, p95: float) -> None:
+def test_doubled_load_never_needs_fewer_cores(qps: float, p95: float) -> None:
     one, two = (sum(s.cores for s in plan(qps=q, p95_s=p95).serving.stages) for q in (qps, 2 * qps))
     assert one <= two
 
 
-def test_what_the_settings_keep_for_a_loss_is_planned_with_its_memory() -> None:
+def test_min_replicas_of_the_settings_are_planned() -> None:
     twice = load_settings(overrides=["serve.shard.min_replicas=2", "serve.encoder.min_replicas=3"])
     ask = replace(ASK, qps=0.01)
     alone, kept = (make_plan(coefficients(), s, ask) for s in (SETTINGS, twice))
@@ -88,14 +88,14 @@ def test_what_the_settings_keep_for_a_loss_is_planned_with_its_memory() -> None:
     assert two == pytest.approx(2 * one, rel=0.1)
 
 
-def test_late_interaction_over_stored_token_vectors_needs_no_reranker() -> None:
+def test_stored_token_vectors_need_no_reranker_stage() -> None:
     stored = make_plan(coefficients(), load_settings(), ASK)
     assert stored.serving.stage("reranker") is None
     none = load_settings(overrides=["index.token_vectors=none"])
     assert make_plan(coefficients(), none, ASK).serving.stage("reranker") is not None
 
 
-def test_what_cannot_be_met_names_the_stage_or_the_process() -> None:
+def test_problem_names_the_stage_or_process() -> None:
     kept = plan().serving
     assert kept.p95.value == pytest.approx(0.025 + sum(s.seconds for s in kept.stages))
     assert kept.p95.value <= 2.0
@@ -108,18 +108,19 @@ def test_what_cannot_be_met_names_the_stage_or_the_process() -> None:
     assert told[0].startswith("one vocabulary task: 623 MB, more than the 560 MB")
 
 
-def test_shards_are_split_further_where_only_that_meets_the_percentile() -> None:
+def test_shards_are_split_further_to_meet_the_percentile() -> None:
     slow = coefficients(searches=searches(Line(base=0.0, slope=1e-6)))
     made = plan(slow, p95_s=0.9)
     assert made.problems == ()
     assert made.size.shards > plan(slow, p95_s=60).size.shards
 
 
-def test_cost_needs_prices_and_gpu_hours_a_measured_gpu() -> None:
+def test_costs_require_prices_and_gpu_hours_a_measured_gpu() -> None:
     assert plan().costs == ()
-    month = {f.name: f.value for f in plan(node_price=2.0).costs}["serving, a month"]
+    costs = {f.name: f.value for f in plan(node_price=2.0).costs}
     nodes = sum(g.nodes for g in plan().groups if g.name != "build")
-    assert month == pytest.approx(730 * 2.0 * nodes)
+    assert costs["serving, a month"] == pytest.approx(730 * 2.0 * nodes)
+    assert costs["a question, at 50 per second"] == pytest.approx(2.0 * nodes / (3600 * 50))
     assert plan().gpu_hours is None
     found = coefficients()
     machine = found.machine.model_copy(update={"device": "cuda"})
@@ -129,7 +130,7 @@ def test_cost_needs_prices_and_gpu_hours_a_measured_gpu() -> None:
 
 
 @pytest.mark.parametrize("config", ["laptop.yaml", "cluster.yaml", "gpu-node.yaml"])
-def test_emitted_settings_load_and_say_what_the_plan_says(config: str, tmp_path: Path) -> None:
+def test_emitted_settings_load_with_the_planned_values(config: str, tmp_path: Path) -> None:
     before = load_settings(config, CROSS)
     made = make_plan(coefficients(), before, ASK)
     file = tmp_path / "planned.yaml"
@@ -146,7 +147,7 @@ def test_emitted_settings_load_and_say_what_the_plan_says(config: str, tmp_path:
         assert stage.max_replicas >= stage.min_replicas
 
 
-def test_batches_are_used_where_they_save_cores_and_time_allows() -> None:
+def test_batches_are_used_if_the_percentile_allows() -> None:
     patient, hurried = plan(p95_s=9.0), plan(p95_s=0.6)
     assert patient.serving.stage("reranker").batch == 8  # type: ignore[union-attr]
     assert hurried.serving.stage("reranker").batch == 1  # type: ignore[union-attr]

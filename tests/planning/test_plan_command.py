@@ -1,4 +1,4 @@
-"""`citeray plan` as it is called, over coefficients in a file."""
+"""`citeray plan` with coefficients from a file."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ def plan(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["plan", *map(str, arguments)])
 
 
-def test_plan_is_one_json_document_or_tables_and_its_files_are_written(
-    calibration: Path, tmp_path: Path
-) -> None:
+def test_plan_prints_json_or_tables_and_writes_files(calibration: Path, tmp_path: Path) -> None:
     config, values = tmp_path / "planned.yaml", tmp_path / "values.yaml"
     asked = ("--citations", "38M", "--qps", 50, "--calibration", calibration)
     done = plan(*asked, "--emit-config", config, "--emit-values", values, "--json")
@@ -47,12 +45,12 @@ def test_plan_is_one_json_document_or_tables_and_its_files_are_written(
     written = yaml.safe_load(values.read_text())
     assert written["settings"]["index"]["shards"] == shards
     assert written["load"]["questionsPerSecond"] == 50
-    shown = plan(*asked, "--explain").stdout
-    for words in ("Nodes", "index store:", "M/M/c", "no error bars: --check measures them"):
+    shown = plan(*asked, "--explain", "--node-hour", 1, "--prices-of", "2026-11-26").stdout
+    for words in ("Nodes", "index store:", "M/M/c", "no error bars: --check", "of 2026-11-26"):
         assert words in shown
 
 
-def test_each_figure_has_the_error_bar_that_a_check_left(calibration: Path) -> None:
+def test_figures_have_the_error_bars_of_a_check(calibration: Path) -> None:
     errors = [("time: all", -0.2), ("time: index", 0.25), ("bytes of BM25", -0.5)]
     errors += [("memory of driver", 0.0), ("search of a shard", 0.1), ("passages", 9.0)]
     found = coefficients().model_copy(update={"checked": ErrorBar.of(5000, errors)})
@@ -68,15 +66,13 @@ def test_each_figure_has_the_error_bar_that_a_check_left(calibration: Path) -> N
     assert "a real build of 5,000 citations" in shown.stdout
 
 
-def test_what_would_not_do_is_1_and_named(calibration: Path) -> None:
+def test_infeasible_plan_exits_1(calibration: Path) -> None:
     done = plan("--p95", "10ms", "--calibration", calibration)
     assert done.exit_code == 1
-    assert "will not do: p95 of 0.01 s cannot be met" in done.stderr
+    assert "not feasible: p95 of 0.01 s cannot be met" in done.stderr
 
 
-def test_a_bad_option_is_an_input_error_that_names_it(
-    calibration: Path, subtests: pytest.Subtests
-) -> None:
+def test_bad_option_is_refused(calibration: Path, subtests: pytest.Subtests) -> None:
     for option, value, said in [
         ("--citations", "lots", "--citations lots: expected a number such as 38M"),
         ("--p95", "2", "--p95 2: expected a time"),
@@ -92,7 +88,7 @@ def test_a_bad_option_is_an_input_error_that_names_it(
             assert said in str(done.exception)
 
 
-def test_calibration_of_the_working_folder_is_used_before_the_shipped_one(
+def test_own_calibration_takes_precedence_over_the_shipped_one(
     calibration: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -9,7 +9,7 @@ from planning.units import (
 )
 
 
-def test_quantities_are_read() -> None:
+def test_quantities_are_parsed() -> None:
     counts = {"38M": 38_000_000, "30k": 30_000, "1.5M": 1_500_000, " 7 ": 7}
     assert {text: parse_count(text, "--citations") for text in counts} == counts
     times = {"2s": 2, "500ms": 0.5, "1 h": 3600}
@@ -19,7 +19,7 @@ def test_quantities_are_read() -> None:
     assert parse_rate("0.5", "--qps") == 0.5
 
 
-def test_what_is_no_quantity_is_refused_with_its_option(subtests: pytest.Subtests) -> None:
+def test_invalid_quantity_is_refused_with_its_option(subtests: pytest.Subtests) -> None:
     for text in ("", "many", "-3M", "38 million", "0", "1e5", "inf", "nan"):
         with subtests.test(text=text), pytest.raises(InputError, match=r"--citations .*38M"):
             parse_count(text, "--citations")

@@ -1,7 +1,7 @@
-"""The protocol of publishing (docs/architecture.md) over a store in memory, in any order.
+"""The publishing protocol (docs/architecture.md) on a store in memory, in random orders.
 
-The whole protocol holds; without the compare-and-swap, or without the lease, the same search finds
-the updates that were lost and the staging that was removed under a running build.
+No violation is found. Without the compare-and-swap or the lease, the same search finds lost updates
+or staged files that were removed during a build.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TURNS = st.sampled_from(["die", "die-on-its-way", "lose-reply"])
 
 
 class Protocol(RuleBasedStateMachine):
-    """Up to MOST_WRITERS writers at once, and a reader that looks after every step."""
+    """Up to MOST_WRITERS concurrent writers, and a reader that checks every step."""
 
     without: Part | None = None
     sweeps = False
@@ -86,7 +86,7 @@ class Protocol(RuleBasedStateMachine):
     @precondition(lambda self: self.store.on_their_way)
     @rule(data=st.data())
     def arrive(self, data: st.DataObject) -> None:
-        """A request of a dead writer is done after all, in any order with others."""
+        """Complete a delayed request of a dead writer."""
         place = data.draw(st.integers(0, len(self.store.on_their_way) - 1))
         try:
             self.store.on_their_way.pop(place)()
@@ -95,7 +95,7 @@ class Protocol(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def let_leases_end(self, data: st.DataObject) -> None:
-        """Long enough for the lease of the dead and of those stopped; others renew theirs."""
+        """Let the leases of dead and stopped writers expire; the others renew theirs."""
         choices = st.lists(st.sampled_from(self.running)) if self.stops and self.running else None
         stopped = [] if choices is None else data.draw(choices)
         if not self.stops and not all(map(renew, self.running)):
@@ -137,8 +137,10 @@ class WithoutCompare(Protocol):
 
 
 class Sweeping(Protocol):
-    """Whoever holds the lease removes all staging. That is safe only where no holder is ever
-    stopped, as one that goes on after its lease sweeps under its successor: hence the notes.
+    """Variant in which the holder of the lease removes all staged files.
+
+    That is safe only if no holder is ever stopped, because a stopped holder that resumes after its
+    lease would remove the files of its successor.
     """
 
     sweeps, stops = True, False
@@ -166,12 +168,12 @@ def search(machine: type[Protocol], examples: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("machine", [Protocol, Sweeping])
-def test_the_protocol_holds_in_every_order_that_is_drawn(machine: type[Protocol]) -> None:
+def test_protocol_holds_in_random_orders(machine: type[Protocol]) -> None:
     search(machine, 40)
 
 
 @pytest.mark.nightly
-def test_the_protocol_holds_in_many_more_orders() -> None:
+def test_protocol_holds_in_many_random_orders() -> None:
     search(Protocol, 3000)
 
 
@@ -182,13 +184,13 @@ def test_without_the_compare_and_swap_an_update_is_lost() -> None:
 
 
 @pytest.mark.slow
-def test_without_the_lease_writers_take_away_what_another_stages_or_publishes() -> None:
+def test_without_the_lease_staged_files_are_lost() -> None:
     with pytest.raises(AssertionError, match=r"the staging of .* was removed|is another than was"):
         search(WithoutLease, 400)
 
 
-def test_an_update_that_was_stopped_at_its_switch_loses() -> None:
-    """The lost update as it was found, step by step."""
+def test_update_stopped_past_its_lease_cannot_publish() -> None:
+    """Regression test of a lost update."""
     store = Store()
     with store.behind_the_lease():
         first = Writer(store, "first")

@@ -1,9 +1,9 @@
-"""Writers of one index as programs whose every step at the store waits for its turn.
+"""Writers of one index whose every operation on the store is scheduled by the test.
 
-They run the real lease (cluster/index/lease.py) over a store in memory, each in a thread of its
-own, of which one at a time does one operation. So a test decides in which order the operations of
-several writers come, which writer is stopped or killed before one of them, and which operation of
-a dead writer arrives later all the same, as a request that was on its way does.
+They run the real lease (cluster/index/lease.py) over a store in memory, each in its own thread;
+only one thread at a time performs an operation. A test decides the order of the operations, which
+writer is stopped or killed before one of them, and which operation of a dead writer is delayed and
+arrives later.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ Part = Literal["compare", "lease"]
 
 
 class Killed(BaseException):
-    """The process of a writer is gone; nothing that it would do is done any more."""
+    """The process of a writer was killed and does nothing more."""
 
 
 class StagingLostError(Exception):
-    """What a writer had staged is gone."""
+    """The staged files of a writer were removed."""
 
 
 class Store:
-    """Objects by name, a clock, and the operations of the dead that are still on their way."""
+    """Objects by name, a clock, and delayed operations of dead writers."""
 
     def __init__(self, without: Part | None = None) -> None:
         self.objects: dict[str, bytes] = {}
@@ -62,7 +62,7 @@ class Store:
         return self._do(lambda: sorted(name for name in self.objects if name.startswith(prefix)))
 
     def read(self, name: str) -> Any:
-        """What an object holds, or None."""
+        """Return the content of an object, or None."""
         data = self._do(lambda: self.objects.get(name))
         return None if data is None else json.loads(data)
 
@@ -87,12 +87,12 @@ class Store:
         return Stamped(data, "")
 
     def pointer(self) -> dict[str, Any] | None:
-        """What CURRENT says, to whoever looks."""
+        """Return the content of CURRENT."""
         data = self.objects.get(CURRENT)
         return None if data is None else unseal(data)
 
     def held_by(self, writer: Writer | None) -> None:
-        """From now on the operations of this thread are those of `writer`."""
+        """Attribute the operations of this thread to `writer`."""
         self._turns.writer = writer
 
     def _write(self, name: str, data: bytes) -> None:
@@ -105,7 +105,7 @@ class Store:
 
     @contextmanager
     def behind_the_lease(self) -> Iterator[None]:
-        """The real lease reads and writes this store, by this clock, within the block."""
+        """Let the real lease use this store and clock within the block."""
         clock = SimpleNamespace(monotonic=lambda: self.now)
         may = {"may_be_replaced": lambda *_: True} if self._without == "lease" else {}
         with (
@@ -120,7 +120,7 @@ class Store:
 
 
 class Writer:
-    """One command that adds `citation` to the index; `outcome` tells how it ended."""
+    """A command that adds `citation` to the index; `outcome` is its result."""
 
     def __init__(self, store: Store, citation: str, *, sweeps: bool = False) -> None:
         self.store, self.citation, self._sweeps = store, citation, sweeps
@@ -139,7 +139,7 @@ class Writer:
         return bool(self.outcome)
 
     def step(self, turn: Turn = "go") -> None:
-        """Let the next operation happen, or what `turn` says in its place."""
+        """Run the next operation, or the fault `turn` instead."""
         self._turn = turn
         self._mine.release()
         self._theirs.acquire()
@@ -161,7 +161,7 @@ class Writer:
         raise Killed
 
     def end(self) -> None:
-        """Kill it, whatever it is at, so that its thread ends."""
+        """Kill the writer, so that its thread ends."""
         while not self.ended:
             self.step("die")
         self._thread.join()
@@ -183,7 +183,7 @@ class Writer:
             self._theirs.release()
 
     def _update(self, lease: Lease) -> None:
-        """As `update_index` and `publish_update` do it, with one object for many."""
+        """Update as `update_index` and `publish_update` do, with one object instead of many."""
         store, mine = self.store, [f"staging/{self.citation}-{part}" for part in range(3)]
         self._clean(lease)
         base = self._held()
@@ -210,7 +210,7 @@ class Writer:
         return self.store.read(f"versions/{pointer['version']}") if pointer else none
 
     def _clean(self, lease: Lease) -> None:
-        """Remove staging: what a published version has taken in, or, sweeping, all there is."""
+        """Remove the staged files of published versions, or all of them when sweeping."""
         if self._sweeps:
             for name in self.store.listed("staging/"):
                 self.store.remove(name)
@@ -230,9 +230,9 @@ def checksum(manifest: dict[str, list[str]]) -> str:
 
 
 def renew(writer: Writer) -> bool:
-    """What the thread that renews a lease does in time, where its process is not stopped.
+    """Renew the lease in place of its renewal thread, which runs while the process is not stopped.
 
-    False where it cannot, as the writer is stopped in a renewal of its own.
+    Returns False if the writer is stopped during its own renewal.
     """
     lease = writer.lease
     if lease is None or LEASE not in writer.store.objects:

@@ -1,6 +1,6 @@
-"""Nothing that is fetched or named is ever run: no pickle, no Python of a model's own.
+"""No code of a model is ever run: no pickles and no Python files.
 
-What the model store refuses of wheels and hubs is in tests/cluster/models/test_store.py.
+What the model store refuses is tested in tests/cluster/models/test_store.py.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FILES = sorted(p for package in PACKAGES for p in (ROOT / package).rglob("*.py")
 RUN_CODE = {"pickle", "cloudpickle", "dill", "joblib", "shelve", "marshal", "runpy", "imp"}
 CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "yaml.load"}
 UNSAFE = {"allow_pickle", "trust_remote_code", "shell"}
-# What loads a folder or a file of somebody's, and what it must be told.
+# Functions that load files from others, and the argument that makes each of them safe.
 TOLD = {
     "from_pretrained": "SAFE",
     "SentenceTransformer": "SAFELY",
@@ -50,7 +50,7 @@ def calls_of(tree: ast.Module) -> Iterator[tuple[str, ast.Call]]:
 
 
 def running_code(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """(line, name) of what can run code that it reads."""
+    """Yield (line, name) of each call that can run the code it reads."""
     for node in ast.walk(tree):
         modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
@@ -65,11 +65,11 @@ def running_code(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def untold_loaders(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """(line, name) of what loads somebody's folder without a word on the code in it."""
+    """Yield (line, name) of each loader that is called without the argument that makes it safe."""
     for name, call in calls_of(tree):
         wanted = TOLD.get(name) or TOLD.get(name.rpartition(".")[2])
         said = ast.unparse(call) if wanted else ""
-        # peft reads an adapter's safetensors, without which it is none (models/adapters.py).
+        # models/adapters.py requires safetensors before peft reads an adapter.
         is_peft = name == "PeftModel.from_pretrained"
         if wanted and not is_peft and wanted not in said and "**weights" not in said:
             yield call.lineno, name
@@ -85,7 +85,7 @@ def test_no_module_runs_code_that_it_reads(
     assert not found, "\n".join(found)
 
 
-def test_module_that_runs_what_it_reads_is_seen() -> None:
+def test_module_that_runs_code_it_reads_is_detected() -> None:
     for guilty, text in (
         (running_code, "import cloudpickle"),
         (running_code, "from pickle import loads"),
@@ -118,7 +118,7 @@ def code(mark: Path) -> str:
 
 
 def pickled_only(folder: Path, mark: Path) -> Path:
-    """The model's weights replaced by pickles, under each name that loaders look for."""
+    """Replace the weights by pickles under each name that loaders look for."""
     for weights in folder.rglob("*.safetensors"):
         weights.unlink()
     for name in ("pytorch_model.bin", "adapter_model.bin", "model.pkl", "training_args.bin"):
@@ -127,7 +127,7 @@ def pickled_only(folder: Path, mark: Path) -> Path:
 
 
 def with_own_code(folder: Path, mark: Path) -> Path:
-    """The model asks for classes of its own, which lie beside it."""
+    """Let the model name its own classes, in a Python file next to it."""
     (folder / "own.py").write_text(code(mark))
     config = json.loads((folder / "config.json").read_text())
     classes = ("AutoConfig", "AutoModel", "AutoModelForTokenClassification")
@@ -154,11 +154,11 @@ LOADERS: dict[str, tuple[Callable[[Path], Path], Callable[[Path], object]]] = {
         lambda p: make_tiny_cross_encoder(p, labels=3),
         lambda p: NliSupport(str(p)),
     ),
-    "language model": (make_tiny_cross_encoder, lambda p: BertScorer(p, device="cpu")),
+    "language model": (make_tiny_cross_encoder, lambda p: BertScorer(p)),
 }
 
 
-def test_a_model_that_would_run_code_does_not_load_and_runs_none(
+def test_model_with_code_is_refused_and_its_code_not_run(
     tmp_path_factory: pytest.TempPathFactory, mark: Path, subtests: pytest.Subtests
 ) -> None:
     for kind, spoil in product(LOADERS, [pickled_only, with_own_code]):
@@ -173,7 +173,7 @@ def test_a_model_that_would_run_code_does_not_load_and_runs_none(
             assert not mark.exists()
 
 
-def test_a_module_of_its_own_in_an_encoder_is_not_imported(tmp_path: Path, mark: Path) -> None:
+def test_module_in_an_encoder_is_not_imported(tmp_path: Path, mark: Path) -> None:
     folder = make_tiny_encoder(tmp_path)
     (folder / "own.py").write_text(code(mark))
     modules = json.loads((folder / "modules.json").read_text())
@@ -184,7 +184,7 @@ def test_a_module_of_its_own_in_an_encoder_is_not_imported(tmp_path: Path, mark:
     assert not mark.exists()
 
 
-def test_a_single_pickle_is_no_model(tmp_path: Path, mark: Path) -> None:
+def test_pickle_is_refused_as_a_model(tmp_path: Path, mark: Path) -> None:
     for name in ("m.pkl", "m.pickle", "m.bin", "m.pt", "m.ckpt", "m.joblib"):
         torch.save(Planted(mark), tmp_path / name)
         with pytest.raises(InputError, match="only as pickle"):
@@ -192,14 +192,14 @@ def test_a_single_pickle_is_no_model(tmp_path: Path, mark: Path) -> None:
         assert not mark.exists()
 
 
-def test_a_pickle_that_calls_itself_gguf_is_not_loaded(tmp_path: Path, mark: Path) -> None:
+def test_pickle_named_gguf_is_not_loaded(tmp_path: Path, mark: Path) -> None:
     torch.save(Planted(mark), tmp_path / "model.gguf")
     with pytest.raises(CiteRayError, match=r"cannot read .* as GGUF"):
         as_transformers_folder(tmp_path / "model.gguf")
     assert not mark.exists()
 
 
-def test_a_pickle_that_calls_itself_safetensors_is_not_loaded(tmp_path: Path, mark: Path) -> None:
+def test_pickle_named_safetensors_is_not_loaded(tmp_path: Path, mark: Path) -> None:
     folder = make_tiny_encoder(tmp_path)
     torch.save(Planted(mark), folder / "model.safetensors")
     with pytest.raises(InputError, match="does not load as an encoder"):
@@ -208,7 +208,7 @@ def test_a_pickle_that_calls_itself_safetensors_is_not_loaded(tmp_path: Path, ma
 
 
 @pytest.mark.parametrize("how", ["pickled", "disguised"])
-def test_an_adapter_of_pickles_is_never_merged(how: str, tmp_path: Path, mark: Path) -> None:
+def test_pickled_adapter_is_refused(how: str, tmp_path: Path, mark: Path) -> None:
     base = make_tiny_encoder(tmp_path / "base")
     adapter = make_tiny_adapter(base, tmp_path / "adapter")
     if how == "pickled":

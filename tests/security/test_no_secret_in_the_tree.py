@@ -1,4 +1,4 @@
-"""No secret's value is in what is deployed or shipped, and the security page names real tests."""
+"""Shipped files hold no secrets, and SECURITY.md names existing tests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SECRET_NAME = re.compile(r"(KEYS?|TOKEN|SECRET|PASSWORD)$")
 
 
 def secrets_given(value: Any) -> Iterator[str]:
-    """Where a manifest holds a secret's value, not the name of a Secret that does."""
+    """Yield the places of a manifest that contain the value of a secret."""
     if isinstance(value, list):
         for each in value:
             yield from secrets_given(each)
@@ -45,7 +45,7 @@ def secrets_given(value: Any) -> Iterator[str]:
 
 
 def secrets_in(path: Path) -> list[str]:
-    """The secrets that a file holds: texts in the form of a key, and values in a manifest."""
+    """Return the secrets in a file: texts that look like keys, and values in a manifest."""
     text = path.read_text(encoding="utf-8")
     found = FORMS.findall(text)
     if path.suffix in {".yaml", ".yml"} and "{{" not in text:
@@ -60,7 +60,7 @@ def test_no_file_that_ships_holds_a_secret() -> None:
     assert held == {}
 
 
-def test_secret_in_a_manifest_is_seen_and_its_name_is_not() -> None:
+def test_secret_value_in_a_manifest_is_detected_but_a_reference_is_not() -> None:
     for text in (
         "kind: Secret\nmetadata: {name: ray}\nstringData: {auth_token: abc}",
         "env: [{name: CITERAY_API_KEYS, value: 'alice:abc'}]",
@@ -71,7 +71,7 @@ def test_secret_in_a_manifest_is_seen_and_its_name_is_not() -> None:
     assert not list(secrets_given(yaml.safe_load(named)))
 
 
-def test_every_test_that_the_security_page_names_exists() -> None:
+def test_tests_named_in_the_security_page_exist() -> None:
     page = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:tests/)?[\w/]*test_\w+\.py|tests/[\w/]+/)`", page))
     assert len(named) > 8

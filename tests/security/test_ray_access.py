@@ -1,4 +1,4 @@
-"""A Ray that is open to all is refused or warned of; what one starts with is set before Ray."""
+"""Access to Ray: open clusters are refused, and tokens and folders are private."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def token(tmp_path: Path) -> Path:
 
 @contextmanager
 def head(*, guarded: bool) -> Iterator[str]:
-    """A server of one of the calls that a Ray head takes, with a token or without."""
+    """Start a server for one call of a Ray head, which requires a token or none."""
 
     def answer(request: bytes, context: grpc.ServicerContext) -> bytes:
         if guarded and not dict(context.invocation_metadata()).get("authorization"):
@@ -54,31 +54,33 @@ def head(*, guarded: bool) -> Iterator[str]:
         server.stop(None).wait()
 
 
-def test_a_ray_that_asks_for_a_token_is_used_without_a_word() -> None:
+def test_ray_with_a_token_is_used_without_a_warning() -> None:
     with head(guarded=True) as address:
         assert ray_access.check_guarded(address) == ""
 
 
 @pytest.mark.parametrize("mode", ["", "token"])
-def test_an_open_ray_is_refused_with_the_mend(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even where this side has a token: that does not close the other."""
+def test_ray_without_a_token_is_refused_with_the_fix(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A token on this side does not protect the other."""
     monkeypatch.setenv("RAY_AUTH_MODE", mode)
     said = "asks for no token.*start every node with RAY_AUTH_MODE=token"
     with head(guarded=False) as address, pytest.raises(RayStartError, match=said):
         ray_access.check_guarded(address)
 
 
-def test_an_open_ray_that_is_meant_so_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ray_that_is_open_on_purpose_gets_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     with head(guarded=False) as address:
         assert "asks for no token" in ray_access.check_guarded(address)
 
 
-def test_what_does_not_answer_is_not_called_open() -> None:
+def test_unreachable_ray_is_not_reported_as_open() -> None:
     assert not ray_access.answers_without_token(f"127.0.0.1:{free_port()}")
 
 
-def test_the_token_is_written_for_this_user_alone(token: Path) -> None:
+def test_token_is_written_with_mode_0600(token: Path) -> None:
     ray_access.keep_token_private()
     assert len(token.read_text()) == 64
     assert token.stat().st_mode & 0o777 == 0o600
@@ -86,7 +88,7 @@ def test_the_token_is_written_for_this_user_alone(token: Path) -> None:
     assert list(token.parent.iterdir()) == [token]
 
 
-def test_a_token_that_others_may_read_is_closed_and_kept(token: Path) -> None:
+def test_readable_token_file_gets_mode_0600_and_is_kept(token: Path) -> None:
     token.parent.mkdir()
     token.write_text("t" * 64)
     token.chmod(0o644)
@@ -96,7 +98,7 @@ def test_a_token_that_others_may_read_is_closed_and_kept(token: Path) -> None:
 
 
 @pytest.mark.process
-def test_two_that_start_together_have_one_token(token: Path) -> None:
+def test_concurrent_starts_share_one_token(token: Path) -> None:
     write = "from cluster.ray.ray_access import keep_token_private as k; k(); "
     write += f"print(open({str(token)!r}).read())"
     started = [
@@ -108,7 +110,7 @@ def test_two_that_start_together_have_one_token(token: Path) -> None:
 
 
 @pytest.mark.parametrize("given", [{"RAY_AUTH_MODE": "disabled"}, {"RAY_AUTH_TOKEN": "t"}])
-def test_no_token_is_written_where_none_is_wanted(
+def test_no_token_is_written_if_authentication_is_off(
     given: dict[str, str], token: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in given.items():
@@ -117,13 +119,15 @@ def test_no_token_is_written_where_none_is_wanted(
     assert not token.exists()
 
 
-def test_a_home_that_cannot_hold_a_token_is_one_sentence(token: Path) -> None:
+def test_unwritable_home_is_one_line(token: Path) -> None:
     token.parent.write_text("a file where the folder should be")
     with pytest.raises(RayStartError, match="set a token in RAY_AUTH_TOKEN"):
         ray_access.keep_token_private()
 
 
-def test_rays_folder_is_of_this_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ray_folder_belongs_to_this_user_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("RAY_TMPDIR", raising=False)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     folder = tmp_path / f"citeray-{os.getuid()}"
@@ -141,14 +145,14 @@ def test_rays_folder_is_of_this_user_alone(tmp_path: Path, monkeypatch: pytest.M
         ray_access.private_folder()
 
 
-def test_a_ray_started_here_keeps_to_loopback_unless_a_cluster_is_named(
+def test_local_ray_listens_on_loopback_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
     ray_access.keep_to_this_machine()
     assert ray_access.BEYOND_THIS_MACHINE not in os.environ
     monkeypatch.delenv("RAY_ADDRESS")
-    # Set and removed, so that what is set below is taken back.
+    # Set and delete the variable, so that monkeypatch restores it after the test.
     monkeypatch.setenv(ray_access.BEYOND_THIS_MACHINE, "")
     monkeypatch.delenv(ray_access.BEYOND_THIS_MACHINE)
     ray_access.keep_to_this_machine()

@@ -1,7 +1,7 @@
-"""An index that was tampered with is refused in one sentence and leads nowhere else.
+"""A tampered index is refused with one sentence, and no file outside the index is accessed.
 
-Damage that an honest disk does is in tests/cluster/test_index.py and tests/pipelines/verify/;
-here someone rewrites the checksums too, or the object store itself is hostile.
+Tests of accidental damage are in tests/cluster/test_index.py and tests/pipelines/verify/. Here an
+attacker also rewrites the checksums, or the object store itself is hostile.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def open_shard(index: Place) -> ShardReader:
 
 
 def seal(index: Path) -> None:
-    """Have CURRENT vouch for the manifest as it is."""
+    """Update the checksum of the manifest in CURRENT."""
     digest = hashlib.sha256((index / "versions" / "v000001.json").read_bytes()).hexdigest()
     (index / CURRENT).write_text(json.dumps({"version": "v000001", "sha256": digest}))
 
 
 def reseal(index: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change the manifest, and CURRENT so that it vouches for it: the work of a forger."""
+    """Change the manifest and update its checksum in CURRENT, as an attacker would."""
     path = index / "versions" / "v000001.json"
     told = json.loads(path.read_text())
     change(told)
@@ -87,7 +87,7 @@ NAMING: dict[str, Callable[[dict[str, Any], str], object]] = {
 
 
 def refuse(index: Path, told: dict[str, Any], change: Callable[[dict[str, Any]], object]) -> None:
-    """The manifest `told` is put back first, so that each change is made to a sound one."""
+    """Restore the manifest `told`, change it, and check that reading it fails."""
     (index / "versions" / "v000001.json").write_text(json.dumps(told))
     reseal(index, change)
     with pytest.raises(IndexFormatError, match=r"v000001\.json: not a manifest: "):
@@ -100,7 +100,7 @@ def told(index: Path) -> dict[str, Any]:
     return found
 
 
-def test_no_name_in_a_forged_manifest_leads_out_of_the_index(
+def test_forged_manifest_names_no_path_outside_the_index(
     index: Path, told: dict[str, Any], subtests: pytest.Subtests
 ) -> None:
     for where, name in product(NAMING, LEADING_OUT):
@@ -108,14 +108,14 @@ def test_no_name_in_a_forged_manifest_leads_out_of_the_index(
             refuse(index, told, partial(NAMING[where], name=name))
 
 
-def test_current_cannot_point_out_of_the_index(index: Path) -> None:
+def test_current_names_no_path_outside_the_index(index: Path) -> None:
     for name in LEADING_OUT:
         (index / CURRENT).write_text(json.dumps({"version": name, "sha256": "0" * 64}))
         with pytest.raises(IndexFormatError, match="CURRENT: damaged"):
             read_manifest(index)
 
 
-def test_a_manifest_of_another_form_is_refused(index: Path, told: dict[str, Any]) -> None:
+def test_manifest_with_invalid_fields_is_refused(index: Path, told: dict[str, Any]) -> None:
     for change in (
         lambda told: segment_of(told).update(citations=-1),
         lambda told: segment_of(told).update(passages=10**400),
@@ -127,7 +127,7 @@ def test_a_manifest_of_another_form_is_refused(index: Path, told: dict[str, Any]
         refuse(index, told, change)
 
 
-def test_a_manifest_that_is_none_is_refused(index: Path) -> None:
+def test_file_that_is_no_manifest_is_refused(index: Path) -> None:
     path = index / "versions" / "v000001.json"
     for text in ("[]", "null", "[" * 100_000, '{"format": ' * 5000, "\xff"):
         path.write_bytes(text.encode("latin-1"))
@@ -136,13 +136,13 @@ def test_a_manifest_that_is_none_is_refused(index: Path) -> None:
             read_manifest(index)
 
 
-def test_a_declared_size_is_believed_of_no_file(index: Path) -> None:
+def test_wrong_declared_size_is_detected(index: Path) -> None:
     reseal(index, lambda told: segment_of(told)["artefacts"][VECTORS].update(bytes=1 << 50))
     with pytest.raises(IndexFormatError, match=r"vectors\.faiss: \d+ bytes where"):
         open_shard(index)
 
 
-def test_files_in_each_others_place_are_refused(index: Path) -> None:
+def test_swapped_files_are_refused(index: Path) -> None:
     folder = index / SEGMENT
     (folder / PASSAGES).rename(folder / "aside")
     (folder / VECTORS).rename(folder / PASSAGES)
@@ -151,7 +151,7 @@ def test_files_in_each_others_place_are_refused(index: Path) -> None:
         open_shard(index)
 
 
-def test_a_link_out_of_the_index_brings_nothing_in(index: Path, tmp_path: Path) -> None:
+def test_symbolic_link_out_of_the_index_is_refused(index: Path, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_bytes(b"s" * (index / SEGMENT / PASSAGES).stat().st_size)
     (index / SEGMENT / PASSAGES).unlink()
@@ -160,14 +160,14 @@ def test_a_link_out_of_the_index_brings_nothing_in(index: Path, tmp_path: Path) 
         open_shard(index)
 
 
-def test_a_file_that_nobody_named_is_never_opened(index: Path) -> None:
+def test_unlisted_file_is_never_opened(index: Path) -> None:
     for name in ("vectors.pkl", "sitecustomize.py", "bm25-citations/evil.so"):
         (index / SEGMENT / name).write_bytes(b"import os; os.abort()")
     assert open_shard(index).citation(1) is not None
 
 
-def test_a_flipped_or_cut_faiss_file_ends_in_a_sentence_or_in_no_harm(index: Path) -> None:
-    """Without its checksum: FAISS alone meets what a forger with a valid manifest gives it."""
+def test_damaged_faiss_file_is_refused_or_harmless(index: Path) -> None:
+    """FAISS must withstand a damaged file, because an attacker can also forge its checksum."""
     path = index / SEGMENT / VECTORS
     sound = path.read_bytes()
     for seed in range(40):
@@ -176,21 +176,21 @@ def test_a_flipped_or_cut_faiss_file_ends_in_a_sentence_or_in_no_harm(index: Pat
         if seed % 4 == 0:
             del data[drawn.randrange(1, len(data)) :]
         else:
-            # The head holds the lengths; a set high byte makes them as large as can be.
+            # The first bytes hold lengths; 0xFF in their highest byte gives the largest value.
             for place in drawn.sample(range(min(len(data), 400)), 3):
                 data[place] = 0xFF
         path.write_bytes(data)
-        # Else it is read as another index of the same size, which the checksum would have refused.
+        # If no error is raised, a different index is read, which its checksum would have refused.
         with suppress(IndexFormatError):
             load(path)
 
 
-def test_a_length_beyond_the_file_is_refused_before_memory_is_taken(tmp_path: Path) -> None:
+def test_length_beyond_the_file_is_refused_before_allocation(tmp_path: Path) -> None:
     flat = faiss.IndexFlatIP(16)
     flat.add(np.ones((4, 16), np.float32))
     faiss.write_index(flat, str(tmp_path / "flat"))
     data = bytearray((tmp_path / "flat").read_bytes())
-    # The vector's own length, in items, stands right before its 4 x 16 floats.
+    # The vector's length, in items, is stored directly before its 4 x 16 floats.
     place = len(data) - 4 * 16 * 4 - 8
     data[place : place + 8] = (1 << 36).to_bytes(8, "little")
     (tmp_path / "flat").write_bytes(data)
@@ -200,10 +200,10 @@ def test_a_length_beyond_the_file_is_refused_before_memory_is_taken(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_hostile_store_writes_nowhere_but_in_the_cache(
+def test_hostile_store_writes_only_into_the_cache(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a manifest names becomes the path of a copy, so that a name could choose any file."""
+    """Names in a manifest become paths of copies, so that a name could choose any file."""
     target = tmp_path / "home" / "authorized_keys"
     target.parent.mkdir()
     keys = b"ssh-ed25519 AAAA forger"
@@ -215,7 +215,7 @@ def test_a_hostile_store_writes_nowhere_but_in_the_cache(
         for path in (p for p in index.rglob("*") if p.is_file()):
             with store.open_output_stream(f"{BUCKET}/index/{path.relative_to(index)}") as sink:
                 sink.write(path.read_bytes())
-        # Where that name leads within the server, once `..` is taken out of the URL's path.
+        # The path in the server to which the name leads once `..` in the URL is resolved.
         store.create_dir(target.parent.name)
         with store.open_output_stream(f"{target.parent.name}/{target.name}") as sink:
             sink.write(keys)

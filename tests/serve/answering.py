@@ -1,4 +1,4 @@
-"""Stand-ins for the answer tests: evidence in one line, and an encoder without weights."""
+"""Builders of evidence, and fakes of the encoder and the reader, for tests of answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from serve.support.compare_wording import coverage, read_wording
 
 
 def encode(texts: Sequence[str]) -> np.ndarray:
-    """A hashed bag of words: (n, 512) float32, rows L2-normalised."""
+    """Return hashed bags of words, (n, 512) float32, with rows of length 1."""
     rows = np.zeros((len(texts), 512), dtype=np.float32)
     for row, text in zip(rows, texts, strict=True):
         for word in re.findall(r"\w+", text.casefold()):
@@ -27,9 +27,9 @@ def encode(texts: Sequence[str]) -> np.ndarray:
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
 
 
-# Held-out answers of which those with a probability of at least 0.5 are right.
+# Held-out answers; those with a probability of 0.5 or more are right.
 _POINTS = tuple((n / 200, float(n < 100)) for n in range(200))
-# States what `WordReader` finds in the evidence at the default error budget.
+# With this calibration, answers of `WordReader` are stated at the default error budget.
 CALIBRATION = Calibration(
     types={
         "yesno": TypeCalibration(features=("said",), weights=(0, 1), points=_POINTS),
@@ -41,7 +41,7 @@ CALIBRATION = Calibration(
 
 
 class WordReader:
-    """A reader without weights: it goes by shared words, negation and capital letters."""
+    """Fake reader that uses shared words, negation and capital letters."""
 
     def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
         return [_read(question, text) for text in passages]
@@ -81,16 +81,16 @@ def passage(text: str, pmid: int = 1, *, begin: int = 0, title: bool = False) ->
 
 
 def evidence(*texts: str) -> list[Evidence]:
-    """Passages of PMIDs 1, 2, ... in rank order."""
+    """Return one passage per text, with PMIDs 1, 2, ... in rank order."""
     return [Evidence(passage(text, n)) for n, text in enumerate(texts, 1)]
 
 
 def citation(
     text: str = "It helps.", pmid: int = 1, *, cosine: float = 0.8, **said: Any
 ) -> ReadCitation:
-    """A citation of one passage, ranked by its PMID; `said` are fields of its reading.
+    """Return a citation with one passage, ranked by PMID; `said` are fields of its reading.
 
-    Its sentences score 0.5 each and take no side, unless they are given.
+    By default its sentences score 0.5 and take no side.
     """
     spans = tuple(ScoredSpan(begin, end, 0.5) for begin, end in sentence_spans(text))
     reading = {"relevance": 0.99, "yes": 0.9, "no": 0.05, "silent": 0.05, "sentences": spans} | said
@@ -99,7 +99,7 @@ def citation(
 
 
 def answer(body: str = "Does it help?", **fields: Any) -> Answer:
-    """An answered question without sentences, but for `fields`."""
+    """Return an answer without sentences, changed by `fields`."""
     return Answer(
         **{
             "question": Question("q", body, "yesno"),

@@ -1,4 +1,4 @@
-"""An OpenAI-compatible endpoint on loopback that says what the test tells it to."""
+"""OpenAI-compatible server on loopback with scripted replies."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from serve.graph.watch_stages import StageWatch
+from serve.contracts.stage_watch import StageWatch
+from serve.contracts.watched_model import ModelLimits, WatchedModel
 from serve.llm.language_model import OpenAIChatModel
-from serve.llm.watched_model import ModelLimits, WatchedModel
 from tests.serve.http_server import serving
 
-# A text, a status to refuse with, or what makes the text of the user message.
+# A text, an HTTP error status, or a function from the user message to a text.
 Reply = str | int | Callable[[str], str]
 
 
 class ChatEndpoint:
-    """Plays `replies` in turn, the last one for ever; `asked` are the bodies that came."""
+    """Sends `replies` in turn and repeats the last; `asked` are the request bodies."""
 
     def __init__(self, *replies: Reply, streams: bool = True) -> None:
         self.replies = list(replies)
@@ -30,7 +30,7 @@ class ChatEndpoint:
         self.url = ""
 
     def complete(self, body: dict[str, Any]) -> Response:
-        """As a model without a chat form answers: the first reply, whole or in pieces."""
+        """Return a plain completion with the first reply, streamed if requested."""
         self.asked.append(body)
         choice = {"text": self.replies[0], "finish_reason": "stop"}
         if body.get("logprobs"):
@@ -48,12 +48,12 @@ class ChatEndpoint:
         text = reply if isinstance(reply, str) else reply(body["messages"][-1]["content"])
         if self.streams and body.get("stream"):
             return StreamingResponse(in_pieces(text), media_type="text/event-stream")
-        # A decision is read off the first word.
+        # A decision is read from the first token.
         text = "Yes" if body.get("logprobs") else text
         return JSONResponse({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
 
     def users(self) -> list[str]:
-        """The user message of each request."""
+        """Return the user message of each request."""
         return [body["messages"][-1]["content"] for body in self.asked]
 
     def model(self, *, completion: bool = False) -> OpenAIChatModel:
@@ -61,7 +61,7 @@ class ChatEndpoint:
 
 
 def in_pieces(text: str) -> Iterator[str]:
-    """A streamed chat completion, a word a piece."""
+    """Yield a chat completion as server-sent events, one word per chunk."""
     for word in re.findall(r"\S+\s*", text):
         yield f"data: {json.dumps({'choices': [{'delta': {'content': word}}]})}\n\n"
     yield 'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
@@ -69,7 +69,7 @@ def in_pieces(text: str) -> Iterator[str]:
 
 @contextmanager
 def chat_endpoint(*replies: Reply, streams: bool = True) -> Iterator[ChatEndpoint]:
-    """`streams` says whether it answers in pieces where it is asked to."""
+    """Run a `ChatEndpoint`; `streams` says whether it supports streaming."""
     endpoint = ChatEndpoint(*replies, streams=streams)
     app = FastAPI()
 
@@ -89,6 +89,6 @@ def chat_endpoint(*replies: Reply, streams: bool = True) -> Iterator[ChatEndpoin
 def watched(
     endpoint: ChatEndpoint, limits: ModelLimits | None = None, watch: StageWatch | None = None
 ) -> tuple[WatchedModel, StageWatch]:
-    """The endpoint as a question's search asks it, and where losses are noted."""
+    """Return (model of the endpoint as a search uses it, watch that records losses)."""
     watch = watch or StageWatch(30)
     return WatchedModel(endpoint.model(), watch, limits), watch

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def asked_by_a_name_of_this_machine() -> Iterator[None]:
-    """Starlette's client asks a server called `testserver`, which the API is not."""
+def client_uses_localhost() -> Iterator[None]:
+    """Let Starlette's client use `localhost`, because the API rejects its default `testserver`."""
     with pytest.MonkeyPatch.context() as patch:
         named = partialmethod(TestClient.__init__, base_url="http://localhost")
         patch.setattr(TestClient, "__init__", named)

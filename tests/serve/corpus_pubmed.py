@@ -1,10 +1,9 @@
-"""E-utilities that search a corpus for real: PubMed on loopback for measurements.
+"""E-utilities on loopback that search a corpus, for measurements.
 
-As at PubMed, untagged words are ANDed whether or not AND stands between them, words that no
-record holds are left out and told, and the best match comes first, here by BM25. Unlike at
-PubMed, where no record has all the words those with any of them are found: a corpus of
-thousands of partial abstracts has few that hold a whole question, PubMed's 38 million many.
-No record has a date here, so that all are of any date.
+As in PubMed, untagged words are combined by AND, words that no record contains are ignored and
+reported, and the best match comes first (here by BM25). Unlike in PubMed, if no record has all
+words, records with any of them are returned, because a small corpus rarely contains all words of
+a question. Dates are ignored.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _OPERATOR = re.compile(r"\b(AND|OR|NOT)\b")
 
 @dataclass
 class CorpusPubMed(EUtils):
-    """Answers searches from titles and abstracts of `citations`, and gives their records."""
+    """Searches titles and abstracts of `citations`, and returns their records."""
 
     citations: Sequence[Citation] = ()
     _known: dict[int, Citation] = field(init=False, default_factory=dict)
@@ -48,7 +47,7 @@ class CorpusPubMed(EUtils):
         self._bm25.index(texts, show_progress=False)
 
     def matching(self, query: str) -> tuple[list[int], list[str]]:
-        """(PMIDs, the best match first, the query's words that no record holds)."""
+        """Return (PMIDs, best first; words of the query that no record contains)."""
         words = _OPERATOR.sub(" ", query).split()
         known, unknown = [], []
         for word in words:

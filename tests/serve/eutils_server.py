@@ -1,4 +1,4 @@
-"""E-utilities on loopback, as they are documented and as they misbehave."""
+"""Fake of NCBI's E-utilities on loopback, with scripted failures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SPAN = re.compile(r"#(\d+) AND (\S+):(\S+)\[edat\]")
 
 @dataclass(frozen=True)
 class Reply:
-    """What is sent in place of an answer; `cut` drops the connection after that many bytes."""
+    """Scripted reply; `cut` closes the connection after this number of bytes."""
 
     body: str = ""
     status: int = 200
@@ -34,11 +34,10 @@ class Reply:
 
 @dataclass
 class EUtils:
-    """Answers from `entered` (PMID to date of entry, in the order of relevance).
+    """Returns all records of `entered` (PMID to date of entry, by relevance) for every query.
 
-    Queries match everything. `script` holds replies sent first, in turn; with `for_ever`
-    its last one stays. `requests` are the forms that came, with the `utility` and, by the
-    server's clock in seconds, the time of arrival, `at`.
+    Replies in `script` are sent first, in turn; with `for_ever` the last one is repeated.
+    `requests` are the forms received, with the `utility` and the arrival time `at` in seconds.
     """
 
     entered: dict[int, date] = field(default_factory=dict)
@@ -83,7 +82,7 @@ class EUtils:
         return json.dumps({"header": {"type": "esearch"}, "esearchresult": found})
 
     def found_by(self, term: str) -> list[int]:
-        """All records, in the order of relevance."""
+        """Return all PMIDs, most relevant first."""
         return list(self.entered)
 
     def records(self, pmids: Sequence[int], books: Sequence[int]) -> str:
@@ -92,7 +91,7 @@ class EUtils:
     def efetch(self, form: dict[str, str]) -> str:
         wanted = [int(pmid) for pmid in form["id"].split(",")]
         known = [pmid for pmid in wanted if pmid in self.entered]
-        # PubMed answers in an order of its own.
+        # PubMed does not keep the order of the request.
         return self.records(sorted(known), [pmid for pmid in wanted if pmid in self.books])
 
 
@@ -126,10 +125,7 @@ Served = TypeVar("Served", bound=EUtils)
 
 @contextmanager
 def eutils(server: Served, port: int = 0) -> Iterator[Served]:
-    """`server` behind a real socket at `server.url`, for the length of a `with` block.
-
-    At `port`, or at any that is free for 0.
-    """
+    """Run `server` at `server.url`, on `port` or, for 0, on a free port."""
     app = FastAPI()
 
     @app.api_route("/{utility}.fcgi", methods=["GET", "POST"])

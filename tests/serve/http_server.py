@@ -1,4 +1,4 @@
-"""A FastAPI application behind a real socket, for the length of a `with` block."""
+"""Run a FastAPI application on a socket."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def free_port() -> int:
 
 @contextmanager
 def serving(api: FastAPI, port: int = 0) -> Iterator[int]:
-    """Gives the port on 127.0.0.1, any free one for 0; connections wait there from the start."""
+    """Run `api` on 127.0.0.1 and yield its port; 0 selects a free one."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))

@@ -1,4 +1,4 @@
-"""Errors of the API as RFC 9457 has them."""
+"""Errors of the API in the form of RFC 9457."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def problem(status: int, detail: str) -> dict[str, Any]:
 
 
 def detail_of(reply: httpx.Response) -> str:
-    """The sentence of a reply that is a whole problem."""
+    """Return the message of a reply, after a check that the reply is a complete problem."""
     assert reply.headers["content-type"] == "application/problem+json"
     told = reply.json()
     detail: str = told["detail"]
@@ -27,3 +27,10 @@ def detail_of(reply: httpx.Response) -> str:
         assert error["detail"].removesuffix("...") in detail, error
     assert told == problem(reply.status_code, detail)
     return detail
+
+
+def assert_refused(reply: httpx.Response, said: str, status: int = 422) -> None:
+    detail = detail_of(reply)
+    assert (reply.status_code, said in detail) == (status, True), detail
+    assert "\n" not in detail
+    assert len(detail) < 500

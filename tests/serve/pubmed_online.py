@@ -1,4 +1,4 @@
-"""A PubMed client for a server of the test's own, which waits for nothing."""
+"""PubMed client without rate limit and back-off, for a local server."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from cluster.settings.settings import EntrezSettings, load_settings
 from serve.search.pubmed.search_online import Online
 from tests.serve.eutils_server import EUtils
 
-# In nobody's environment.
+# Name of an environment variable that is not set.
 KEY = "CITERAY_TEST_NCBI_KEY"
 
 
 class QuickOnline(Online):
-    """The stage with a client that waits for nothing."""
+    """PubMed stage without rate limit and back-off."""
 
     def __init__(self, server: EUtils, folder: Path) -> None:
         self._pubmed = make(server, folder)

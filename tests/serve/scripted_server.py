@@ -1,4 +1,4 @@
-"""A server that replies with the very bytes a test gives it, one reply a connection."""
+"""Server that sends scripted bytes, one reply per connection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def reply(status: int, body: Any, *headers: str, whole: bool = True) -> bytes:
-    """An HTTP reply of JSON; one that is not `whole` breaks off before its end."""
+    """Return an HTTP reply with JSON; unless `whole`, it is truncated."""
     text = json.dumps(body).encode()
     told = len(text) + (0 if whole else 10)
     head = [f"HTTP/1.1 {status} X", f"Content-Length: {told}", "Connection: close", *headers]
@@ -20,7 +20,7 @@ def reply(status: int, body: Any, *headers: str, whole: bool = True) -> bytes:
 
 
 def read_request(connection: socket.socket) -> str:
-    """The first line and the headers. What is left unread would cut the reply short."""
+    """Return the request line and headers; also read the body, or the reply would be reset."""
     with connection.makefile("rb") as wire:
         head = b"".join(iter(wire.readline, b"\r\n")).decode()
         told = re.search(r"^content-length: (\d+)", head, re.M | re.I)
@@ -29,7 +29,7 @@ def read_request(connection: socket.socket) -> str:
 
 
 class ScriptedServer:
-    """`heads` are the requests' first line and headers; the last reply is given for ever."""
+    """Sends the replies in turn and repeats the last; `heads` are the requests received."""
 
     def __init__(self, listener: socket.socket, replies: Sequence[bytes]) -> None:
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -49,7 +49,7 @@ class ScriptedServer:
 
 @contextmanager
 def scripted(*replies: bytes) -> Iterator[ScriptedServer]:
-    """An empty reply hangs up."""
+    """Run a `ScriptedServer`; an empty reply closes the connection."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = ScriptedServer(listener, replies)
         thread = threading.Thread(target=server.run, daemon=True)

@@ -1,20 +1,19 @@
-"""A Service over the small index, for tests of the HTTP side without Ray."""
+"""Graph over a small index, for tests of the HTTP service without Ray."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from cluster.answers import Answer, Question, SearchResult, Sentence
 from cluster.records import Author, Citation
 from serve.answer.write_answer import WrittenAnswer
-from serve.answer_events import Event
+from serve.contracts.answer_events import Event
+from serve.contracts.request import Request
 from serve.http.service import Readiness
 from serve.llm.language_model import ChatModel
-from serve.question.example_questions import Example
-from serve.question.understand_question import Suggestion
-from serve.request import Request
 from serve.support.attribute_sentences import Stance
 from tests.serve.small_graph import Decide, as_written, make_answerer
 from tests.small_index import citation
@@ -40,13 +39,13 @@ def unsure_of(written: WrittenAnswer) -> WrittenAnswer:
 
 
 def own_words(written: WrittenAnswer) -> WrittenAnswer:
-    """After what was written a sentence that the model added."""
+    """Append an unsupported sentence."""
     added = Sentence("It cures everything.", (), 0.0, unsupported=True)
     return replace(written, ideal=(*written.ideal, added))
 
 
 def dispute(written: WrittenAnswer) -> WrittenAnswer:
-    """PMID 4 is against the answer, the others are for it."""
+    """Let PMID 4 contradict the answer and all others support it."""
     sides: dict[str, Stance] = {
         id_: "contradict" if id_.startswith("4:") else "support" for id_ in written.stances
     }
@@ -54,9 +53,9 @@ def dispute(written: WrittenAnswer) -> WrittenAnswer:
 
 
 class SmallService:
-    """A service over the shared index of `citations`, or over a new one at `index`.
+    """Graph over the shared index of `citations`, or over a new index at `index`.
 
-    `state` is what every stage says of itself; the rest as for `small_stages`.
+    `state` is the state of shard 1; the other arguments are those of `make_answerer`.
     """
 
     def __init__(
@@ -73,6 +72,8 @@ class SmallService:
         self._answerer = make_answerer(
             index, citations, broken=broken, writer=writer, decide=decide, shards=shards
         )
+        # Subclasses may override the methods of QuestionAnswerer.
+        self.answerer: Any = self
         self.state = state
         self.models = {"llm": "none" if writer is None else "small"}
         self.asked: list[Question] = []
@@ -89,14 +90,8 @@ class SmallService:
         self.asked.append(request.question)
         return self._answerer.answer_events(request)
 
-    async def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
-        return await self._answerer.suggest(prefix, limit)
-
-    async def examples(self) -> list[Example]:
-        return await self._answerer.examples()
-
-    async def citation(self, pmid: int) -> Citation | None:
-        return await self._answerer.citation(pmid)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._answerer, name)
 
     def loading(self) -> list[str]:
         return [] if self.state == "ready" else ["shard-0001"]

@@ -1,4 +1,4 @@
-"""The question's path over a small index with stand-in models, for tests without Ray."""
+"""Pipeline over a small index with fake models, for tests without Ray."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
@@ -14,15 +14,20 @@ from cluster.records import Citation, Entity
 from cluster.settings.settings import ServeSettings, load_settings
 from cluster.text.analysis import analyse
 from serve.answer.write_answer import AnswerWriter, WrittenAnswer
-from serve.answer_question import QuestionAnswerer
-from serve.graph.local_graph import EncoderStage, LocalBackend
-from serve.graph.stages import Around, Backend, IndexFacts, Stages, shard_stage
-from serve.graph.versions.read_version import ShardVersion
-from serve.graph.writer_stage import WriterStage
+from serve.contracts.backend import (
+    Backend,
+    BackendWrapper,
+    IndexFacts,
+    LocalBackend,
+    shard_stage,
+)
 from serve.llm.language_model import ChatModel
 from serve.llm.model_roles import ModelRoles
+from serve.pipeline.answer_question import QuestionAnswerer
 from serve.question.understand_question import Expander
-from serve.search.pubmed.search_online import OnlineStage
+from serve.search.encoder_stage import EncoderStage
+from serve.search.pubmed.search_online import Online
+from serve.search.shard_stage import ShardVersion
 from tests.serve.answering import CALIBRATION, WordReader
 from tests.small_index import CODEC, Encode, bag_of_words, make_index, shared_index
 
@@ -34,7 +39,7 @@ def as_written(answer: WrittenAnswer) -> WrittenAnswer:
 
 
 class DecidedWriter(AnswerWriter):
-    """`decide` may change what the writer decided."""
+    """Writer that changes its answers by `decide`."""
 
     decide: Decide = staticmethod(as_written)
 
@@ -59,7 +64,7 @@ class SmallReranker:
 
 
 class NamedThings:
-    """Recognises `names` alone."""
+    """Recogniser of `names`."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
@@ -80,8 +85,8 @@ BREAKS = {
 OF_A_SHARD = ("find", "fetch", "citation")
 
 
-class Breaking(Around):
-    """`broken` names what raises: expand, encode, embed, rerank, read, write, or shard-0."""
+class Breaking(BackendWrapper):
+    """Backend in which the calls of `broken` raise: keys of BREAKS, or shards such as shard-0."""
 
     def __init__(self, backend: Backend, broken: Sequence[str]) -> None:
         super().__init__(backend)
@@ -102,45 +107,49 @@ class Breaking(Around):
         return super().stream(stage, method, *arguments)
 
 
-def small_stages(
+def small_backend(
     manifest: Manifest,
     shards: Sequence[ShardReader],
     broken: Sequence[str] = (),
     encode: Encode = bag_of_words,
     model: ChatModel | None = None,
-    online: OnlineStage | None = None,
+    online: Online | None = None,
     names: Sequence[str] = (),
     writer: ChatModel | None = None,
     decide: Decide = as_written,
     late: bool = False,
     models: ModelRoles | None = None,
-) -> Stages:
+) -> Breaking:
     reader = WordReader()
-    written = DecidedWriter(writer, bag_of_words, None, lambda text: [], reader, CALIBRATION)
+    roles = models or ModelRoles(model)
+    written = DecidedWriter(
+        writer, bag_of_words, None, lambda text: [], reader, CALIBRATION, models=roles
+    )
     written.decide = decide  # type: ignore[method-assign]
     facts = IndexFacts(len(shards), 0.9, 0.4, late=late, reranker=not late)
     tables = [segment.opened.terms for shard in shards for segment in shard.segments]
     backend = LocalBackend(
+        facts,
         expander=Expander(NamedThings(names), CollectionTerms(manifest, tables)),
         encoder=EncoderStage(SmallEncoder(encode), SmallReranker()),  # type: ignore[arg-type]
         reranker=SmallReranker(),
-        writer=WriterStage(written, models or ModelRoles(model)),
+        writer=written,
         pubmed=online,
         **{shard_stage(n): ShardVersion(r, manifest) for n, r in enumerate(shards)},
     )
-    return Stages(Breaking(backend, broken), facts)
+    return Breaking(backend, broken)
 
 
 def parts_of(answerer: QuestionAnswerer) -> dict[str, Any]:
-    """The objects behind an answerer's stages, by stage, for a test to exchange."""
-    found: dict[str, Any] = answerer._stages.backend.backend.stages  # type: ignore[attr-defined]
+    """Return the objects behind an answerer's stages, by stage, for a test to replace."""
+    found: dict[str, Any] = answerer.backend.backend.stages  # type: ignore[attr-defined]
     return found
 
 
-def stages_of(index: Path, citations: Sequence[Citation], shards: int = 2) -> Stages:
-    """Stages over a new index of `citations`."""
+def backend_of(index: Path, citations: Sequence[Citation], shards: int = 2) -> Breaking:
+    """Return a backend over a new index of `citations`."""
     manifest = make_index(index, citations, shards=shards)
-    return small_stages(manifest, _readers(index, manifest))
+    return small_backend(manifest, _readers(index, manifest))
 
 
 def _readers(index: Path, manifest: Manifest) -> list[ShardReader]:
@@ -151,7 +160,7 @@ def _readers(index: Path, manifest: Manifest) -> list[ShardReader]:
 
 
 def patient_settings() -> ServeSettings:
-    """With no deadline that a busy machine's pause outruns: tests of deadlines give their own."""
+    """Return settings with deadlines that a busy machine does not exceed."""
     names = ("expander", "encoder", "shard", "reranker", "writer", "llm")
     patient = [f"serve.{name}.deadline_s=300" for name in names]
     return load_settings(overrides=[*patient, "serve.request_deadline_s=300"]).serve
@@ -165,7 +174,7 @@ def make_answerer(
     broken: Sequence[str] = (),
     serve: ServeSettings | None = None,
     model: ChatModel | None = None,
-    online: OnlineStage | None = None,
+    online: Online | None = None,
     names: Sequence[str] = (),
     writer: ChatModel | None = None,
     decide: Decide = as_written,
@@ -176,7 +185,7 @@ def make_answerer(
         index, manifest = shared_index(citations, shards=shards)
     else:
         manifest = make_index(index, citations, shards=shards)
-    stages = small_stages(
+    backend = small_backend(
         manifest,
         _readers(index, manifest),
         broken,
@@ -187,4 +196,4 @@ def make_answerer(
         decide=decide,
         late=late,
     )
-    return QuestionAnswerer(stages, serve or patient_settings())
+    return QuestionAnswerer(backend, serve or patient_settings())

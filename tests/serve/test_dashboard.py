@@ -1,4 +1,4 @@
-"""The Grafana dashboard, read as Grafana's own library reads it."""
+"""The Grafana dashboard, parsed with Grafana's library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BOARD = Dashboard.from_json(json.loads(TEXT))
 PANELS = [panel for panel in BOARD.panels or [] if isinstance(panel, Panel)]
 
 
-def test_every_panel_asks_the_chosen_prometheus_in_its_own_language(
+def test_every_panel_has_valid_promql(
     subtests: pytest.Subtests,
 ) -> None:
     for panel in PANELS:
@@ -28,5 +28,5 @@ def test_every_panel_asks_the_chosen_prometheus_in_its_own_language(
                 promql_parser.parse(target["expr"].replace("$__rate_interval", "5m"))
 
 
-def test_the_dashboard_names_no_data_source_of_one_machine() -> None:
+def test_dashboard_has_no_fixed_data_source() -> None:
     assert [entry["type"] for entry in json.loads(TEXT)["templating"]["list"]] == ["datasource"]

@@ -1,5 +1,3 @@
-"""Evidence that scores far below the best is left out, over a small index."""
-
 import asyncio
 from pathlib import Path
 
@@ -7,8 +5,8 @@ import pytest
 
 from cluster.answers import Question, SearchResult
 from cluster.settings.presets import load_system
-from serve.answer_question import QuestionAnswerer
-from serve.request import Request
+from serve.contracts.request import Request
+from serve.pipeline.answer_question import QuestionAnswerer
 from tests.serve.small_graph import make_answerer
 from tests.small_index import citation
 
@@ -34,7 +32,7 @@ def pmids(found: SearchResult) -> list[int]:
     return [item.passage.pmid for item in found.evidence]
 
 
-def test_only_what_comes_close_to_the_best_is_evidence_and_snippet(
+def test_evidence_share_drops_low_scoring_evidence(
     answerer: QuestionAnswerer,
 ) -> None:
     every = search(answerer, 0.0)
@@ -45,12 +43,12 @@ def test_only_what_comes_close_to_the_best_is_evidence_and_snippet(
     assert {snippet.pmid for snippet in found.snippets} == {1, 2}
     best = search(answerer, 1.0)
     assert pmids(best) == [1]
-    # All citations are ranked all the same.
+    # All citations stay in the ranking.
     assert [c.pmid for c in best.citations] == [1, 2, 3]
-    # The best is the best of what is not excluded.
+    # Excluded citations do not count for the best score.
     assert pmids(search(answerer, 1.0, exclude=(1,))) == [2]
 
 
-def test_no_evidence_stays_none(tmp_path: Path) -> None:
+def test_evidence_share_accepts_empty_evidence(tmp_path: Path) -> None:
     empty = make_answerer(tmp_path, [citation(1, "Nothing of the kind.")])
     assert pmids(search(empty, 0.75)) == []

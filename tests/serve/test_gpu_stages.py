@@ -1,4 +1,4 @@
-"""What each stage is given of a GPU, and what its model then runs with."""
+"""Resources and dtypes of the stages of the graph."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def stages(settings: Settings) -> dict[str, StageSettings]:
 
 
 def with_a_model(settings: Settings) -> set[str]:
-    """The stages that load a model themselves, as the settings choose."""
+    """Return the stages that load a model with these settings."""
     chosen = {"encoder", "reranker", "llm"}
     if settings.support.kind == "nli":
         chosen.add("writer")
@@ -35,7 +35,7 @@ def with_a_model(settings: Settings) -> set[str]:
 
 
 @pytest.mark.parametrize("config", ["gpu-node.yaml", "cluster.yaml"])
-def test_every_stage_with_a_model_is_given_of_a_gpu_and_no_other(config: str) -> None:
+def test_only_stages_with_a_model_request_a_gpu(config: str) -> None:
     settings = load_settings(config)
     assert settings.encoder.device == "cuda"
     asked = {name for name, stage in stages(settings).items() if stage.gpus > 0}
@@ -45,7 +45,7 @@ def test_every_stage_with_a_model_is_given_of_a_gpu_and_no_other(config: str) ->
         assert options["num_gpus"] == getattr(settings.serve, name).gpus
 
 
-def test_on_one_gpu_an_update_fits_beside_what_serves() -> None:
+def test_one_gpu_is_enough_for_serving_and_updating() -> None:
     settings = load_settings("gpu-node.yaml")
     serving = sum(stage.gpus * stage.max_replicas for stage in stages(settings).values())
     encoder = settings.encoder
@@ -53,7 +53,7 @@ def test_on_one_gpu_an_update_fits_beside_what_serves() -> None:
     assert serving + updating <= 1 + 1e-9
 
 
-def test_a_classifier_runs_in_the_encoders_number_type_on_a_gpu_alone(
+def test_classifiers_use_the_encoder_dtype_only_on_a_gpu(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
@@ -63,7 +63,7 @@ def test_a_classifier_runs_in_the_encoders_number_type_on_a_gpu_alone(
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
-def test_a_cross_encoder_runs_in_the_encoders_number_type(tmp_path: Path, dtype: str) -> None:
+def test_cross_encoder_uses_the_encoder_dtype(tmp_path: Path, dtype: str) -> None:
     folder = make_tiny_cross_encoder(tmp_path)
     chosen = ["reranker.kind=cross-encoder", f"reranker.model=file:{folder}"]
     settings = load_settings(overrides=[*chosen, "encoder.device=cpu", f"encoder.dtype={dtype}"])
@@ -72,7 +72,7 @@ def test_a_cross_encoder_runs_in_the_encoders_number_type(tmp_path: Path, dtype:
     assert {p.dtype for p in reranker._model.parameters()} == {getattr(torch, dtype)}
 
 
-def test_entailment_in_sixteen_bits_is_that_in_float32(tmp_path: Path) -> None:
+def test_nli_scores_in_bfloat16_match_float32(tmp_path: Path) -> None:
     folder = make_tiny_cross_encoder(tmp_path, labels=3)
     config = AutoConfig.from_pretrained(folder)
     config.id2label, config.label2id = NLI, {name: n for n, name in NLI.items()}
@@ -84,8 +84,22 @@ def test_entailment_in_sixteen_bits_is_that_in_float32(tmp_path: Path) -> None:
         assert ours.score == pytest.approx(theirs.score, abs=0.05)
 
 
-def test_a_tagger_runs_in_the_number_type_that_it_is_given(tmp_path: Path) -> None:
+def test_tagger_uses_the_given_dtype(tmp_path: Path) -> None:
     folder = make_tiny_tagger(tmp_path, ["fever"])
     plain, short = (EntityTagger.load(folder, "cpu", kind) for kind in ("float32", "bfloat16"))
     assert short._model.dtype == torch.bfloat16
     assert [e.text for e in short.entities("fever")] == [e.text for e in plain.entities("fever")]
+
+
+def test_per_node_limits_replicas_on_a_node() -> None:
+    few = [f"serve.gateway.{key}" for key in ("per_node=1", "min_replicas=2", "max_replicas=2")]
+    options = stage_options(load_settings(None, few).serve.gateway)
+    assert options["max_replicas_per_node"] == 1
+    assert "max_replicas_per_node" not in stage_options(load_settings().serve.gateway)
+
+
+def test_cluster_spreads_gateways_and_shard_replicas() -> None:
+    serve = load_settings("cluster.yaml").serve
+    for stage in (serve.gateway, serve.shard):
+        assert stage_options(stage)["max_replicas_per_node"] == 1
+        assert stage.min_replicas > 1

@@ -1,4 +1,4 @@
-"""An adapter in the settings, as the service loads it."""
+"""Loading the encoder of an index, with adapters and other dtypes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import pytest
 
 from cluster.errors import IndexFormatError
 from cluster.index.manifest import Manifest
+from cluster.models import check_dtype
 from cluster.models.adapters import weights_checksum
+from cluster.models.encoder import Encoder
+from cluster.models.model_cache.cache_entries import MIN_COSINE
 from cluster.settings.settings import Settings, load_settings
+from serve.graph.follow_versions import check_follows
 from serve.graph.load_stages import load_encoder, load_late_interaction, load_reranker
-from serve.graph.versions.follow_versions import check_follows
 from tests.small_index import citation, make_index
 from tests.tiny_adapter import make_tiny_adapter
 from tests.tiny_models import make_tiny_encoder
@@ -40,19 +43,20 @@ def settings(base: Path, *changes: str) -> Settings:
     return load_settings(overrides=[f"encoder.model=file:{base}", *tiny, *changes])
 
 
-def built_with(path: Path, settings: Settings) -> Manifest:
+def built_with(path: Path, settings: Settings, dtype: str = "float32") -> Manifest:
     manifest = make_index(path, [citation(1, "Aspirin treats fever.")])
     entry = manifest.encoder.model_copy(
         update={
             "model": settings.encoder.model,
             "adapter": settings.encoder.adapter,
             "sha256": weights_checksum(settings.encoder),
+            "dtype": dtype,
         }
     )
     return manifest.model_copy(update={"encoder": entry})
 
 
-def test_index_is_searched_with_the_adapter_that_made_it(
+def test_encoder_applies_the_adapter_of_the_index(
     base: Path, adapter: Path, tmp_path: Path
 ) -> None:
     tuned = settings(base, f"encoder.adapter=file:{adapter}")
@@ -62,9 +66,7 @@ def test_index_is_searched_with_the_adapter_that_made_it(
     assert not np.allclose(changed.encode(texts), plain.encode(texts), atol=1e-2)
 
 
-def test_index_of_another_adapter_is_refused_and_not_followed(
-    base: Path, adapter: Path, tmp_path: Path
-) -> None:
+def test_index_of_another_adapter_is_refused(base: Path, adapter: Path, tmp_path: Path) -> None:
     plain, tuned = settings(base), settings(base, f"encoder.adapter=file:{adapter}")
     without, of_adapter = built_with(tmp_path / "a", plain), built_with(tmp_path / "b", tuned)
     with pytest.raises(IndexFormatError, match=r"built with .* with file:.*tuned"):
@@ -75,12 +77,38 @@ def test_index_of_another_adapter_is_refused_and_not_followed(
         check_follows(without, of_adapter)
 
 
-def test_reranker_has_an_adapter_of_its_own_and_the_encoder_none(
-    base: Path, adapter: Path, tmp_path: Path
-) -> None:
+def test_reranker_can_have_its_own_adapter(base: Path, adapter: Path, tmp_path: Path) -> None:
     own = settings(base, f"reranker.adapter=file:{adapter}")
     encoder = load_encoder(own, built_with(tmp_path, own))
     passages = ["aspirin treats fever", "the gene inhibits a protein"]
     tuned = load_reranker(own).score("which drug", passages)
     plain = load_late_interaction(own, encoder).score("which drug", passages)
     assert not np.allclose(tuned, plain, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["", "float32", "float16"])
+def test_index_of_another_dtype_is_accepted_if_vectors_match(
+    base: Path, tmp_path: Path, dtype: str
+) -> None:
+    assert (
+        load_encoder(settings(base), built_with(tmp_path, settings(base), dtype)).dtype == "float32"
+    )
+
+
+def test_index_of_another_dtype_is_refused_if_vectors_differ(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Coarse(Encoder):
+        def encode(self, texts: object) -> np.ndarray:
+            vectors = np.zeros((len(texts), 2), np.float32)  # type: ignore[arg-type]
+            angle = np.arccos(MIN_COSINE - 1e-4) if self.dtype == "bfloat16" else 0.0
+            vectors[:] = np.cos(angle), np.sin(angle)
+            return vectors
+
+    manifest = built_with(tmp_path, settings(base), "bfloat16")
+    monkeypatch.setattr(check_dtype, "Encoder", Coarse)
+    monkeypatch.setattr("cluster.models.encoder.Encoder", Coarse)
+    with pytest.raises(
+        IndexFormatError, match=r"made in bfloat16.* cosine of 0\.9989, below 0\.999"
+    ):
+        load_encoder(settings(base), manifest)

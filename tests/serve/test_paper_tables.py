@@ -1,74 +1,14 @@
-"""Each preset of a published system against its paper's own parameters, copied here by section.
-
-What a preset does otherwise its header says.
-"""
+"""Families of presets against the tables of their papers."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 
 from cluster.settings.presets import load_system, paper_runs, shipped_systems, system_names
 from cluster.settings.search_settings import RankingsSettings
 
-
-def at(name: str, key: str) -> Any:
-    """What the preset `name` has at a key with dots."""
-    value: Any = load_system(name)
-    for part in key.split("."):
-        value = getattr(value, part)
-    return value
-
-
-# Paper 000, sections 3.2.2 and 3.3.2. Paper 002, sections 3.3 and 3.5, table 1 and appendix A.
-# Paper 003, sections 3.2 and 3.4 (batch 3). Paper 004, sections 2.3 and 2.4.
-PARAMETERS: dict[str, dict[str, Any]] = {
-    "sinai": {
-        "evidence": 20,
-        "answer.temperature": 0.11,
-        "answer.repetition_penalty": 1.15,
-        "answer.ideal_tokens": 1024,
-        "answer.exact_tokens": 1024,
-        "answer.reasoned": True,
-        "expand": True,
-        "online.when": "always",
-    },
-    **{
-        f"biorag-v{n}": {
-            "evidence": 5,
-            "answer.temperature": 0.1,
-            "answer.ideal_tokens": 512,
-            "retrieve.dense": 20,
-        }
-        for n in range(1, 8)
-    },
-    "huang": {
-        "retrieve.bm25": 800,
-        "retrieve.dense": 0,
-        "rewrite.documents": 2,
-        "rewrite.repeat": 2,
-        "rankings.k": 0,
-    },
-    "udine-a": {"rewrite.kind": "expansion", "retrieve.bm25": 50, "ranks": "citations"},
-    "udine-b": {
-        "retrieve.bm25": 100,
-        "retrieve.bm25_over": "passages",
-        "ranks": "passages",
-        "answer.weigh": 10,
-        "answer.max_words": 250,
-    },
-}
-
-
-def test_a_preset_has_its_papers_parameters(subtests: pytest.Subtests) -> None:
-    for name, parameters in PARAMETERS.items():
-        with subtests.test(name=name):
-            assert {key: at(name, key) for key in parameters} == parameters
-
-
-# Paper 002, table 1 and sections 3.3 and 3.5: (what is rewritten, the pool that is reranked or 0,
-# rounds of doubt, whether BM25 joins).
+# Paper 002, table 1 and sections 3.3 and 3.5: (rewriting, reranking depth, rounds of self-check,
+# whether BM25 is used).
 VARIANTS = {
     1: ("none", 0, 0, False),
     2: ("hyde", 0, 0, False),
@@ -80,7 +20,7 @@ VARIANTS = {
 }
 
 
-def test_a_variant_of_biorag_is_that_of_its_table(subtests: pytest.Subtests) -> None:
+def test_biorag_variants_match_the_papers_table(subtests: pytest.Subtests) -> None:
     for number, variant in VARIANTS.items():
         with subtests.test(number=number):
             system = load_system(f"biorag-v{number}")
@@ -105,7 +45,7 @@ RUNS = {
 }
 
 
-def test_a_run_of_udine_is_that_of_its_table(subtests: pytest.Subtests) -> None:
+def test_udine_runs_match_the_papers_table(subtests: pytest.Subtests) -> None:
     for name, (task, retrieval, reranked) in RUNS.items():
         with subtests.test(name=name):
             system, base = load_system(name), load_system(f"udine-{task.lower()}")
@@ -121,7 +61,7 @@ def test_a_run_of_udine_is_that_of_its_table(subtests: pytest.Subtests) -> None:
 BM25, LLM = ("plain-reranked",), ("rewritten-reranked",)
 RRF_BM25, RRF_LLM = ("plain", "plain-reranked"), ("rewritten", "rewritten-reranked")
 ALL = (*RRF_LLM, *RRF_BM25)
-# Paper 003, table 2: what is fused for list, factoid, summary and yes/no questions.
+# Paper 003, table 2: rankings fused for list, factoid, summary and yes/no questions.
 FUSIONS = {
     1: (BM25, BM25, BM25, BM25),
     2: (LLM, LLM, LLM, LLM),
@@ -134,7 +74,7 @@ FUSIONS = {
 }
 
 
-def test_a_fusion_of_huang_is_that_of_its_table(subtests: pytest.Subtests) -> None:
+def test_huang_fusions_match_the_papers_table(subtests: pytest.Subtests) -> None:
     types, base = ("list", "factoid", "summary", "yesno"), load_system("huang")
     for number, fused in FUSIONS.items():
         with subtests.test(number=number):
@@ -145,6 +85,6 @@ def test_a_fusion_of_huang_is_that_of_its_table(subtests: pytest.Subtests) -> No
                 assert getattr(system, key) == getattr(base, key)
 
 
-def test_runs_can_be_named_and_are_not_offered() -> None:
+def test_paper_runs_are_hidden_presets() -> None:
     assert not set(paper_runs()) & set(system_names())
     assert set(paper_runs()) <= set(shipped_systems())

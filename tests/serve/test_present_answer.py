@@ -1,5 +1,3 @@
-"""What of a written answer is stated, over the small index."""
-
 from __future__ import annotations
 
 import asyncio
@@ -9,8 +7,8 @@ from pathlib import Path
 from cluster.answers import Answer, Guess, Question, Sentence
 from cluster.settings.presets import load_system
 from serve.answer.write_answer import WrittenAnswer
-from serve.answer_question import places_of, presented, with_stances
-from serve.request import Request
+from serve.contracts.request import Request
+from serve.pipeline.answer_question import positions_of, stated_fields, with_stances
 from tests.serve.answering import evidence
 from tests.serve.service import CORPUS
 from tests.serve.small_graph import make_answerer
@@ -35,7 +33,7 @@ def ask(index: Path, question: Question, *broken: str) -> Answer:
     return asyncio.run(answerer.answer(Request(question, load_system("bm25"), 10)))
 
 
-def test_a_question_without_a_type_is_answered_and_searched_as_of_the_one_guessed(
+def test_question_of_unknown_type_uses_the_guessed_type(
     tmp_path: Path,
 ) -> None:
     request = Request(replace(QUESTION, type="unknown"), load_system("bm25"), 10)
@@ -44,8 +42,8 @@ def test_a_question_without_a_type_is_answered_and_searched_as_of_the_one_guesse
     assert asyncio.run(answerer.search(request)).question.type == "yesno"
 
 
-def test_an_answer_of_enough_evidence_is_stated_whole() -> None:
-    assert presented(QUESTION, WRITTEN) == {
+def test_answered_question_states_the_whole_answer() -> None:
+    assert stated_fields(QUESTION, WRITTEN) == {
         "verdict": "answered",
         "confidence": 0.8,
         "signals": {},
@@ -56,7 +54,7 @@ def test_an_answer_of_enough_evidence_is_stated_whole() -> None:
     }
 
 
-def test_of_an_answer_without_enough_evidence_nothing_is_stated() -> None:
+def test_not_enough_evidence_states_no_answer() -> None:
     silent = {
         "verdict": "not_enough_evidence",
         "confidence": 0.2,
@@ -67,13 +65,13 @@ def test_of_an_answer_without_enough_evidence_nothing_is_stated() -> None:
         "signals": {},
         "closest": (),
     }
-    assert presented(QUESTION, UNSURE) == silent
-    # The best guess comes to who asks for it.
+    assert stated_fields(QUESTION, UNSURE) == silent
+    # The best guess is returned on request.
     guess = Guess(SAID, "yes")
-    assert presented(replace(QUESTION, guess=True), UNSURE) == {**silent, "guess": guess}
+    assert stated_fields(replace(QUESTION, guess=True), UNSURE) == {**silent, "guess": guess}
 
 
-def test_evidence_says_what_its_stance_is_towards_unless_nothing_is_stated() -> None:
+def test_evidence_has_a_stance_only_if_an_answer_is_stated() -> None:
     items = evidence("It helped", "Cats nap.", "Dogs bark")
     found = [(item.stance, item.stance_on) for item in with_stances(items, WRITTEN)]
     assert found == [("support", "yes"), ("neutral", "yes"), ("unknown", "")]
@@ -81,28 +79,28 @@ def test_evidence_says_what_its_stance_is_towards_unless_nothing_is_stated() -> 
     assert (item.stance, item.stance_on) == ("unknown", "")
 
 
-def test_a_question_with_evidence_is_answered(tmp_path: Path) -> None:
+def test_question_with_evidence_is_answered(tmp_path: Path) -> None:
     answer = ask(tmp_path, QUESTION)
     assert (answer.verdict, answer.exact, answer.guess) == ("answered", "yes", None)
     assert 0 < answer.confidence <= 1
     assert answer.evidence[0].stance_on == "yes"
 
 
-def test_a_question_without_evidence_is_not_answered(tmp_path: Path) -> None:
+def test_question_without_evidence_is_not_answered(tmp_path: Path) -> None:
     answer = ask(tmp_path, replace(QUESTION, exclude=(1, 2, 3)))
     assert (answer.verdict, answer.confidence) == ("not_enough_evidence", 0.0)
     assert (answer.ideal, answer.exact, answer.guess) == ((), None, None)
 
 
-def test_a_lost_writer_gives_the_nearest_citations_and_says_why(tmp_path: Path) -> None:
+def test_lost_writer_returns_citations_and_a_loss(tmp_path: Path) -> None:
     answer = ask(tmp_path, QUESTION, "write")
     assert (answer.verdict, answer.origin, answer.ideal) == ("not_enough_evidence", "none", ())
     assert answer.citations[0].pmid == 1
     assert "evidence without an answer" in "".join(answer.degraded)
 
 
-def test_shown_passages_are_told_by_their_places_in_the_evidence() -> None:
+def test_shown_passages_are_positions_in_the_evidence() -> None:
     items = evidence("One.", "Two.", "Three.")
     ids = [items[2].passage.id, items[0].passage.id, "9:abstract:0-4"]
-    assert places_of(ids, items) == (2, 0)
-    assert places_of(None, items) is None
+    assert positions_of(ids, items) == (2, 0)
+    assert positions_of(None, items) is None

@@ -1,4 +1,4 @@
-"""The published systems over a small index, a model over HTTP and a PubMed over HTTP."""
+"""Published systems over a small index, with a fake model and a fake PubMed over HTTP."""
 
 import asyncio
 import json
@@ -15,20 +15,20 @@ from cluster.records import Citation
 from cluster.settings.presets import load_system, paper_runs, shipped_systems
 from cluster.settings.search_settings import RecencySettings
 from cluster.settings.system_settings import SystemSettings
-from serve.answer_question import QuestionAnswerer
-from serve.request import Request
+from serve.contracts.request import Request
+from serve.pipeline.answer_question import QuestionAnswerer
 from tests.serve.chat_endpoint import ChatEndpoint, chat_endpoint
 from tests.serve.chat_endpoint import Reply as Said
 from tests.serve.eutils_server import EUtils, eutils
 from tests.serve.pubmed_online import QuickOnline
-from tests.serve.small_graph import make_answerer
+from tests.serve.small_graph import make_answerer, parts_of
 from tests.small_index import citation
 
 pytestmark = pytest.mark.slow
 
 OURS = ("auto", "auto-model", "bm25", "dense", "hybrid", "citeray", "citeray-model", "citeray-ner")
 PUBLISHED = [name for name in shipped_systems() if name not in OURS]
-# Of the papers' runs those that ask no model.
+# Runs of the papers that do not call the model.
 QUIET_RUNS = ("huang-1", "udine-b1", "udine-b3")
 WITH_MODEL = (
     *("biorag-v2", "biorag-v4", "biorag-v5", "biorag-v6"),
@@ -53,7 +53,7 @@ def running() -> Iterator[tuple[ChatEndpoint, EUtils]]:
 
 
 class Graph:
-    """A graph over the corpus whose model says `replies`, and PubMed those PMIDs."""
+    """Graph over the corpus with scripted replies of the model and of PubMed."""
 
     def __init__(self, running: tuple[ChatEndpoint, EUtils], folder: Path) -> None:
         self.endpoint, self.pubmed = running
@@ -100,8 +100,7 @@ def pmids(found: SearchResult) -> list[int]:
     return [c.pmid for c in found.citations]
 
 
-@pytest.mark.slow
-def test_a_published_system_finds_the_citation_that_answers(
+def test_published_systems_find_the_answering_citation(
     graph: Graph, subtests: pytest.Subtests
 ) -> None:
     for system in PUBLISHED:
@@ -112,7 +111,7 @@ def test_a_published_system_finds_the_citation_that_answers(
             assert (found.degraded, found.coverage, found.index_version) == ((), "2/2", "v000001")
 
 
-def test_a_preset_says_whether_its_search_asks_the_model() -> None:
+def test_asks_model_is_true_for_presets_with_model_steps() -> None:
     assert {name for name in shipped_systems() if load_system(name).asks_model} == {
         "auto-model",
         *WITH_MODEL,
@@ -120,9 +119,7 @@ def test_a_preset_says_whether_its_search_asks_the_model() -> None:
     }
 
 
-def test_without_the_model_a_system_finds_what_it_can_and_says_so(
-    graph: Graph, subtests: pytest.Subtests
-) -> None:
+def test_systems_report_a_lost_model_and_continue(graph: Graph, subtests: pytest.Subtests) -> None:
     graph.says(500)
     for system in WITH_MODEL:
         with subtests.test(system=system):
@@ -132,7 +129,7 @@ def test_without_the_model_a_system_finds_what_it_can_and_says_so(
             assert all(": failed, " in loss for loss in found.degraded)
 
 
-def test_a_system_without_parts_by_the_model_never_asks_it(
+def test_systems_without_model_steps_never_call_the_model(
     graph: Graph, subtests: pytest.Subtests
 ) -> None:
     asking = (*WITH_MODEL, *paper_runs())
@@ -142,7 +139,7 @@ def test_a_system_without_parts_by_the_model_never_asks_it(
             assert graph.endpoint.asked == []
 
 
-def test_without_the_encoder_a_system_goes_on_and_says_so(
+def test_systems_report_a_lost_encoder_and_continue(
     graph: Graph, subtests: pytest.Subtests
 ) -> None:
     for system in ["sinai", "aqams", "biorag-v2", "biorag-v7", "udine-b"]:
@@ -156,21 +153,21 @@ def test_without_the_encoder_a_system_goes_on_and_says_so(
 # Paper 002
 
 
-def test_hyde_searches_for_what_would_answer(graph: Graph) -> None:
+def test_hyde_searches_by_a_hypothetical_answer(graph: Graph) -> None:
     graph.says("Warfarin inhibits VKORC1.")
     assert graph.search("biorag-v2", "How does it work?").evidence[0].passage.pmid == 2
     # The reranker reads the question, not the hypothesis.
     assert graph.search("biorag-v4").citations[0].pmid in (1, 4)
 
 
-def test_sub_questions_bring_what_the_question_alone_does_not_name(graph: Graph) -> None:
+def test_sub_questions_are_searched_separately(graph: Graph) -> None:
     graph.says("Query 1: warfarin\nQuery 2: imatinib\nQuery 3: aspirin platelets")
     v5 = load_system("biorag-v5")
     few = v5.model_copy(update={"retrieve": v5.retrieve.model_copy(update={"dense": 1})})
     assert sorted(pmids(graph.search(few, "Which drugs thin the blood?"))) == [2, 3, 5]
 
 
-def test_an_unsure_model_searches_again_with_its_own_query(graph: Graph) -> None:
+def test_self_check_searches_the_models_query(graph: Graph) -> None:
     unsure = {"confidence": "LOW", "missing": "platelets", "followup_query": "aspirin platelets"}
     sure = {"confidence": "HIGH", "missing": "", "followup_query": ""}
     graph.says("Maybe.", json.dumps(unsure), "Yes.", json.dumps(sure))
@@ -181,17 +178,18 @@ def test_an_unsure_model_searches_again_with_its_own_query(graph: Graph) -> None
     assert len(pmids(found)) == len(set(pmids(found)))
 
 
-def test_a_preset_may_have_bm25_constants_of_its_own(graph: Graph) -> None:
+def test_preset_can_set_bm25_constants(graph: Graph) -> None:
     answerer = graph.answerer()
     asked: list[Any] = []
-    for shard in answerer._stages.shards:
+    parts = parts_of(answerer)
+    for shard in (parts["shard-0000"], parts["shard-0001"]):
         find = shard.find
 
-        async def note(query: Any, find: Any = find) -> Any:
+        def note(query: Any, find: Any = find) -> Any:
             asked.append(query.bm25)
-            return await find(query)
+            return find(query)
 
-        shard.find = note  # type: ignore[method-assign]
+        shard.find = note
     asyncio.run(answerer.search(Request(QUESTION, load_system("biorag-v7"), 10)))
     asyncio.run(answerer.search(Request(QUESTION, load_system("bm25"), 10)))
     assert {(query.k1, query.b) for query in asked} == {(1.5, 0.75), (0.9, 0.4)}
@@ -200,14 +198,14 @@ def test_a_preset_may_have_bm25_constants_of_its_own(graph: Graph) -> None:
 # Paper 003
 
 
-def test_names_of_pseudo_documents_find_what_shares_no_word_with_the_question(graph: Graph) -> None:
+def test_names_in_pseudo_documents_are_searched(graph: Graph) -> None:
     graph.says("It is Warfarin that does so.")
     found = graph.search("huang", "Which pill thins blood?", names=["Warfarin"])
     assert found.citations[0].pmid == 2
     assert len(graph.endpoint.asked) == 2
 
 
-def test_of_equally_good_citations_the_newer_comes_first(graph: Graph) -> None:
+def test_recency_orders_equal_citations(graph: Graph) -> None:
     text = "Metformin activates AMPK."
     corpus = [citation(1, text, year=1999), citation(2, text, year=2024)]
     huang = load_system("huang")
@@ -220,7 +218,7 @@ def test_of_equally_good_citations_the_newer_comes_first(graph: Graph) -> None:
 # Paper 004
 
 
-def test_the_models_order_of_passages_is_the_evidences_order(graph: Graph) -> None:
+def test_evidence_follows_the_models_ranking(graph: Graph) -> None:
     graph.says("[2] > [1]")
     found = graph.search("udine-b", "warfarin or imatinib")
     shown = re.findall(r"^\[\d+\] (.+)$", graph.endpoint.users()[0], re.MULTILINE)
@@ -228,7 +226,7 @@ def test_the_models_order_of_passages_is_the_evidences_order(graph: Graph) -> No
     assert [e.passage.text for e in found.evidence] == shown[::-1]
 
 
-def test_the_question_is_searched_with_what_the_model_adds(graph: Graph) -> None:
+def test_expansion_adds_the_models_text_to_the_query(graph: Graph) -> None:
     graph.says("VKORC1 is its target.", "[1]")
     assert 2 in pmids(graph.search("udine-a", "What thins blood?"))
 
@@ -243,31 +241,31 @@ def test_the_question_is_searched_with_what_the_model_adds(graph: Graph) -> None
         ((), [], ()),
     ],
 )
-def test_only_what_pubmed_found_is_evidence(
+def test_online_search_limits_evidence_to_pubmeds_results(
     graph: Graph, pubmed: tuple[int, ...], ranked: list[int], losses: tuple[str, ...]
 ) -> None:
     graph.finds(*pubmed)
     found = graph.search("sinai")
     assert (sorted(pmids(found)), found.degraded) == (ranked, losses)
-    # The passages come by their cosine.
+    # Passages are ordered by their cosine.
     assert pmids(found)[:1] == ranked[:1]
     assert (found.coverage, found.index_version) == ("2/2", "v000001")
 
 
-def test_a_shard_that_does_not_give_its_citations_costs_coverage(graph: Graph) -> None:
+def test_lost_shard_reduces_coverage_of_online_results(graph: Graph) -> None:
     answerer = graph.answerer()
-    lost = answerer._stages.shards[0]
+    lost = parts_of(answerer)["shard-0000"]
 
     async def fail(*_: Any) -> Any:
         raise RuntimeError("this shard is gone")
 
-    lost.fetch = fail  # type: ignore[method-assign]
+    lost.fetch = fail
     found = asyncio.run(answerer.search(Request(QUESTION, load_system("sinai"), 10)))
     assert found.coverage == "1/2"
     assert "fetch: failed, shard 0 left out" in found.degraded
 
 
-def test_without_the_encoder_pubmeds_order_is_kept(graph: Graph) -> None:
+def test_lost_encoder_keeps_pubmeds_order(graph: Graph) -> None:
     graph.finds(5, 2, 1)
     found = graph.search("sinai", broken=["encode"])
     assert pmids(found) == [5, 2, 1]
@@ -280,7 +278,7 @@ def too_few(at_least: int) -> SystemSettings:
     return system.model_copy(update={"online": online})
 
 
-def test_only_where_the_vectors_find_too_little_pubmeds_articles_join(graph: Graph) -> None:
+def test_pubmed_is_searched_only_if_too_few_hits_are_similar(graph: Graph) -> None:
     graph.search(too_few(1), index="enough")
     assert graph.pubmed.requests == []
     graph.finds(1, 901, 902)
@@ -291,7 +289,7 @@ def test_only_where_the_vectors_find_too_little_pubmeds_articles_join(graph: Gra
     assert fetched == "901,902"
 
 
-def test_pubmed_is_also_asked_the_models_query_in_the_manner_of_solved_questions(
+def test_pubmed_is_also_searched_by_the_models_query(
     graph: Graph,
 ) -> None:
     graph.says("Metformin[mh] AND AMP-Activated Protein Kinases[mh]")

@@ -1,4 +1,4 @@
-"""The writer by the presets' own prompts, against a real endpoint in OpenAI's form."""
+"""The answer writer with the prompts of the presets, against an OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from cluster.answers import Question, QuestionType
 from cluster.records import Entity
 from cluster.settings.answer_settings import AnswerSettings
 from cluster.settings.presets import load_system, system_names
-from cluster.settings.read_config import CONFIGS
 from serve.answer.ask_model import WriterLimits
-from serve.answer.names.cluster_names import Recogniser
+from serve.answer.examples.example_store import store_examples
+from serve.answer.names.cluster_names import Recognise
 from serve.answer.write_answer import (
     BY_WORDING,
     NO_EXAMPLES,
@@ -29,9 +29,7 @@ from serve.answer.write_answer import (
     WrittenAnswer,
 )
 from serve.llm.language_model import OpenAIChatModel
-from serve.llm.prompts import find_prompt, load_prompt
-from serve.support.attribute_sentences import Encoder
-from serve.synergy.keep_examples import remember
+from serve.support.attribute_sentences import Encode
 from tests.serve.answering import CALIBRATION, WordReader, encode, evidence
 from tests.serve.llm.test_language_model import Endpoint, completion
 
@@ -70,8 +68,8 @@ def write(
     kind: QuestionType = "yesno",
     body: str = BODY,
     examples: Path | None = None,
-    recognise: Recogniser = recognise,
-    encode: Encoder = encode,
+    recognise: Recognise = recognise,
+    encode: Encode = encode,
 ) -> WrittenAnswer:
     model = OpenAIChatModel(endpoint.url, "m", timeout_s=600, retries=0)
     limits = WriterLimits(deadline_s=600)
@@ -98,11 +96,11 @@ def memory(folder: Path) -> Path:
         "ideal_answer": ["Insulin lowers it."],
     }
     (folder / "gold.json").write_text(json.dumps({"questions": [row]}))
-    remember(folder / "memory", [folder / "gold.json"])
+    store_examples(folder / "memory", [folder / "gold.json"])
     return folder / "memory"
 
 
-def test_the_summary_of_the_reasoning_is_passed_on_between_constrained_stages(
+def test_reasoning_is_passed_to_the_next_stage(
     endpoint: Endpoint,
 ) -> None:
     endpoint.play(200, reasoned(TEXT, "Adults were treated. So metformin lowers it."))
@@ -119,7 +117,7 @@ def test_the_summary_of_the_reasoning_is_passed_on_between_constrained_stages(
         assert sampling == (0.11, 1.15, 1024)
 
 
-def test_a_paper_that_says_no_under_a_yes_agrees_with_its_own_answer(endpoint: Endpoint) -> None:
+def test_exact_answer_agrees_with_the_ideal_answer(endpoint: Endpoint) -> None:
     endpoint.play(200, completion(f"Yes, {TEXT[0].lower()}{TEXT[1:]}"))
     endpoint.play(200, completion("no"))
     answer = write(endpoint, AnswerSettings(prompts="aqams"))
@@ -127,16 +125,14 @@ def test_a_paper_that_says_no_under_a_yes_agrees_with_its_own_answer(endpoint: E
     assert endpoint.bodies[1]["structured_outputs"] == {"choice": ["yes", "no"]}
 
 
-def test_names_are_reasoned_about_and_copied_from_the_evidence(endpoint: Endpoint) -> None:
+def test_names_are_copied_from_the_evidence(endpoint: Endpoint) -> None:
     endpoint.play(200, reasoned(TEXT))
     endpoint.play(200, reasoned(["Aspirin", "metformin", "Metformin."]))
     found = write(endpoint, SINAI, kind="list", body="Which drugs lower blood glucose?")
     assert found.exact == [["metformin"]]
 
 
-def test_examples_stand_in_the_prompt_that_asks_for_them(
-    endpoint: Endpoint, tmp_path: Path
-) -> None:
+def test_examples_fill_the_prompts_variable(endpoint: Endpoint, tmp_path: Path) -> None:
     endpoint.play(200, reasoned(TEXT))
     endpoint.play(200, reasoned("yes"))
     write(endpoint, SINAI, examples=memory(tmp_path))
@@ -145,7 +141,7 @@ def test_examples_stand_in_the_prompt_that_asks_for_them(
     assert 'Insulin lowers it. - answer: "yes"' in said(endpoint, 1)
 
 
-def test_else_they_are_turns_of_the_conversation(endpoint: Endpoint, tmp_path: Path) -> None:
+def test_examples_are_conversation_turns_by_default(endpoint: Endpoint, tmp_path: Path) -> None:
     endpoint.play(200, completion(TEXT))
     endpoint.play(200, completion("yes"))
     endpoint.play(200, completion(f"{TEXT[:-1]} [1]."))
@@ -155,9 +151,7 @@ def test_else_they_are_turns_of_the_conversation(endpoint: Endpoint, tmp_path: P
     assert endpoint.bodies[1]["messages"][2]["content"] == "yes"
 
 
-def test_examples_that_are_missing_unread_or_not_compared_are_told(
-    endpoint: Endpoint, tmp_path: Path
-) -> None:
+def test_missing_or_unreadable_examples_are_reported(endpoint: Endpoint, tmp_path: Path) -> None:
     def lost(texts: Sequence[str]) -> np.ndarray:
         raise TimeoutError
 
@@ -171,7 +165,7 @@ def test_examples_that_are_missing_unread_or_not_compared_are_told(
     assert write(endpoint, SINAI, kind="summary", examples=folder).degraded == (UNREAD,)
 
 
-def test_entities_of_the_evidence_are_named_to_the_model_by_concept(endpoint: Endpoint) -> None:
+def test_entities_are_listed_by_concept(endpoint: Endpoint) -> None:
     def recognise(text: str) -> list[Entity]:
         linked = (("heart attack", "D009203"), ("myocardial infarction", "D009203"), ("pain", ""))
         return [
@@ -187,7 +181,7 @@ def test_entities_of_the_evidence_are_named_to_the_model_by_concept(endpoint: En
     assert named in said(endpoint, 0)
 
 
-def test_ranked_passages_are_shown_with_their_pmids_and_relevance(endpoint: Endpoint) -> None:
+def test_passages_are_shown_with_pmid_and_relevance(endpoint: Endpoint) -> None:
     endpoint.play(200, completion(TEXT))
     write(endpoint, load_system("aqams").answer, TEXT, "Cats sleep.", kind="summary")
     shown = re.findall(r"\[(\d)\] \(PMID (\d+), relevance ([01]\.\d{3})\) (\w+)", said(endpoint, 0))
@@ -198,14 +192,14 @@ def test_ranked_passages_are_shown_with_their_pmids_and_relevance(endpoint: Endp
     assert float(shown[0][2]) > float(shown[1][2])
 
 
-def test_a_supported_answer_cites_the_passages_behind_the_numbers(endpoint: Endpoint) -> None:
+def test_supported_answer_cites_the_numbered_passages(endpoint: Endpoint) -> None:
     endpoint.play(200, completion(TEXT))
     endpoint.play(200, completion("It lowers blood glucose in adults [9]. " + TEXT[:-1] + " [2]."))
     answer = write(endpoint, AQAMS2, "Cats sleep all day long.", TEXT, kind="summary")
     assert [s.pmids for s in answer.supported] == [(2,), (2,)]
 
 
-def test_a_supported_answer_that_nothing_supports_is_none(endpoint: Endpoint) -> None:
+def test_unsupported_answer_is_dropped_and_reported(endpoint: Endpoint) -> None:
     endpoint.play(200, completion(TEXT))
     endpoint.play(200, completion("Aspirin prevents colorectal cancer in mice [1]."))
     answer = write(endpoint, AQAMS2, kind="summary")
@@ -213,7 +207,7 @@ def test_a_supported_answer_that_nothing_supports_is_none(endpoint: Endpoint) ->
     assert "llm: nothing usable, no supported answer" in answer.degraded
 
 
-def test_evidence_against_is_shown_apart_with_its_pmid(endpoint: Endpoint) -> None:
+def test_contradicting_evidence_is_shown_separately(endpoint: Endpoint) -> None:
     endpoint.play(200, completion(f"{TEXT[:-1]} [1]."))
     write(endpoint, UDINE, TEXT, DENIAL, kind="summary")
     shown = said(endpoint, 0)
@@ -221,7 +215,7 @@ def test_evidence_against_is_shown_apart_with_its_pmid(endpoint: Endpoint) -> No
     assert f"<contradicting>\n[2] {DENIAL}" in shown
 
 
-def test_the_models_own_citations_are_kept_where_they_hold_and_else_mended(
+def test_models_citations_are_kept_or_corrected(
     endpoint: Endpoint,
 ) -> None:
     endpoint.play(200, completion(f"{TEXT[:-1]} [2, 77]."))
@@ -230,13 +224,13 @@ def test_the_models_own_citations_are_kept_where_they_hold_and_else_mended(
         assert [(s.text, s.pmids) for s in answer.ideal] == [(TEXT, kept)]
 
 
-def test_contradiction_that_the_model_hides_is_listed(endpoint: Endpoint) -> None:
+def test_omitted_contradictions_are_listed(endpoint: Endpoint) -> None:
     endpoint.play(200, completion(f"{TEXT[:-1]} [1]."))
     answer = write(endpoint, UDINE, TEXT, DENIAL, kind="summary")
     assert (answer.ideal[0].pmids, answer.ideal[0].contradicted) == ((1,), (2,))
 
 
-def test_a_long_answer_ends_with_a_whole_sentence(endpoint: Endpoint) -> None:
+def test_long_answer_is_cut_at_a_sentence(endpoint: Endpoint) -> None:
     endpoint.play(200, completion("Metformin lowers blood glucose. Adults take metformin."))
     style = AnswerSettings(max_words=5)
     answer = write(endpoint, style, f"{TEXT} Adults take metformin.", kind="summary")
@@ -244,16 +238,8 @@ def test_a_long_answer_ends_with_a_whole_sentence(endpoint: Endpoint) -> None:
     assert "repetition_penalty" not in endpoint.bodies[0]
 
 
-def test_a_prompt_of_the_type_goes_before_one_for_all_and_the_presets_before_the_shared() -> None:
-    assert find_prompt("ideal", "yesno", "sinai").name == "ideal-yesno"
-    assert find_prompt("ideal", "yesno", "aqams") == load_prompt(
-        "ideal", CONFIGS / "prompts" / "aqams"
-    )
-    assert find_prompt("exact", "list", "biorag") == load_prompt("exact-list")
-
-
-def test_a_preset_that_has_the_model_write_has_it_decide_too(subtests: pytest.Subtests) -> None:
-    """Else names of the evidence stood under a good paragraph, and "no" under "Yes, ..."."""
+def test_presets_that_write_by_model_also_decide_by_model(subtests: pytest.Subtests) -> None:
+    # Otherwise the exact answer could contradict the ideal answer.
     for name in [n for n in system_names() if load_system(n).answer.ideal_from]:
         with subtests.test(name=name):
             limits = WriterLimits(ideal_from="evidence", exact_from="evidence")

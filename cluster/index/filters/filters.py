@@ -17,7 +17,7 @@ from cluster.study_design.tell_design import tell_design
 
 _MESH_UI = re.compile(r"D\d{6,9}", re.ASCII)
 _EARLIEST, _LATEST = 1000, 2999
-# Bounds one request's work; PubMed knows about 200 publication types.
+# Maximum length of a list, to bound the work of a request; PubMed has about 200 publication types.
 MOST_VALUES = 1000
 
 
@@ -121,7 +121,7 @@ class Filters:
             "publication_types": citation.publication_types,
             "languages": citation.languages,
             "mesh": tuple(heading.ui for heading in citation.mesh),
-            # Determining the design reads the abstract, which is slow.
+            # Determined only if it is filtered, to save time.
             "design": (tell_design(citation).name,) if self.design else (),
         }
         met = all(_share(wanted, held[name]) for name, wanted in self.clauses())

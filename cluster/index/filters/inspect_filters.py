@@ -8,10 +8,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from cluster.index.filters.filters import Filters
-from cluster.index.filters.read_filters import FilterColumns
+from cluster.index.read_segment import SegmentReader
 
 # The list columns whose values only the index knows; study designs are a fixed list.
 CHECKED = ("journals", "publication_types", "languages", "mesh")
@@ -49,22 +48,9 @@ class FilterFacts:
     counts: tuple[int, ...]
 
 
-class FilteredSegment(Protocol):
-    """A segment whose citations are filtered."""
-
-    @property
-    def columns(self) -> FilterColumns:
-        """The filterable columns."""
-        ...
-
-    def count_passing(self, filters: Filters) -> int:
-        """Return the number of live citations that pass."""
-        ...
-
-
-def inspect_filters(segments: Sequence[FilteredSegment], asked: FilterInquiry) -> FilterFacts:
+def inspect_filters(segments: Sequence[SegmentReader], asked: FilterInquiry) -> FilterFacts:
     """Answer the inquiry for the segments of one shard."""
-    columns = [segment.columns for segment in segments]
+    columns = [segment.opened.filters for segment in segments]
     unknown = {
         name: [value for value in values if not any(c.holds(name, value) for c in columns)]
         for name, values in asked.values.items()

@@ -1,4 +1,4 @@
-"""Matches author names as people write them with the authors of records.
+"""Matches author names, as people write them, to the authors of records.
 
 The index has no column of authors, so the records are read once per segment and filter.
 """
@@ -66,7 +66,9 @@ def _rows_of_chunk(lists: pa.ListArray, wanted: Sequence[str]) -> npt.NDArray[np
     if not len(every):
         return rows
     fields = dict(zip(_PARTS, every.flatten(), strict=True))
-    near = np.flatnonzero(_may_be(fields["last"], wanted) | _may_be(fields["collective"], wanted))
+    near = np.flatnonzero(
+        _preselect(fields["last"], wanted) | _preselect(fields["collective"], wanted)
+    )
     parents = pc.list_parent_indices(lists).to_numpy()
     texts = (fields[part].take(pa.array(near)).to_pylist() for part in _PARTS)
     for at, parts in zip(near.tolist(), zip(*texts, strict=True), strict=True):
@@ -76,12 +78,12 @@ def _rows_of_chunk(lists: pa.ListArray, wanted: Sequence[str]) -> npt.NDArray[np
     return rows
 
 
-def _may_be(names: pa.StringArray, wanted: Sequence[str]) -> npt.NDArray[np.bool_]:
+def _preselect(names: pa.StringArray, wanted: Sequence[str]) -> npt.NDArray[np.bool_]:
     """Preselect names that could be part of a wanted one, so that few are compared in full."""
     coded = pc.utf8_lower(pc.fill_null(names, "")).dictionary_encode()
     parts = {part for name in wanted for part in _parts_of(name)}
     chosen = pc.is_in(coded.dictionary, pa.array(sorted(parts), pa.string())).to_numpy(False)
-    # Names that `plain` would change, unless their first letter rules them out.
+    # Names that `plain` may change are compared in that form, unless the first letter differs.
     firsts = "".join(sorted({part[0] for part in parts}))
     odd = pc.match_substring_regex(coded.dictionary, rf"^([{firsts}].*[^a-z ]|[^a-z])")
     for at in np.flatnonzero(odd.to_numpy(False)).tolist():

@@ -14,7 +14,7 @@ from cluster.index.read_records import Rows, SegmentRecords
 from cluster.index.vectors import RowSelection
 
 # Number of filters whose rows a segment caches, at one bit per citation and per passage.
-KEPT = 16
+CACHED_FILTERS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +41,17 @@ class PassingRowsCache:
 
     def __init__(self, columns: FilterColumns, records: SegmentRecords, dead: Rows) -> None:
         self._columns, self._records, self._dead = columns, records, dead
-        self._kept: LRUCache[Filters, PassingRows] = LRUCache(KEPT)
+        self._cache: LRUCache[Filters, PassingRows] = LRUCache(CACHED_FILTERS)
         self._lock = Lock()
 
     def find(self, filters: Filters) -> PassingRows:
         """Return the rows that pass, from the cache if equal filters were used before."""
         with self._lock:
-            found = self._kept.get(filters)
+            found = self._cache.get(filters)
         if found is None:
             found = self._evaluate(filters)
             with self._lock:
-                self._kept[filters] = found
+                self._cache[filters] = found
         return found
 
     def _evaluate(self, filters: Filters) -> PassingRows:

@@ -18,11 +18,17 @@ import pyarrow.compute as pc
 from pyarrow import ipc
 
 from cluster.index.filters.filters import LISTS, fold
-from cluster.index.filters.read_designs import designs_of
 from cluster.index.layout import FILTERS
-from cluster.records import RETRACTED_LINKS, RETRACTED_TYPE
+from cluster.records import (
+    HUMANS_UI,
+    RETRACTED_LINKS,
+    RETRACTED_TYPE,
+    Citation,
+    MeshHeading,
+)
+from cluster.study_design.designs import Design
+from cluster.study_design.tell_design import tell_design
 
-HUMANS_UI = "D006801"
 # The bits of the column `flags`, and the terms that stand for them in the BM25 indexes.
 FLAG_BITS = {"retracted": 1, "humans": 2, "has_abstract": 4}
 
@@ -35,9 +41,8 @@ FILTER_SCHEMA = pa.schema(
         *((name, pa.list_(pa.field("item", _CODES))) for name in LISTS),
     ]
 )
-# The columns of CITATION_SCHEMA that are read.
+# The columns of CITATION_SCHEMA that FilterEncoder reads.
 SOURCE_COLUMNS = (
-    "title",
     "sections",
     "journal",
     "journal_abbreviation",
@@ -48,7 +53,8 @@ SOURCE_COLUMNS = (
     "links",
 )
 
-Codes = npt.NDArray[np.int32]
+# The columns of CITATION_SCHEMA from which the study design is determined.
+DESIGN_COLUMNS = ("publication_types", "mesh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +99,21 @@ class FilterEncoder:
         indices = here[encoded.indices.to_numpy()] if len(folded) else np.empty(0, np.int32)
         items = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), self._values[name])
         return pa.ListArray.from_arrays(pa.array(_offsets(lists), pa.int32()), items)
+
+
+def designs_of(rows: pa.Table | pa.RecordBatch) -> list[Design]:
+    """Return the study design of each row."""
+    told = rows.select(list(DESIGN_COLUMNS)).to_pylist()
+    return [
+        tell_design(
+            Citation(
+                0,
+                publication_types=tuple(row["publication_types"] or ()),
+                mesh=tuple(MeshHeading(**heading) for heading in row["mesh"] or ()),
+            )
+        ).name
+        for row in told
+    ]
 
 
 def _list_of(citations: pa.RecordBatch, name: str) -> pa.ListArray:

@@ -1,7 +1,7 @@
 """The terms of each unit as numbers, so that a unit can be scored without its text.
 
 tantivy exposes neither term frequencies nor exact lengths of documents, and analysing the texts
-of a few hundred candidates again took most of the time of a BM25 search.
+of all candidates again would dominate the time of a BM25 search.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Rows = NDArray[np.int64]
 def numbered(terms: Sequence[str]) -> list[int]:
     """Return the 32-bit number of each term, in order; part of the index format.
 
-    One in 4 billion pairs of terms shares a number, so that in a few million searches the
-    count of one candidate is off by one.
+    One in 4 billion pairs of terms shares a number, so that in a few million searches one count
+    of a term is too high by one.
     """
     return [crc32(term.encode()) for term in terms]
 

@@ -1,4 +1,4 @@
-"""BM25 statistics of a whole version, so that a search need not request them from shards."""
+"""BM25 statistics of a whole version, so that a search need not request them from the shards."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cluster.storage.places import Place
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """The live units of a version or shard, their total terms, and the units per term."""
+    """Numbers of live units and of terms in a version or shard, and of units per term."""
 
     units: int
     terms: int

@@ -39,14 +39,14 @@ class TermCounter:
         held = self._held[over]
         held.update(set(terms))
         if len(held) > HELD_TERMS:
-            self._put_away()
+            self._flush()
 
     def table(self) -> pa.Table:
         """Return the counts so far, in TERMS_SCHEMA."""
-        self._put_away()
+        self._flush()
         return merge_terms(self._tables)
 
-    def _put_away(self) -> None:
+    def _flush(self) -> None:
         names = sorted(set().union(*self._held.values()))
         if not names:
             return
@@ -61,7 +61,7 @@ class TermCounter:
 
 
 def negated(table: pa.Table) -> pa.Table:
-    """Return the table with negative counts, to subtract them in a merge."""
+    """Return the table with negated counts, so that a merge subtracts them."""
     columns = [pa.compute.negate(table[over]) for over in OVER]
     return pa.table([table["term"], *columns], schema=TERMS_SCHEMA)
 

@@ -69,7 +69,7 @@ class TokenCodec:
         """Return the levels (n, c) for `codes` (n, bytes_a_token)."""
         if not len(codes):
             return np.empty((0, len(self.components)), np.float32)
-        # `take` of whole items copies each byte's numbers at once; indexing by arrays is slower.
+        # `take` of whole items copies the values of a byte at once; indexing is slower.
         places = codes + (256 * np.arange(self.bytes_a_token, dtype=np.int32))
         return self._by_byte.take(places).view(np.float32)
 

@@ -18,7 +18,7 @@ Rows = NDArray[np.int64]
 
 
 class StoredTokens:
-    """Maps `path`; `ends` (n,) is the cumulative number of tokens of passages 0 to i."""
+    """Maps `path`; `ends` (n,) holds at i the total number of tokens of passages 0 to i."""
 
     def __init__(self, path: Path, ends: NDArray[np.uint64], codec: TokenCodec) -> None:
         self.codec = codec
@@ -47,7 +47,7 @@ class StoredTokens:
     def best_cosines(self, question: Vectors, passages: Rows) -> Vectors:
         """Return the best cosine of each passage row with each token of `question`: (n, tokens).
 
-        `question` (tokens, c) comes from `TokenCodec.project`. See `best_cosines` below.
+        `question` (tokens, c) comes from `TokenCodec.project`. A passage without tokens has -inf.
         """
         codes, counts = self.of(passages)
         return best_cosines(self.codec.decode(codes), counts, question)

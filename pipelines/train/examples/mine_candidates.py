@@ -22,7 +22,7 @@ Vectors = NDArray[np.float32]
 Encode = Callable[[Sequence[str]], Vectors]
 
 WRITER_HEAP_BYTES = 64 << 20
-# How many texts have vectors in memory at once.
+# Number of texts whose vectors are in memory at once.
 BLOCK = 4096
 
 

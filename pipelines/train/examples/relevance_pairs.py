@@ -30,7 +30,7 @@ def make_pairs(
 
     `written` maps question ids to pseudo-documents. For each relevant document, `negatives` random
     rows are drawn that are not gold, without repetition per question; fewer if `texts` has no more.
-    Raises InputError if no question has any.
+    Raises InputError if no question has a relevant document.
     """
     draw = random.Random(seed)
     pairs: list[RelevancePair] = []

@@ -29,8 +29,8 @@ class TaggedText:
 def read_tagged_texts(paths: Sequence[Path]) -> list[TaggedText]:
     """Read JSON lines with `text` and `entities`, each with `start`, `end` and `type`.
 
-    A file marks the types of which it has an entity. Raises InputError, with file and line, for a
-    row of another form or an entity outside its text.
+    A file counts as marking every type of which it has an entity. Raises InputError, with file and
+    line, for a row of another form or an entity outside its text.
     """
     texts = []
     for path in paths:

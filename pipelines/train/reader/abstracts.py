@@ -160,7 +160,7 @@ def ask_of(
 def trial_examples(
     findings: Sequence[Finding], abstracts: Mapping[int, Citation], draw: random.Random
 ) -> Iterator[ReaderExample]:
-    """Yield two questions for each finding; a third of the findings also get a silent text."""
+    """Yield two questions per finding, and for a third of them one whose text has no answer."""
     for finding in findings:
         for _ in range(2):
             question, stance = ask_of(finding, draw)
@@ -170,7 +170,7 @@ def trial_examples(
             other = draw.choice(findings)
             abstract = abstracts[finding.pmid].abstract
             if draw.random() < 0.3 and abstract.find(finding.evidence) > _LEAST_BEFORE:
-                # The text before the evidence does not answer yet, but the title may.
+                # The abstract before the evidence has no answer; the title is omitted, as it may.
                 text = abstract.partition(finding.evidence)[0]
             elif draw.random() < 0.5 and other.intervention != finding.intervention:
                 # The same outcome and text, but another intervention.
@@ -212,7 +212,7 @@ def abstract_examples(
     """Yield each question with its abstract, whole and in part, and with another abstract."""
     for question in questions:
         citation = abstracts[question.pmid]
-        whole = citation.abstract if draw.random() < 0.5 else with_title(citation)
+        whole = citation.abstract if draw.random() < 0.5 else citation.search_text
         yield ReaderExample(question.question, whole, 1.0, question.stance)
         part = last_sections(citation, draw.choice([1, 2]))
         yield ReaderExample(question.question, part, 1.0, question.stance)
@@ -220,11 +220,6 @@ def abstract_examples(
         if other.pmid != question.pmid:
             text = last_sections(abstracts[other.pmid], 2)
             yield ReaderExample(question.question, text, 0.0, SILENT)
-
-
-def with_title(citation: Citation) -> str:
-    """Return the title and the abstract, as the reader gets a whole citation."""
-    return citation.search_text
 
 
 def last_sections(citation: Citation, count: int) -> str:

@@ -31,7 +31,7 @@ POSITIVES = 4
 NEGATIVES = 2
 # Weight of a mined citation; it may answer the question although it is not gold.
 MINED_WEIGHT = 0.6
-# Weight of a single gold citation; it may be silent, but all snippets together rarely are.
+# Weight of a gold citation, which may lack the answer; all snippets together rarely do.
 CITATION_WEIGHT = 0.7
 # Share of gold citations embedded in sentences of another one, as in a whole abstract.
 EMBEDDED = 0.5
@@ -145,7 +145,7 @@ def _negatives(
 
 
 def answering(question: AnsweredQuestion, text: str, weight: float) -> ReaderExample:
-    """Return the example of a text that answers `question`; its words give the labels."""
+    """Return the example of a text that answers `question`, with labels found by its words."""
     names = tuple(find_names(text, question.names)) if question.names else None
     spans = sentence_spans(text)
     sentences = tuple(

@@ -68,9 +68,9 @@ def read_rows(name: str, keys: Sequence[str]) -> list[Row]:
 def claim_examples(
     count: int, texts: Sequence[str], draw: random.Random
 ) -> Iterator[ReaderExample]:
-    """Yield `count` yes/no questions, each with a short text; rows and sides take turns.
+    """Yield `count` yes/no questions, each with a short text; rows and sides rotate.
 
-    A text has one to three sentences of its side among up to two of the row that take no side.
+    A text has one to three sentences of its side, and up to two of the row that take no side.
     """
     rows = read_rows("claims", ("ask", "opposite", *_SIDES))
     sides = list(_SIDES)
@@ -93,7 +93,7 @@ def claim_examples(
 
 
 def _text_around(says: Sequence[str], silent: Sequence[str], draw: random.Random) -> str:
-    """Return a text of `says` and some sentences that are silent, in random order."""
+    """Return a text of the sentences `says` and some of `silent`, in random order."""
     count = draw.choice(_BESIDE if says else _SAYING)
     sentences = [*says, *draw.sample(silent, min(count, len(silent)))]
     draw.shuffle(sentences)
@@ -103,7 +103,7 @@ def _text_around(says: Sequence[str], silent: Sequence[str], draw: random.Random
 def _score_sentences(text: str, says: Sequence[str]) -> tuple[ScoredSentence, ...]:
     """Return the sentences of `text`, with score 1 for those of `says`.
 
-    Two sentences of `says` may be split or joined differently in `text`, hence both inclusions.
+    Sentences of `says` may be split or joined in `text`, hence the two tests of inclusion.
     """
     found = []
     for begin, end in sentence_spans(text):
@@ -118,8 +118,8 @@ def nonsense_examples(
 ) -> Iterator[ReaderExample]:
     """Yield `count` questions of a few random words, each with a text that does not answer it.
 
-    Every second question has words of its own text. That text may be relevant, so its relevance is
-    unknown, but it takes no side.
+    Every second question takes its words from its text. Such a text may be relevant, so its
+    relevance is unknown, but it takes no side.
     """
     for number in range(count):
         own = number % 2 == 1
@@ -138,7 +138,7 @@ def _some_sentences(text: str, draw: random.Random) -> list[str]:
 
 
 def abstract_claim_examples(count: int, draw: random.Random) -> Iterator[ReaderExample]:
-    """Yield `count` yes/no questions, each with an abstract; abstracts and sides take turns."""
+    """Yield `count` yes/no questions, each with an abstract; abstracts and answers rotate."""
     rows = read_rows("abstracts", ("text", *_ASKED))
     for number in range(count):
         row = rows[number % len(rows)]

@@ -1,31 +1,19 @@
 """Extract an adapter from a fully trained model: each matrix's change, at low rank.
 
-The change of a matrix is replaced by its best approximation of the given rank (truncated singular
-value decomposition, Eckart and Young 1936), written as a LoRA adapter with a scale of 1.
+The change of a matrix is replaced by its best approximation of the given rank, as a LoRA adapter
+with a scale of 1.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
-from torch import Tensor, nn
-from torch.nn.functional import pad
+from torch import nn
 
-from pipelines.train.adapt import save_adapter
+from pipelines.train.adapt import low_rank
 from pipelines.train.reader.reader_trainer import HEAD
-
-
-def low_rank(change: Tensor, rank: int) -> tuple[Tensor, Tensor]:
-    """Return the factors B (out, rank) and A (rank, in) nearest to `change` (out, in)."""
-    left, sizes, right = torch.svd_lowrank(change.float(), q=min(rank + 16, *change.shape), niter=4)
-    root = sizes[:rank].sqrt()
-    # A small matrix has fewer singular values than the rank: pad the rest with 0.
-    missing = rank - len(root)
-    b, a = left[:, :rank] * root, root[:, None] * right[:, :rank].T
-    return pad(b, (0, max(0, missing))), pad(a, (0, 0, 0, max(0, missing)))
 
 
 def extract_adapter(base: nn.Module, trained: nn.Module, rank: int) -> PeftModel:
@@ -60,11 +48,3 @@ def extract_adapter(base: nn.Module, trained: nn.Module, rank: int) -> PeftModel
 
 def _matrices(model: nn.Module) -> list[str]:
     return [n for n, p in model.named_parameters() if ".layer." in n and p.ndim == 2]
-
-
-def write_adapter(adapted: PeftModel, base: str, folder: Path) -> None:
-    """Write the adapter in 16 bits, with the configuration of the whole model."""
-    folder.mkdir(parents=True, exist_ok=True)
-    adapted.base_model.model.config.name_or_path = base
-    save_adapter(adapted, base, folder)
-    adapted.base_model.model.config.save_pretrained(folder)

@@ -12,11 +12,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from cluster.records import Citation
-from cluster.text.sentences import sentence_spans
 from pipelines.train.examples.mine_candidates import best_by_bm25
 from pipelines.train.reader.abstracts import AbstractQuestion
+from pipelines.train.reader.bioasq import silent
 from pipelines.train.reader.claims import read_rows
-from pipelines.train.reader.records import SILENT, ReaderExample, ScoredSentence
+from pipelines.train.reader.records import ReaderExample
 
 # Number of texts that are ranked for a question, and of those that an example is drawn from.
 _RANKED = 12
@@ -56,9 +56,7 @@ def hard_negative_examples(
         at_random = not near or draw.random() < _RANDOM
         row = draw.randrange(len(texts)) if at_random else draw.choice(near)
         if texts[row][0] not in owners[question]:
-            text = plain[row]
-            spans = tuple(ScoredSentence(begin, end, 0.0) for begin, end in sentence_spans(text))
-            yield ReaderExample(question, text, 0.0, SILENT, (), spans)
+            yield silent(question, plain[row], 1.0, sided=True)
 
 
 def _read_sets(draw: random.Random) -> tuple[list[Owned], list[Owned]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from sklearn.metrics import f1_score
+
 from cluster.models.reader import Reader
 from pipelines.train.examples.mark_names import find_names
 from pipelines.train.reader.bioasq import AnsweredQuestion
@@ -46,19 +48,11 @@ def measure_reader(
             right += any(best.lower() == n.lower() for group in question.names for n in group)
     measures = {}
     if pairs:
-        measures["yes/no macro F1"] = macro_f1(pairs)
+        gold_sides, read_sides = zip(*pairs, strict=True)
+        options = {"labels": [True, False], "average": "macro", "zero_division": 0}
+        measures["yes/no macro F1"] = float(f1_score(gold_sides, read_sides, **options))
     if asked:
         measures["factoid first right"] = right / asked
     if said or wanted:
         measures["names F1"] = 2 * hit / (said + wanted)
     return measures
-
-
-def macro_f1(pairs: Sequence[tuple[bool, bool]]) -> float:
-    """Return the mean of the F1 of yes and of no over pairs (gold, said)."""
-    f1s = []
-    for label in (True, False):
-        both = sum(gold == said == label for gold, said in pairs)
-        total = sum((gold == label) + (said == label) for gold, said in pairs)
-        f1s.append(2 * both / max(1, total))
-    return sum(f1s) / 2

@@ -1,4 +1,4 @@
-"""The reader's losses and its training with transformers' Trainer.
+"""The reader's labels and losses.
 
 The model is a token classifier over "question [SEP] text" (cluster.models.reader): relevance and
 stance are read from the mean of the logits over all tokens, a sentence's score from the mean over
@@ -8,27 +8,23 @@ trained; embeddings, biases and normalisation stay, so that the change can ship 
 
 from __future__ import annotations
 
-import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
-from torch.utils.data import DataLoader, Dataset, Sampler
-from transformers import Trainer
 
 from cluster.models.reader import cut_question
 from cluster.models.readings import RELEVANT, SPAN_LABELS, STANCE_LABELS, SUMMARY
 from pipelines.train.reader.records import ReaderExample
 from pipelines.train.recipe import ReaderLosses
+from pipelines.train.run_trainer import PAD_TO
 
 UNKNOWN = -100
 # The head's module in transformers' token classifiers.
 HEAD = "classifier"
-# Each new padded length makes oneDNN build new kernels, which takes seconds: pad to multiples.
-PAD_TO = 64
 _LAYER = re.compile(r"\.layer\.(\d+)\.")
 # Weights of the labels O, B and I: most words are not in a name.
 SPAN_WEIGHTS = (0.3, 1.0, 1.0)
@@ -101,45 +97,6 @@ def _sentence_of(example: ReaderExample, at: int) -> int:
     return next(found, -1)
 
 
-class Encoded(Dataset[dict[str, Any]]):
-    """Encoded examples in memory."""
-
-    def __init__(self, rows: Sequence[dict[str, Any]]) -> None:
-        self.rows = rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, place: int) -> dict[str, Any]:
-        return self.rows[place]
-
-
-class TokenBatches(Sampler[list[int]]):
-    """Batches of about `tokens` tokens with texts of similar length, shuffled with `seed`."""
-
-    def __init__(self, lengths: Sequence[int], tokens: int, seed: int) -> None:
-        draw = random.Random(seed)
-        places = list(range(len(lengths)))
-        draw.shuffle(places)
-        by_length: dict[int, list[int]] = {}
-        batches = []
-        for place in places:
-            padded = -(-lengths[place] // PAD_TO) * PAD_TO
-            bucket = by_length.setdefault(padded, [])
-            bucket.append(place)
-            if len(bucket) * padded >= tokens:
-                batches.append(by_length.pop(padded))
-        batches += by_length.values()
-        draw.shuffle(batches)
-        self.batches = batches
-
-    def __len__(self) -> int:
-        return len(self.batches)
-
-    def __iter__(self) -> Iterator[list[int]]:
-        return iter(self.batches)
-
-
 def collate(rows: Sequence[dict[str, Any]], pad_id: int) -> dict[str, Tensor]:
     """Pad a batch; sentences of all rows are numbered in one sequence."""
     width = -(-max(len(row["input_ids"]) for row in rows) // PAD_TO) * PAD_TO
@@ -171,7 +128,7 @@ def pair_logits(logits: Tensor, mask: Tensor) -> Tensor:
 
 
 def reader_loss(logits: Tensor, batch: dict[str, Tensor], losses: ReaderLosses) -> Tensor:
-    """Return the sum of the four losses, weighted; `logits` are (pairs, tokens, labels)."""
+    """Return the weighted sum of the four losses; `logits` are (pairs, tokens, labels)."""
     pairs = pair_logits(logits, batch["attention_mask"])
     terms = (
         losses.relevance * _relevance(pairs, batch),
@@ -192,7 +149,7 @@ def _relevance(pairs: Tensor, batch: dict[str, Tensor]) -> Tensor:
 
 
 def _stance(pairs: Tensor, batch: dict[str, Tensor]) -> Tensor:
-    """Return the sum of losses divided by the batch size, so few yes/no questions count less."""
+    """Return the sum of losses divided by the batch size; few yes/no questions thus count less."""
     known = batch["stance"][:, 0] >= 0
     if not known.any():
         return pairs.sum() * 0
@@ -224,57 +181,3 @@ def _names(logits: Tensor, spans: Tensor) -> Tensor:
         logits.new_tensor(SPAN_WEIGHTS),
         ignore_index=UNKNOWN,
     )
-
-
-class ReaderTrainer(Trainer):
-    """Trainer with batches of constant token count, and a separate learning rate for the head."""
-
-    def __init__(
-        self,
-        *args: Any,
-        tokens: int,
-        losses: ReaderLosses,
-        head_rate: float,
-        pad_id: int,
-        **options: Any,
-    ) -> None:
-        super().__init__(*args, **options)
-        self._tokens = tokens
-        self._losses = losses
-        self._head_rate = head_rate
-        self._pad_id = pad_id
-
-    def get_train_dataloader(self) -> DataLoader[Any]:
-        """Return the batches; raises ValueError if the training set is not Encoded."""
-        if not isinstance(self.train_dataset, Encoded):
-            raise ValueError("the reader trains on encoded examples")
-        lengths = [len(row["input_ids"]) for row in self.train_dataset.rows]
-        batches = TokenBatches(lengths, self._tokens, self.args.seed)
-        return DataLoader(
-            self.train_dataset,
-            batch_sampler=batches,
-            collate_fn=lambda rows: collate(rows, self._pad_id),
-        )
-
-    def create_optimizer(self, *unused: Any) -> torch.optim.Optimizer:
-        """Return AdamW with a separate learning rate for the randomly initialised head."""
-        named = [(n, p) for n, p in self.model.named_parameters() if p.requires_grad]
-        head = [p for n, p in named if n.startswith(HEAD)]
-        rest = [p for n, p in named if not n.startswith(HEAD)]
-        self.optimizer = torch.optim.AdamW(
-            [
-                {"params": rest, "lr": self.args.learning_rate},
-                {"params": head, "lr": self._head_rate},
-            ],
-            weight_decay=self.args.weight_decay,
-        )
-        return self.optimizer
-
-    def compute_loss(
-        self, model: nn.Module, inputs: dict[str, Tensor], *unused: Any, **options: Any
-    ) -> Tensor:
-        """Return the loss of a batch."""
-        logits = model(
-            input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]
-        ).logits.float()
-        return reader_loss(logits, inputs, self._losses)

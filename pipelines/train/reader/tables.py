@@ -81,7 +81,7 @@ def read_table(name: str) -> Any:
 def contrast_examples(
     count: int, texts: Sequence[str], draw: random.Random
 ) -> Iterator[ReaderExample]:
-    """Yield `count` yes/no examples; rows and sides take turns, some are embedded in `texts`."""
+    """Yield `count` yes/no examples; rows and sides rotate, and `texts` surround some examples."""
     rows: Sequence[Row] = read_table("propositions")["propositions"]
     lists = read_table("names")
     sides = list(_SIDES)
@@ -108,8 +108,8 @@ def _sentence(
 ) -> str:
     """Return a sentence for `side`.
 
-    An open sentence is from the row, or answers another question on the same subject, or answers
-    this question for another subject: hard negatives with the same disease and another drug.
+    A sentence for the side "open" does not answer the question. It is an open one of the row, or
+    answers another question about the same names, or answers this question for another name.
     """
     if side != "open":
         return names.fill(draw.choice(row[side]))

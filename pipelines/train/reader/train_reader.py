@@ -5,23 +5,20 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import (
-    AutoModelForTokenClassification,
-    AutoTokenizer,
-    set_seed,
-)
+from transformers import AutoModelForTokenClassification, AutoTokenizer, set_seed
 
 from cluster.errors import InputError
-from cluster.models.adapters import quiet_loading
-from cluster.models.load_safely import SAFE_WEIGHTS, SAFELY
+from cluster.models.load_safely import SAFELY
 from cluster.models.readings import LABELS
 from cluster.models.store import checksum
 from cluster.settings.settings import EncoderSettings
 from cluster.storage.object_store import File
+from pipelines.train.adapt import load_with_head, save_model
 from pipelines.train.examples.mine_candidates import best_by_bm25
 from pipelines.train.examples.read_questions import read_corpus
 from pipelines.train.jobs import base_model, identity
@@ -39,13 +36,14 @@ from pipelines.train.reader.claims import (
     mention_examples,
     nonsense_examples,
 )
-from pipelines.train.reader.extract_adapter import extract_adapter, write_adapter
+from pipelines.train.reader.extract_adapter import extract_adapter
 from pipelines.train.reader.hard_negatives import hard_negative_examples
 from pipelines.train.reader.measure_reader import measure_reader
 from pipelines.train.reader.reader_trainer import (
-    Encoded,
-    ReaderTrainer,
+    HEAD,
+    collate,
     encode_example,
+    reader_loss,
     trained_parameters,
 )
 from pipelines.train.reader.records import ReaderExample, balance_sides
@@ -53,11 +51,14 @@ from pipelines.train.reader.tables import TABLES, attribute_examples, contrast_e
 from pipelines.train.recipe import ReaderPass, ReaderRecipe
 from pipelines.train.run_trainer import (
     STATE,
+    BatchTrainer,
     Measures,
     Report,
     check_begun,
     run_trainer,
+    token_batches,
     training_arguments,
+    training_device,
     write_card,
 )
 
@@ -193,22 +194,26 @@ def train_reader(job: ReaderJob, licence: str, report: Report) -> Measures:
     for number, (part, examples) in enumerate(zip(recipe.passes, passes, strict=True), start=1):
         report(f"pass {number} of {len(passes)}: {len(examples):,} examples")
         state = job.folder / STATE / f"pass-{number}"
-        run_pass(model, tokenizer, examples, recipe, part, state, report)
+        run_pass(model, tokenizer, examples, job, part, state, report)
         if number > len(passes) - recipe.averaged:
             averaged.append({name: p.detach().clone() for name, p in model.named_parameters()})
     model.load_state_dict(mean_weights(averaged), strict=False)
-    # The decomposition is randomised; with the seed, a resumed run gives the same adapter.
-    set_seed(recipe.seed)
-    untrained = load_base(base)
-    adapted = extract_adapter(untrained, model, recipe.rank)
-    write_adapter(adapted, job.base.model, job.folder)
+    adapted = extract_adapter(load_base(base), model, recipe.rank)
+    save_model(adapted.base_model.model, tokenizer, adapted, job.base.model, job.folder)
     measured = {}
     if job.data.held_out:
         questions = read_answered(job.data.held_out)
         measured = measure_reader(adapted, tokenizer, questions, recipe.max_tokens)
-    named = {"model": job.base.model, "sha256": checksum(base)}
-    files, held_out = job.data.files, job.data.held_out
-    write_card(job.folder, "reader", named, recipe, files, held_out, licence, measured)
+    write_card(
+        job.folder,
+        kind="reader",
+        base={"model": job.base.model, "sha256": checksum(base)},
+        recipe=recipe,
+        data=job.data.files,
+        held_out=job.data.held_out,
+        licence=licence,
+        measured=measured,
+    )
     return measured
 
 
@@ -219,38 +224,37 @@ def mean_weights(states: Sequence[Mapping[str, torch.Tensor]]) -> dict[str, torc
 
 def load_base(folder: Path) -> Any:
     """Load a base model with a new head for the reader's labels, without dropout."""
-    with quiet_loading():
-        return AutoModelForTokenClassification.from_pretrained(
-            folder,
-            **SAFE_WEIGHTS,
-            dtype=torch.float32,
-            id2label=dict(enumerate(LABELS)),
-            label2id={label: place for place, label in enumerate(LABELS)},
-            # On a CPU, dropout takes more time than the matrix products.
-            attention_probs_dropout_prob=0.0,
-            hidden_dropout_prob=0.0,
-        )
+    # On a CPU, dropout takes more time than the matrix products.
+    dropout = {"attention_probs_dropout_prob": 0.0, "hidden_dropout_prob": 0.0}
+    return load_with_head(AutoModelForTokenClassification, folder, LABELS, **dropout)
 
 
 def run_pass(
     model: Any,
     tokenizer: Any,
     examples: Sequence[ReaderExample],
-    recipe: ReaderRecipe,
+    job: ReaderJob,
     part: ReaderPass,
     folder: Path,
     report: Report,
 ) -> None:
     """Train `model` for one pass over `examples`; resumes from a checkpoint in `folder`."""
+    recipe, device = job.recipe, training_device(job.base.device)
     trained_parameters(model, part.frozen_layers)
     rows = [encode_example(tokenizer, example, recipe.max_tokens) for example in examples]
-    trainer = ReaderTrainer(
+
+    def loss(model: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+        outputs = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"])
+        return reader_loss(outputs.logits.float(), batch, part.losses)
+
+    trainer = BatchTrainer(
         model=model,
-        args=training_arguments(recipe, part.learning_rate, folder),
-        train_dataset=Encoded(rows),
-        tokens=recipe.tokens,
-        losses=part.losses,
+        args=training_arguments(recipe, part.learning_rate, folder, device),
+        train_dataset=rows,
+        data_collator=partial(collate, pad_id=tokenizer.pad_token_id),
+        batches=token_batches([len(r["input_ids"]) for r in rows], recipe.tokens, recipe.seed),
+        loss=loss,
+        head=HEAD,
         head_rate=recipe.head_rate * part.learning_rate,
-        pad_id=tokenizer.pad_token_id,
     )
     run_trainer(trainer, report)

@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score, f1_score, precision_recall_curve
 from torch import Tensor
 from torch.nn.functional import cross_entropy
-from transformers import AutoModelForSequenceClassification
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, set_seed
 
 from cluster.errors import InputError
+from cluster.models.load_safely import SAFELY
 from pipelines.train.adapt import add_adapter, load_with_head, save_model
 from pipelines.train.examples.read_claims import LABELS, ClaimPair
-from pipelines.train.loop import Measures
 from pipelines.train.recipe import ClaimRecipe
+from pipelines.train.run_trainer import Measures
 
 BATCH = 32
 # Settings for which a card gives thresholds, and the label of each.
@@ -49,9 +51,9 @@ class ClaimTask:
         self._limit = recipe.max_tokens
         self._weights = _balance(pairs).to(device)
         self.sizes: Sequence[int] = [len(pair.claim) + len(pair.evidence) for pair in pairs]
-        self.tokenizer, self.model = load_with_head(
-            AutoModelForSequenceClassification, base, LABELS, recipe, device
-        )
+        self.tokenizer = AutoTokenizer.from_pretrained(base, **SAFELY)
+        set_seed(recipe.seed)
+        self.model = load_with_head(AutoModelForSequenceClassification, base, LABELS).to(device)
         heads = [name for name, _ in self.model.named_modules() if name.endswith("pooler")]
         self.adapted = add_adapter(self.model, recipe, "SEQ_CLS", ["classifier", *heads])
 
@@ -80,7 +82,7 @@ class ClaimTask:
         return measures
 
     def save(self, base: str, folder: Path) -> None:
-        """See `Trainable.save`."""
+        """Write the trained model, or only the adapter if one was trained."""
         save_model(self.model, self.tokenizer, self.adapted, base, folder)
 
     def _logits(self, pairs: Sequence[ClaimPair]) -> Tensor:
@@ -99,11 +101,10 @@ class ClaimTask:
 
 def measure_labels(labels: Sequence[int], guesses: Sequence[int]) -> Measures:
     """Return accuracy, macro F1 and the F1 of each of LABELS."""
-    right = Counter(g for label, g in zip(labels, guesses, strict=True) if label == g)
-    there, named = Counter(labels), Counter(guesses)
-    f1s = [2 * right[n] / max(there[n] + named[n], 1) for n in range(len(LABELS))]
-    measures = {"accuracy": right.total() / len(labels), "macro F1": sum(f1s) / len(f1s)}
-    return measures | {f"{name} F1": f1 for name, f1 in zip(LABELS, f1s, strict=True)}
+    places = list(range(len(LABELS)))
+    f1s = f1_score(labels, guesses, labels=places, average=None, zero_division=0)
+    measures = {"accuracy": float(accuracy_score(labels, guesses)), "macro F1": float(f1s.mean())}
+    return measures | {f"{name} F1": float(f1) for name, f1 in zip(LABELS, f1s, strict=True)}
 
 
 def measure_threshold(
@@ -111,21 +112,19 @@ def measure_threshold(
 ) -> Measures:
     """Return the threshold among `shares` (n,) with the best F1, with that F1 and its precision.
 
-    `there` (n,) is true for pairs with the label. Return {} if no pair has it.
+    `there` (n,) is true for pairs with the label. Of equally good thresholds, the highest is used.
+    Return {} if no pair has the label.
     """
     if not there.any():
         return {}
-    order = np.argsort(-shares, kind="stable")
-    right = np.cumsum(there[order])
-    named = np.arange(1, len(order) + 1)
-    f1s = 2 * right / (named + there.sum())
-    # Equal shares are on the same side of a threshold.
-    f1s[:-1][shares[order][:-1] == shares[order][1:]] = 0
-    best = int(np.argmax(f1s))
+    precision, recall, thresholds = precision_recall_curve(there, shares)
+    f1s = 2 * precision * recall / np.maximum(precision + recall, 1e-12)
+    # The last point of the curve has no threshold.
+    best = max(range(len(thresholds)), key=lambda place: (f1s[place], place))
     return {
-        setting: float(shares[order[best]]),
+        setting: float(thresholds[best]),
         f"F1 at {setting}": float(f1s[best]),
-        f"precision at {setting}": float(right[best] / named[best]),
+        f"precision at {setting}": float(precision[best]),
     }
 
 

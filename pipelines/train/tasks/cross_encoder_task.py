@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, set_seed
 
 from cluster.errors import InputError
 from cluster.models.adapters import quiet_loading
 from cluster.models.load_safely import LOAD_ERRORS, SAFE_WEIGHTS, SAFELY, unloadable
 from pipelines.train.adapt import add_adapter, save_model
 from pipelines.train.examples.relevance_pairs import RelevancePair
-from pipelines.train.loop import Measures
 from pipelines.train.recipe import CrossEncoderRecipe
+from pipelines.train.run_trainer import Measures
 from pipelines.train.tasks.retrieval_task import MinedQuestion, average_precision
 
 BATCH = 32
@@ -106,7 +106,7 @@ class CrossEncoderTask:
         self._texts = texts
         self._held_out = held_out
         self.sizes: Sequence[int] = [len(pair.question) + len(pair.text) for pair in pairs]
-        torch.manual_seed(recipe.seed)
+        set_seed(recipe.seed)
         self._scorer = PairModel(base, device, recipe.max_tokens, trained=trained)
         self.model = self._scorer.model
         add_adapter(self.model, recipe, "SEQ_CLS")
@@ -131,7 +131,7 @@ class CrossEncoderTask:
         }
 
     def save(self, base: str, folder: Path) -> None:
-        """See `Trainable.save`."""
+        """Write the trained model, or only the adapter if one was trained."""
         # Reloaded, because the one in use would be saved with the last batch's padding and length.
         tokenizer = AutoTokenizer.from_pretrained(self._base, **SAFELY)
         save_model(self.model, tokenizer, None, base, folder)

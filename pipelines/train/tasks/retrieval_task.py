@@ -20,14 +20,14 @@ from cluster.models.load_safely import SAFELY
 from pipelines.train.adapt import add_adapter, save_adapter
 from pipelines.train.examples.mine_candidates import Vectors, best_by_vectors
 from pipelines.train.examples.read_questions import GoldQuestion
-from pipelines.train.loop import Measures
 from pipelines.train.losses import contrastive_loss, mean_max_sim
 from pipelines.train.recipe import RetrievalRecipe
+from pipelines.train.run_trainer import Measures
 
 BATCH = 32
-# How many texts are padded together; the longest of a batch is twice as long as the average.
+# Number of texts of similar length that are padded together.
 ALIKE = 12
-# Ranks of recall, and ranks of BioASQ's MAP.
+# Cut-off ranks of recall and of BioASQ's MAP.
 FOUND, JUDGED = 100, 10
 
 
@@ -108,7 +108,7 @@ class RetrievalTask:
         return torch.stack(losses).sum()
 
     def _drawn(self, pair: _Pair) -> list[int]:
-        # The loop seeds torch's generator by step, so that a resumed run draws the same rows.
+        # Trainer restores torch's random state, so that a resumed run draws the same rows.
         order = torch.randperm(len(pair.hard))[: self._recipe.negatives]
         return [pair.hard[place] for place in order.tolist()]
 
@@ -135,14 +135,18 @@ class RetrievalTask:
 
     def encode(self, texts: Sequence[str], question: bool = False) -> Vectors:
         """Return vectors (n, width) of length 1, in the order of `texts`."""
-        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
-        vectors: dict[int, Vectors] = {}
-        for first in range(0, len(order), BATCH):
-            batch = order[first : first + BATCH]
-            with torch.inference_mode():
-                embedded = self._embed([texts[place] for place in batch], question)
-            vectors.update(zip(batch, embedded.texts.cpu().numpy(), strict=True))
-        return np.stack([vectors[place] for place in range(len(texts))])
+        recipe = self._recipe
+        self.model.max_seq_length = recipe.query_tokens if question else recipe.max_tokens
+        prefix = self._prefix if question else ""
+        vectors: Vectors = self.model.encode(
+            [f"{prefix}{text}" for text in texts],
+            # Do not add the model's own prompt.
+            prompt="",
+            batch_size=BATCH,
+            normalize_embeddings=True,
+            show_progress_bar=False,
+        )
+        return vectors
 
     def _rank(self, mined: MinedQuestion) -> list[int]:
         asked = self._embed([mined.question.text], question=True)
@@ -179,7 +183,7 @@ class RetrievalTask:
         )
 
     def save(self, base: str, folder: Path) -> None:
-        """See `Trainable.save`; restores the model's own token limit first."""
+        """Write the model with its original token limit, or only the adapter if one was trained."""
         self.model.max_seq_length = self._most_tokens
         if self.adapted is None:
             self.model.save(str(folder), create_model_card=False)

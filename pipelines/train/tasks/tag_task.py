@@ -8,9 +8,10 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from transformers import AutoModelForTokenClassification
+from transformers import AutoModelForTokenClassification, AutoTokenizer, set_seed
 
 from cluster.errors import InputError
+from cluster.models.load_safely import SAFELY
 from cluster.models.tag_entities import EntityTagger
 from pipelines.train.adapt import add_adapter, load_with_head, save_model
 from pipelines.train.examples.tagged_texts import (
@@ -20,9 +21,9 @@ from pipelines.train.examples.tagged_texts import (
     labels_of,
     windows_of,
 )
-from pipelines.train.loop import Measures
 from pipelines.train.losses import allowed_labels_loss
 from pipelines.train.recipe import Recipe
+from pipelines.train.run_trainer import Measures
 
 # Texts are cut at these shares of the recipe's tokens in turn, as questions are short.
 SHARES = (0.25, 0.5, 1.0)
@@ -49,10 +50,10 @@ class TagTask:
         self.identity = identity
         self._held_out = held_out
         self._limit = recipe.max_tokens
-        self.tokenizer, self.model = load_with_head(
-            AutoModelForTokenClassification, base, labels, recipe, device
-        )
-        # The tagger uses this, as it must not get longer windows than those it was trained on.
+        self.tokenizer = AutoTokenizer.from_pretrained(base, **SAFELY)
+        set_seed(recipe.seed)
+        self.model = load_with_head(AutoModelForTokenClassification, base, labels).to(device)
+        # The tagger reads this limit: its windows must not be longer than those in training.
         self.model.config.window_tokens = recipe.max_tokens
         self.adapted = add_adapter(self.model, recipe, "TOKEN_CLS")
         limits = [max(8, round(share * recipe.max_tokens)) for share in SHARES]
@@ -90,7 +91,7 @@ class TagTask:
         return measure_tagger(EntityTagger(self.model, self.tokenizer), self._held_out)
 
     def save(self, base: str, folder: Path) -> None:
-        """See `Trainable.save`."""
+        """Write the trained model, or only the adapter if one was trained."""
         save_model(self.model, self.tokenizer, self.adapted, base, folder)
 
 

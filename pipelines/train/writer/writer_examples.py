@@ -1,7 +1,7 @@
 """Training examples of the writer: a prompt with a question and its snippets, and the gold answer.
 
-The prompt has the words of the one that the writer gets when it answers, but no design and year of
-the passages, because a BioASQ snippet has none.
+The prompt has the same wording as the one for real answers, but does not state the study design and
+year of passages, because a BioASQ snippet has neither.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from itertools import combinations
 from cluster.records import Entity
 from cluster.text.vocabulary import normalise
 
-Recogniser = Callable[[str], list[Entity]]
+Recognise = Callable[[str], list[Entity]]
 
 _GAP = re.compile(r"(?<!\d)\s+|\s+(?!\d)")
 _PIECE = re.compile(r"[^\W\d_]+|\d+")
@@ -28,12 +28,12 @@ Parts = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def cluster_names(
-    names: Sequence[str], definitions: Iterable[tuple[str, str]], recognise: Recogniser
+    names: Sequence[str], definitions: Iterable[tuple[str, str]], recognise: Recognise
 ) -> list[int]:
     """Return the number of each name's cluster; equal numbers mean the same concept.
 
-    These are joined: names of one concept, spellings of one name, and a short form with its long
-    forms, if all its `definitions` (short, long) give the same concept. Names that differ only by a
+    Joins names of one concept, spellings of one name, and a short form with its long forms, if
+    all of its `definitions` (short, long) have the same concept. Names that differ only by a
     number or a Greek letter stay apart even if they are linked to one concept (MeSH has alpha- and
     beta-tubulin under Tubulin).
     """
@@ -52,8 +52,8 @@ def cluster_names(
     return [numbers[name] for name in names]
 
 
-def _concept(name: str, recognise: Recogniser) -> str:
-    """Return the concept of `name`; "" unless the recogniser knows all of it."""
+def _concept(name: str, recognise: Recognise) -> str:
+    """Return the concept of `name`, or "" unless the recogniser finds the whole name."""
     return next((entity.concept for entity in recognise(name) if entity.text == name), "")
 
 
@@ -65,7 +65,7 @@ def spelling(name: str) -> str:
 
 @lru_cache(maxsize=100_000)
 def _parts(name: str) -> Parts:
-    """Return the words of a name, and the numbers and letters in it, each sorted."""
+    """Return the sorted words of a name, and its sorted numbers and single letters."""
     words: list[str] = []
     marks: list[str] = []
     for piece in _PIECE.findall(normalise(name).casefold()):
@@ -86,14 +86,14 @@ def _counted(name: str) -> list[str]:
 
 
 class _Clusters:
-    """Clusters of names, which start with one name each."""
+    """Clusters of names; at first, each name is a cluster."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.numbers = list(range(len(names)))
         self._marks = [{words: marks} for words, marks in map(_parts, names)]
 
     def join(self, group: Sequence[int]) -> None:
-        """Join the clusters of a group, except those with the same words but other marks."""
+        """Join the clusters of a group, unless equal words have different numbers or letters."""
         for place, other_place in combinations(group, 2):
             one, other = self.numbers[place], self.numbers[other_place]
             marks, others = self._marks[one], self._marks[other]
@@ -103,7 +103,7 @@ class _Clusters:
 
 
 def _grouped(keys: Sequence[str]) -> dict[str, list[int]]:
-    """Return the places of each key, without the empty key."""
+    """Return the positions of each key in `keys`; empty keys are ignored."""
     groups: dict[str, list[int]] = defaultdict(list)
     for at, key in enumerate(keys):
         if key:
@@ -114,7 +114,7 @@ def _grouped(keys: Sequence[str]) -> dict[str, list[int]]:
 def _defined(
     definitions: Iterable[tuple[str, str]], spelt: Sequence[str], cluster: Sequence[int]
 ) -> list[list[int]]:
-    """Return short forms with long forms that share one `cluster` and the short form's numbers."""
+    """Return groups: a short form and its long forms, if all share one cluster and one number."""
     longs: dict[str, dict[str, bool]] = defaultdict(dict)
     for short, long in definitions:
         longs[spelling(short)][spelling(long)] = _counted(short) == _counted(long)

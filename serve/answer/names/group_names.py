@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from cluster.answers import Evidence
 from cluster.records import Entity
 from cluster.text.mine_abbreviations import AbbreviationPair, mine_abbreviations
-from serve.answer.names.cluster_names import Recogniser, cluster_names, spelling
+from serve.answer.names.cluster_names import Recognise, cluster_names, spelling
 
 # Maximum number of answers by type, and maximum length of an answer in characters (BioASQ).
 LIMITS = {"factoid": 5, "list": 100}
@@ -16,13 +16,13 @@ MAX_CHARS = 100
 
 
 def definitions(evidence: Sequence[Evidence]) -> Iterator[AbbreviationPair]:
-    """Yield the short and long forms that the passages define."""
+    """Yield the abbreviations that the passages define, as pairs of short and long form."""
     for item in evidence:
         yield from mine_abbreviations(item.passage.text)
 
 
 def group_names(
-    names: Sequence[str], evidence: Sequence[Evidence], recognise: Recogniser
+    names: Sequence[str], evidence: Sequence[Evidence], recognise: Recognise
 ) -> list[list[str]]:
     """Return the names in order, with names that the evidence links to one concept grouped.
 

@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from serve.answer.names.cluster_names import Recogniser, cluster_names
+from serve.answer.names.cluster_names import Recognise, cluster_names
 from serve.answer.names.group_names import MAX_CHARS, definitions, usual_first
 from serve.answer.names.settle_exact import trim_name
 from serve.answer.read_evidence import ReadCitation
 from serve.support.compare_wording import read_wording, stem
 
-# Discount of a citation's weight for each rank.
+# A citation's weight is divided by 1 plus this number times its rank.
 RANK_LOSS = 0.2
 
 
@@ -38,7 +38,7 @@ class _Mention:
 
 
 def rank_names(
-    body: str, citations: Sequence[ReadCitation], recognise: Recogniser
+    body: str, citations: Sequence[ReadCitation], recognise: Recognise
 ) -> list[RankedName]:
     """Return the names that the reader marks, grouped by concept, best first.
 

@@ -1,7 +1,7 @@
 """Errors of the OpenAI-compatible routes: `{"error": {message, type, param, code}}`.
 
 Errors of the middleware (no key, too busy, too large) are converted too, because OpenAI's clients
-show no other format.
+cannot show errors in another format.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from serve.http.request_forms import explain_problems
+from serve.contracts.request_forms import explain_problems
 
 CHAT = "/v1/chat/completions"
 MODELS = "/v1/models"

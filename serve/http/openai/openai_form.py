@@ -1,13 +1,12 @@
 """Answers as OpenAI chat completions, and presets as OpenAI models.
 
-The user's last message is the question; earlier messages complete a follow-up question. A stream
+The user's last message is the question; the earlier ones are the context of a follow-up. A stream
 contains only the checked answer, one sentence per chunk; unchecked drafts are streamed only by
 `/v1/answer`. The complete Answer is in the additional message field `citeray`.
 """
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -22,15 +21,15 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from cluster.answers import Answer
 from cluster.errors import InputError
 from cluster.settings.presets import is_system, load_system, system_names
-from serve.answer_events import Event, Finished
-from serve.graph.watch_stages import StageLostError
+from serve.contracts.answer_events import Event, Finished
+from serve.contracts.request import Request
+from serve.contracts.stage_watch import StageLostError
 from serve.http.answer_words import answer_pieces
-from serve.http.event_stream import PING_S, as_failure
+from serve.http.event_stream import PING_S, as_failure, sent
 from serve.http.openai.openai_errors import CHAT, MODELS, openai_error
 from serve.http.openai.openai_reply import CHATTED, LISTED, NAMED
 from serve.http.openai.openai_request import ChatRequest
 from serve.http.service import Service, require_ready
-from serve.request import Request
 
 CITATIONS = 10
 
@@ -39,7 +38,7 @@ USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 
 
 class Completion:
-    """Builder of one chat completion, whole or in chunks."""
+    """Builder of one chat completion, as one object or as the chunks of a stream."""
 
     def __init__(self, model: str) -> None:
         self._head = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time())}
@@ -73,32 +72,22 @@ class Completion:
 async def _wire(
     completion: Completion, events: AsyncGenerator[Event, None], *, usage: bool
 ) -> AsyncIterator[ServerSentEvent]:
-    yield _sent(completion.chunk({"role": "assistant", "content": ""}))
+    yield sent(completion.chunk({"role": "assistant", "content": ""}))
     try:
         async with aclosing(events):
             async for event in events:
                 if isinstance(event, Finished):
                     for chunk in completion.chunks(event.answer, usage=usage):
-                        yield _sent(chunk)
+                        yield sent(chunk)
     except Exception as error:
         status, message = as_failure(error)
-        yield _sent({"error": {"message": message, "type": "server_error", "code": status}})
+        yield sent({"error": {"message": message, "type": "server_error", "code": status}})
     yield ServerSentEvent("[DONE]", sep="\n")
 
 
-def _sent(data: dict[str, Any]) -> ServerSentEvent:
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return ServerSentEvent(text, sep="\n")
-
-
 def _model_card(name: str) -> dict[str, Any]:
-    return {
-        "id": name,
-        "object": "model",
-        "created": 0,
-        "owned_by": "citeray",
-        "description": load_system(name).about,
-    }
+    card = {"id": name, "object": "model", "created": 0, "owned_by": "citeray"}
+    return {**card, "description": load_system(name).about}
 
 
 def add_openai_form(api: FastAPI, service: Service) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from cluster.answers import Answer
-from serve.http.problem_forms import DOOR, KEYED, OpenAIProblem, events, problems
+from serve.contracts.problem_forms import DOOR, KEYED, OpenAIProblem, events, problems
 
 
 class Model(BaseModel):

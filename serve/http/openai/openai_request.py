@@ -1,4 +1,4 @@
-"""Request models of chat completions, and the question they contain."""
+"""Request models of chat completions, which yield the question and the earlier turns."""
 
 from __future__ import annotations
 
@@ -13,13 +13,18 @@ from pydantic import (
     StrictBool,
     WithJsonSchema,
 )
+from pydantic.config import JsonDict
 
 from cluster.answers import Question, Turn
 from cluster.errors import InputError
-from serve.http.request_forms import MAX_QUESTION_CHARACTERS, MAX_TURN_ANSWER, MAX_TURNS
+from serve.contracts.request_forms import MAX_QUESTION_CHARACTERS, MAX_TURN_ANSWER, MAX_TURNS
 
 MAX_MESSAGES = 200
 MAX_MESSAGE_CHARACTERS = 100_000
+EXAMPLE: JsonDict = {
+    "model": "citeray",
+    "messages": [{"role": "user", "content": "Does metformin activate AMPK?"}],
+}
 PART = {
     "type": "object",
     "properties": {"type": {"const": "text"}, "text": {"type": "string"}},
@@ -80,17 +85,7 @@ def only(*values: Any) -> AfterValidator:
 class ChatRequest(BaseModel):
     """Chat completion request. OpenAI fields such as `temperature` are ignored."""
 
-    model_config = ConfigDict(
-        extra="ignore",
-        json_schema_extra={
-            "examples": [
-                {
-                    "model": "citeray",
-                    "messages": [{"role": "user", "content": "Does metformin activate AMPK?"}],
-                }
-            ]
-        },
-    )
+    model_config = ConfigDict(extra="ignore", json_schema_extra={"examples": [EXAMPLE]})
 
     model: Annotated[str, Field(max_length=200)]
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES)]
@@ -105,7 +100,7 @@ class ChatRequest(BaseModel):
     logprobs: Annotated[Any, only(False)] = None
 
     def question(self) -> Question:
-        """Return the question; raise InputError if the last message is not a valid one."""
+        """Return the last message as the question; raise InputError if it is not a valid one."""
         last = self.messages[-1]
         body = last.content.strip()
         if last.role != "user" or not body:

@@ -1,11 +1,11 @@
-// A question as the page's address, and back: /?q=...&system=...&year_from=2020, or /?answer=ID.
+// Convert between questions and page URLs: /?q=...&system=...&year_from=2020, or /?answer=ID.
 
-// The filters, by the API's names. A field of several values shows each as a chip.
+// Names of the API's filters. The form shows each value of a list as a chip.
 export const NUMBERS = ["year_from", "year_to"];
 export const LISTS = ["publication_types", "design", "journals", "languages", "mesh", "authors"];
 export const FLAGS = ["humans", "has_abstract", "retracted"];
 
-/** The address that asks `request` again; earlier turns are no part of it. */
+/** Return the URL that asks `request` again, without the earlier questions of its conversation. */
 export function addressOf(request) {
   const found = new URLSearchParams({ q: request.question });
   if (request.system) found.set("system", request.system);
@@ -19,7 +19,7 @@ export function addressOf(request) {
 
 export const answerAddress = (id) => `/?answer=${encodeURIComponent(id)}`;
 
-/** The request that an address asks; null for none. What makes no sense, the server refuses. */
+/** Return the request in a URL, or null if there is none. The server validates it. */
 export function requestIn(search) {
   const given = new URLSearchParams(search);
   const question = given.get("q")?.trim();
@@ -35,5 +35,5 @@ export function requestIn(search) {
   };
 }
 
-/** The id of the stored answer that an address names; "" for none. */
+/** Return the id of the stored answer in a URL, or "" if there is none. */
 export const answerIn = (search) => new URLSearchParams(search).get("answer") ?? "";

@@ -1,4 +1,4 @@
-// An Answer (the reply of /v1/answer) as a card: the question, the verdict, what it says, references.
+// Show an Answer (the response of /v1/answer) as a card: question, verdict, sentences, references.
 
 import { citeLink } from "./cite_hint.js";
 import { detailsView, lossFold, lossLine } from "./details_view.js";
@@ -13,7 +13,7 @@ import { byDesign, countsView, designBadge } from "./weigh_view.js";
 const MOST_NEAREST = 5;
 let cards = 0;
 
-/** The PMIDs listed under the answer, in the order of their numbers. */
+/** Return the PMIDs of the reference list, in its order. */
 function listedIn(answer) {
   if (isUnanswered(answer)) {
     const quoted = (answer.closest ?? []).flatMap(({ pmids }) => pmids);
@@ -24,7 +24,7 @@ function listedIn(answer) {
   return [...new Set([...citedIn(answer), ...quoted])];
 }
 
-/** The exact answer; null where it has none. */
+/** Return an element with the exact answer, or null if there is none. */
 export function exactView(answer) {
   const names = exactNames(answer);
   if (!names.length) return null;
@@ -33,10 +33,10 @@ export function exactView(answer) {
     make("li", {}, first, others.length ? make("span", { className: "hint", textContent: ` (${others.join("; ")})` }) : ""))));
 }
 
-/** The sentences as one paragraph; `cite(pmid, said, against)` makes the number of a source. */
+/** Return the answer as one paragraph; `cite(pmid, sentence, against)` returns a citation link. */
 export function paragraphOf(answer, cite) {
   if (isUnanswered(answer)) return null;
-  if (!answer.ideal.length) return make("p", { textContent: "Nothing found speaks to this question." });
+  if (!answer.ideal.length) return make("p", { textContent: "None of the articles found answers this question." });
   return make("ul", { className: "sentences" }, ...answer.ideal.map((sentence) => make("li", {},
     `${sentence.text}\u00a0`,
     sentence.unsupported ? make("strong", { className: "lost", textContent: "No evidence supports this. " }) : "",
@@ -45,7 +45,7 @@ export function paragraphOf(answer, cite) {
       ...sentence.contradicted.map((pmid) => cite(pmid, sentence.text, true))] : []))));
 }
 
-/** The sentences that come closest to an answer, where none is stated; null where there are none. */
+/** Return the sentences that come closest if the question is not answered, otherwise null. */
 function closestView(answer, cite) {
   if (!isUnanswered(answer) || !(answer.closest ?? []).length) return null;
   return make("section", { className: "closest" }, make("h3", { textContent: "Closest evidence" }),
@@ -56,7 +56,7 @@ function closestView(answer, cite) {
 const saidOf = (answer, pmid) => answer.ideal.find(({ pmids, contradicted }) => pmids.includes(pmid) || contradicted.includes(pmid))?.text
   ?? answer.question.body;
 
-/** The numbered list; what the records add comes when they are read. `records` is filled with them. */
+/** Return the reference list; reads the records, adds their details, and fills `records`. */
 export function referenceList(pmids, { title, idOf, stub, badge, passage, records }) {
   if (!pmids.length) return null;
   const note = make("p", { className: "note" });
@@ -71,7 +71,7 @@ export function referenceList(pmids, { title, idOf, stub, badge, passage, record
   return make("section", { className: "references" }, make("h3", { textContent: title }), make("ol", {}, ...items), note);
 }
 
-/** The answer with numbered references as plain text. */
+/** Return the answer with numbered references as plain text. */
 async function plainText(answer, pmids, records) {
   for (const [pmid, record] of await recordsOf(pmids)) records.set(pmid, record);
   const numbers = (list) => list.map((pmid) => pmids.indexOf(pmid) + 1).join(", ");
@@ -100,8 +100,8 @@ function understood(answer) {
 }
 
 /**
- * The card. `more` may have `actions` (elements), `opinion` (an element), `correct(question)`,
- * `before` (an earlier question) and `details` (the element under it that says more).
+ * Return the card of an answer. `more` may have `actions` (elements), `opinion` (an element),
+ * `correct(question)`, `before` (an earlier question) and `details` (an element).
  */
 export function answerCard(answer, more = {}) {
   const card = `card-${cards += 1}`;
@@ -139,7 +139,7 @@ const ORDERS = {
   oldest: ["oldest first", (one, other) => (one.year ?? 9999) - (other.year ?? 9999)],
 };
 
-/** Every citation that was found, in the order that is chosen. */
+/** Return a list of all citations found, with a menu for their order. */
 function foundView(answer) {
   const list = make("ol", { className: "found" });
   const select = make("select", {}, ...Object.entries(ORDERS).map(([value, [textContent]]) => make("option", { value, textContent })));
@@ -154,7 +154,7 @@ function foundView(answer) {
     countsView(answer), make("p", { className: "options" }, make("label", {}, "Order ", select)), list);
 }
 
-/** All there is to show of an answer. */
+/** Return the card of an answer, all citations found, and the details. */
 export function answerView(answer, more) {
   const details = detailsView(answer);
   return [answerCard(answer, { ...more, details }), answer.citations.length ? foundView(answer) : "", details];

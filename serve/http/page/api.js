@@ -1,7 +1,7 @@
-// What the page asks of the server it came from.
+// HTTP requests to the server's API.
 
 const KEY = "citeray-key";
-/** Whether this server keeps answers, feedback and saved questions, as it wrote into the page. */
+/** True if the server stores answers, feedback and questions; it sets `data-keeps` in the page. */
 export const KEEPS = document.documentElement.dataset.keeps === "yes";
 
 export class ApiError extends Error {
@@ -13,7 +13,7 @@ export class ApiError extends Error {
 
 export const useKey = (key) => sessionStorage.setItem(KEY, key);
 
-/** The reply to a request; raises ApiError with the server's own sentence. */
+/** Return the response to a request; throws ApiError with the server's message. */
 export async function send(path, options = {}) {
   const key = sessionStorage.getItem(KEY);
   const headers = { ...(options.body ? { "Content-Type": "application/json" } : {}), ...(key ? { "X-API-Key": key } : {}) };
@@ -37,7 +37,7 @@ async function problemIn(reply) {
     const said = error?.message ?? error ?? detail;
     return typeof said === "string" ? said : `HTTP ${reply.status}`;
   } catch {
-    // No JSON: the status has to do.
+    // The body is not JSON: show the status.
     return `HTTP ${reply.status}`;
   }
 }
@@ -48,13 +48,13 @@ const batch = (id) => `/v1/batches/${encodeURIComponent(id)}`;
 
 export const readJson = (path, signal) => asJson(path, { signal });
 
-/** {recommended, systems: [{name, title, about, group, needs, available, reason}]}. */
+/** Return {recommended, systems: [{name, title, about, group, needs, available, reason}]}. */
 export const listSystems = () => asJson("/v1/systems");
 export const readCitation = (pmid) => asJson(`/v1/citations/${Number(pmid)}`);
-/** {citations, missing} of up to 100 PMIDs. */
+/** Return {citations, missing} of up to 100 PMIDs. */
 export const readCitations = (pmids) => asJson(`/v1/citations?pmids=${pmids.map(Number).join(",")}`);
 
-/** What is loaded; also while the server is not ready. */
+/** Return the response of /readyz, even if its status is 503 (not ready). */
 export async function readReadiness() {
   const reply = await fetch("/readyz");
   return reply.json();
@@ -67,7 +67,7 @@ export const readRun = async (id) => (await send(`${batch(id)}/run`)).blob();
 export const readResults = async (id, after, count) =>
   (await asJson(`${batch(id)}/results?after=${after}&count=${count}`)).results;
 
-/** Asks, tells `tell(name, data)` each event as it comes, and gives the Answer. */
+/** Ask a question, pass each event to `tell(name, data)`, and return the Answer. */
 export async function askInEvents(request, tell, signal) {
   const reply = await send("/v1/answer", { ...post({ ...request, stream: true }), signal });
   const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();

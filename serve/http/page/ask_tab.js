@@ -1,4 +1,4 @@
-// One question: its stages, the draft, the checked answer; its address, and the way back to it.
+// The Ask tab: progress, draft and answer of a question, and its URL in the browser's history.
 
 import { addressOf, answerAddress, answerIn, requestIn } from "./address.js";
 import { answerView } from "./answer_view.js";
@@ -47,7 +47,7 @@ function clear() {
   document.title = "CiteRay: cited answers from PubMed";
 }
 
-/** Shows an answer with everything that it was asked with. */
+/** Show an answer and its request. */
 function show({ request, answer, created }) {
   clear();
   writeForm(request);
@@ -65,7 +65,7 @@ function show({ request, answer, created }) {
   byId("follow").value = "";
 }
 
-/** Keeps an answer in the history, under the address that it has, and shows it. */
+/** Store an answer with the earlier questions, set its URL, and show it. */
 function keep(request, answer) {
   const at = remember(request, answer);
   const address = answer.answer_id ? answerAddress(answer.answer_id) : addressOf(standing(request, answer));
@@ -75,7 +75,7 @@ function keep(request, answer) {
   show({ request, answer });
 }
 
-/** The request whose address stands alone: a follow-up as it was understood. */
+/** Return the request with its question completed from the conversation, if it is a follow-up. */
 const standing = (request, answer) => ({ ...request, question: answer.understood?.question || request.question });
 
 function tell(name, data) {
@@ -92,7 +92,7 @@ function busy(is) {
   byId("cancel").hidden = !is;
 }
 
-/** Asks, as a new step of the browser's history unless the address is asked already. */
+/** Send `request` and show its answer; with `push`, add an entry to the browser's history. */
 async function ask(request, { push = true } = {}) {
   clear();
   writeForm(request);
@@ -115,14 +115,14 @@ async function ask(request, { push = true } = {}) {
   }
 }
 
-/** Shows an entry of the history as a new step. */
+/** Show an earlier question, as a new entry of the browser's history. */
 function again(entry) {
   history.pushState({ at: entry.at }, "", addressOf(standing(entry.request, entry.answer)));
   opened = location.search;
   show(entry);
 }
 
-/** The turns up to the answer on the page, the oldest of many left out. */
+/** Return the last turns of the conversation, of which the shown answer is the newest. */
 function turnsSoFar() {
   const { request, answer } = shown;
   const said = [...exactNames(answer), ...answer.ideal.map(({ text }) => text)].join(" ").slice(0, TURN_CHARACTERS);
@@ -137,9 +137,9 @@ function follow(event) {
 }
 
 /**
- * What the address names: a stored answer, a question, or the first screen. A question is asked at
- * once, as PubMed and its like do: an address is there to bring its result, asking changes nothing,
- * and what was shared has one step less. Back and Forward show again what was answered before.
+ * Show what the URL names: a stored answer, a question, or the first screen. A question is asked
+ * immediately, as on PubMed: a shared link should lead to its result, and asking changes nothing on
+ * the server. Back and Forward (`back`) show earlier answers without asking again.
  */
 async function open({ back }) {
   opened = location.search;
@@ -168,7 +168,7 @@ const submitOnEnter = (form) => (event) => {
   byId(form).requestSubmit();
 };
 
-/** Asks what the address names; also after a key was given. */
+/** Show what the URL names; called again when an API key is entered. */
 export function openAddress() {
   const { type } = performance.getEntriesByType("navigation")[0] ?? {};
   open({ back: type === "back_forward" });
@@ -188,10 +188,10 @@ export function readyAskTab() {
   byId("clear-history").addEventListener("click", () => {
     forget();
     showHistory(again);
-    say("Earlier questions forgotten.");
+    say("Earlier questions cleared.");
   });
   addEventListener("popstate", ({ state }) => {
-    // A link within the page, such as the one to the question, is no other address.
+    // Ignore links within the page, which do not change the question.
     if (state !== null || location.search !== opened) open({ back: true });
   });
   showHistory(again);

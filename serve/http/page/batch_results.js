@@ -1,4 +1,4 @@
-// The answers of a batch as they come, each under its question, and all of them as a table.
+// Answers of a batch: a list that grows as they arrive, and a CSV table.
 
 import { readResults, readRun } from "./api.js";
 import { button, counted, linkTo, make, pubmedAddress, save } from "./dom.js";
@@ -11,7 +11,7 @@ const YES_NO = { yes: "Yes", no: "No" };
 const exactOf = ({ exact_answer: exact }) => (Array.isArray(exact) ? exact.map((names) => [names].flat()[0]).join("; ") : YES_NO[exact] ?? exact ?? "");
 const idealOf = ({ ideal_answer: ideal }) => [ideal ?? ""].flat().join(" ");
 
-/** An answer in a line: the verdict where it is not plain, and the short answer. */
+/** Return an answer as one line: the verdict, unless it is "answered", and the short answer. */
 function inShort(entry) {
   if (!("ideal_answer" in entry)) return counted(pmidsOf(entry).length, "article");
   return VERDICTS[entry.verdict] ?? (exactOf(entry) || "Answered");
@@ -27,7 +27,7 @@ function itemOf(entry) {
     make("p", { className: "ids" }, ...pmidsOf(entry).map((pmid) => linkTo(pubmedAddress(pmid), `PMID ${pmid}`))));
 }
 
-/** A list of the answers of batch `id`; `bodies` are its questions by id, where they are known. */
+/** List of the answers of batch `id`; `bodies` maps the ids of questions to their text. */
 export class BatchResults {
   constructor(id, bodies = {}) {
     this.id = id;
@@ -45,7 +45,7 @@ export class BatchResults {
     this.element = make("div", {}, this.failed, this.list, this.further);
   }
 
-  /** Reads up to as many as are wanted. */
+  /** Read more answers until the wanted number is shown. */
   async more() {
     if (this.read < this.wanted) {
       const entries = await readResults(this.id, this.read, this.wanted - this.read);
@@ -60,7 +60,7 @@ export class BatchResults {
     this.list.append(this.items.get(entry.id));
   }
 
-  /** Once it is done: the same answers in the order of the questions. */
+  /** Sort the answers in the order of the questions; call this once the batch is done. */
   async settle() {
     this.read = 0;
     await this.more();
@@ -72,13 +72,13 @@ export class BatchResults {
   }
 }
 
-// A cell that begins like a formula would be one in a spreadsheet.
+// Spreadsheets run cells that begin with these characters as formulas.
 const cell = (value) => {
   const text = /^[=+\-@\t\r]/u.test(value) ? `'${value}` : value;
   return `"${text.replaceAll('"', '""')}"`;
 };
 
-/** Saves the run as a table. */
+/** Save the run as a CSV table. */
 export async function saveTable(id, name) {
   const { questions } = JSON.parse(await (await readRun(id)).text());
   const rows = questions.map((entry) => [entry.id, entry.type, entry.body, entry.verdict ?? "", exactOf(entry), idealOf(entry), pmidsOf(entry).join(" ")]);

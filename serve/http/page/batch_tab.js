@@ -1,4 +1,4 @@
-// Batches of questions: started here, worked on by the server, read as they come.
+// The Batch tab: start batches, follow their progress and read their answers.
 
 import { cancelBatch, readBatch, readRun, startBatch } from "./api.js";
 import { BatchResults, saveTable } from "./batch_results.js";
@@ -12,7 +12,7 @@ const ENDED = new Set(["done", "cancelled", "failed"]);
 const known = () => JSON.parse(localStorage.getItem(PLACE) ?? "[]");
 const keep = (entries) => localStorage.setItem(PLACE, JSON.stringify(entries.slice(0, MOST_KEPT)));
 
-/** The questions of the file, or those that are typed in, one a line. */
+/** Return the questions of the file, or those typed one per line. */
 async function questionsGiven() {
   const file = byId("batch-file").files[0];
   if (!file) {
@@ -58,7 +58,7 @@ function inWords(job) {
   const unanswered = job.verdicts?.not_enough_evidence ?? 0;
   const left = job.eta_s ? `about ${Math.ceil(job.eta_s)} s left` : "";
   return [`${job.state}: ${job.done} of ${job.total}`, job.failed_count ? `${job.failed_count} failed` : "",
-    unanswered ? `${unanswered} without enough evidence` : "", losses ? "some answers had to do without something" : "", left, job.error ?? ""].filter(Boolean).join(", ");
+    unanswered ? `${unanswered} without enough evidence` : "", losses ? "some answers may be incomplete" : "", left, job.error ?? ""].filter(Boolean).join(", ");
 }
 
 async function watch(shown) {
@@ -89,7 +89,7 @@ function offer(shown, state) {
     buttons.push(button("Download the run", async () => save(await readRun(id), `run-${name}`)),
       button("Download as a table (CSV)", () => saveTable(id, name)));
   }
-  if (ENDED.has(state) || state === "gone") buttons.push(button("Forget", () => forget(shown)));
+  if (ENDED.has(state) || state === "gone") buttons.push(button("Remove", () => forget(shown)));
   shown.buttons.replaceChildren(...buttons);
 }
 

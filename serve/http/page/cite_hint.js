@@ -1,4 +1,4 @@
-// A number in an answer: a link to its reference, which shows on hover or focus what it rests on.
+// Citation numbers in answers: links to references that show their evidence on hover and focus.
 
 import { byId, make, shortened } from "./dom.js";
 import { nearestSentence } from "./passage_dialog.js";
@@ -36,7 +36,7 @@ function open(link, answer, pmid, said) {
   hint.style.top = `${(below ? bottom + 4 : top - height - 4) + scrollY}px`;
 }
 
-/** The link of number `n` to the element `target`, for what `said` takes from `pmid`. */
+/** Return a link with number `n` to the element `target`; it cites `pmid` for sentence `said`. */
 export function citeLink(answer, { n, pmid, said, target, against = false }) {
   const link = make("a", {
     className: against ? "cite against" : "cite", href: `#${target}`, textContent: `[${n}]`,
@@ -48,7 +48,7 @@ export function citeLink(answer, { n, pmid, said, target, against = false }) {
   link.addEventListener("mouseleave", closeSoon);
   link.addEventListener("blur", closeSoon);
   link.addEventListener("click", (event) => {
-    // The address names the question; a reference is no other place.
+    // Do not follow the link: the URL names the question and must not change.
     event.preventDefault();
     close();
     const reference = byId(target);

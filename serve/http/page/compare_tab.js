@@ -1,4 +1,4 @@
-// One question put to several systems at once: what differs as a table, then their answers.
+// The Compare tab: one question to several presets, with their answers and a table of differences.
 
 import { askInEvents } from "./api.js";
 import { exactView, paragraphOf, referenceList } from "./answer_view.js";
@@ -10,7 +10,7 @@ import { citedIn, shownTitle, stubOf } from "./references.js";
 import { titleOf } from "./systems.js";
 import { exactNames, isUnanswered, verdictBanner } from "./verdict_view.js";
 
-// As many as the variants of one paper that are compared in it.
+// Maximum number of presets to compare: the most variants that a published paper compares.
 const MOST = 7;
 const TITLE_CHARACTERS = 90;
 const VERDICTS = { answered: "Answered", mixed: "Sources disagree", not_enough_evidence: "Not enough evidence" };
@@ -32,7 +32,7 @@ function shortOf(answer) {
 
 const secondsOf = ({ spent }) => (spent ? `${(spent.ms / 1000).toFixed(1)} s` : "");
 
-/** A row of words; those unlike the most frequent are marked, in words for screen readers too. */
+/** Return a table row; marks the cells that differ from the most frequent one. */
 function wordRow(title, words) {
   const counts = words.reduce((all, word) => all.set(word, (all.get(word) ?? 0) + 1), new Map());
   const [most] = [...counts].sort(([, one], [, other]) => other - one)[0];
@@ -73,7 +73,7 @@ function cardOf(name, answer, cite) {
     verdictBanner(answer), exactView(answer), paragraphOf(answer, cite), lossFold(answer));
 }
 
-/** The table, the answers, and one list of references with the numbers of all of them. */
+/** Return the table, the answers, and their common reference list. */
 function show(answers, systems) {
   const entries = systems.filter((name) => answers[name]).map((name) => [name, answers[name]]);
   if (!entries.length) return;

@@ -1,4 +1,4 @@
-// What stands under Details: evidence with its scores, timings, versions, and what was missing.
+// The Details of an answer: evidence with scores, timings, versions, and missing parts.
 
 import { counted, make } from "./dom.js";
 import { filtersInWords } from "./filters.js";
@@ -14,7 +14,7 @@ const ORIGINS = {
 
 const heading = (textContent) => make("h3", { textContent });
 
-/** One line on the card itself, for where a part of the search or the writing did not run. */
+/** Return a notice for the card if part of the system did not respond, otherwise null. */
 export function lossLine(answer, details) {
   const [there, all] = answer.coverage.split("/").map(Number);
   const partly = there < all ? "A part of the index could not be searched. " : "";
@@ -26,13 +26,13 @@ export function lossLine(answer, details) {
       details.firstChild.focus();
     },
   });
-  return make("p", { className: "note lost" }, `${partly}This answer had to do without something: `, see, ".");
+  return make("p", { className: "note lost" }, `${partly}Part of the system did not respond, so this answer may be incomplete: `, see, ".");
 }
 
-/** The same folded, for a card that has no Details under it; null for nothing. */
+/** Return a notice that lists the missing parts, for a card without Details, otherwise null. */
 export function lossFold({ degraded }) {
   if (!degraded.length) return null;
-  return make("details", { className: "note" }, make("summary", { textContent: "This answer had to do without something" }),
+  return make("details", { className: "note" }, make("summary", { textContent: "This answer may be incomplete" }),
     make("ul", { className: "lost" }, ...degraded.map((loss) => make("li", { textContent: loss }))));
 }
 
@@ -48,7 +48,7 @@ function facts(answer) {
 
 function losses(answer) {
   if (!answer.degraded.length) return [];
-  return [heading("What it had to do without"),
+  return [heading("Why this answer may be incomplete"),
     make("ul", { className: "lost" }, ...answer.degraded.map((loss) => make("li", { textContent: loss })))];
 }
 
@@ -91,7 +91,7 @@ function candidates(answer) {
     make("p", { textContent: `${steps.map(([step, count]) => `${step} ${count}`).join(", ")}.` })];
 }
 
-/** All of it, folded. */
+/** Return the Details as a collapsed element. */
 export const detailsView = (answer) => make("details", { className: "card details" },
   make("summary", { textContent: "Details: evidence, scores, timings, versions" }),
   facts(answer), ...losses(answer), ...evidence(answer), ...entities(answer), ...candidates(answer), ...timings(answer));

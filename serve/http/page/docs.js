@@ -1,4 +1,4 @@
-// Swagger UI over this server's own OpenAPI document; a key that is typed in stays in memory.
+// Swagger UI for the server's OpenAPI document; an entered key stays in memory.
 globalThis.SwaggerUIBundle({
   url: "/openapi.json",
   dom_id: "#docs",

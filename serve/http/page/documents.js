@@ -1,5 +1,5 @@
-// What leaves the page as a file: references in a reference manager's formats, answers as documents.
-// Both are the server's work (GET /v1/references, POST /v1/answers/document).
+// Downloads: references in formats of reference managers, and answers as documents.
+// The server writes both (GET /v1/references, POST /v1/answers/document).
 
 import { send } from "./api.js";
 import { button, make, save, say } from "./dom.js";
@@ -30,7 +30,7 @@ const rowOf = (title, formats, work) => [make("p", { className: "hint", textCont
 const menu = (rows) => make("details", { className: "menu" }, make("summary", { textContent: "Export" }),
   make("div", { className: "menu-body" }, ...rows));
 
-/** A menu of files of `answer` and of `sets`, named lists of PMIDs such as [["References", [1, 2]]]. */
+/** Return the export menu of `answer` and `sets`, lists of PMIDs such as [["References", [1, 2]]]. */
 export const exportMenu = (sets, answer) => menu([
   ...sets.filter(([, pmids]) => pmids.length)
     .flatMap(([title, pmids]) => rowOf(`${title} (${pmids.length})`, FORMATS, (format) => saveReferences(pmids, format))),

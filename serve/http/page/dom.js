@@ -1,6 +1,6 @@
-// Elements made of text alone: nothing that a server says is ever read as HTML.
+// Create elements from text only: no response is ever parsed as HTML.
 
-/** An element of `tag` with `properties` and `children` (elements or texts; null is left out). */
+/** Return an element with `properties` and `children` (elements, texts, or null for none). */
 export function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -13,13 +13,13 @@ export function make(tag, properties = {}, ...children) {
 
 export const byId = (id) => document.getElementById(id);
 
-/** A link that opens beside the page, and tells the other site nothing of it. */
+/** Return a link that opens in a new tab and sends no referrer. */
 export const linkTo = (href, textContent) =>
   make("a", { href, target: "_blank", rel: "noopener noreferrer", textContent });
 
 export const pubmedAddress = (pmid) => `https://pubmed.ncbi.nlm.nih.gov/${pmid}/`;
 
-/** A quiet button; `work` may be asynchronous, and what it raises is shown beside the button. */
+/** Return a button that runs `work`, which may be asynchronous; `say` shows its error. */
 export function button(textContent, work) {
   const element = make("button", { type: "button", className: "quiet", textContent });
   element.addEventListener("click", async () => {
@@ -32,14 +32,14 @@ export function button(textContent, work) {
   return element;
 }
 
-/** A problem in words, in the place of whatever `place` showed. */
+/** Show an error message in `place`. */
 export function showProblem(place, message) {
   place.replaceChildren(message ? make("p", { className: "problem", textContent: message }) : "");
 }
 
 let fading = 0;
 
-/** A short message at the foot of the page, read aloud by screen readers. */
+/** Show a short message at the bottom of the page, also for screen readers. */
 export function say(message, isProblem = false) {
   const place = byId("said");
   place.textContent = message;
@@ -48,7 +48,7 @@ export function say(message, isProblem = false) {
   fading = setTimeout(() => { place.textContent = ""; }, isProblem ? 12_000 : 5_000);
 }
 
-/** Puts `text` on the clipboard; where the browser keeps it shut, shows the text to copy by hand. */
+/** Copy `text` to the clipboard, or show it if the browser does not allow that. */
 export async function copy(text, what) {
   try {
     await navigator.clipboard.writeText(text);
@@ -60,14 +60,14 @@ export async function copy(text, what) {
   }
 }
 
-/** Saves a Blob under `name`. */
+/** Save a Blob as the file `name`. */
 export function save(blob, name) {
   const url = URL.createObjectURL(blob);
   make("a", { href: url, download: name }).click();
   URL.revokeObjectURL(url);
 }
 
-/** A time of the server's in the reader's own form. */
+/** Format a time of the server for the reader's locale. */
 export const when = (time) => new Date(time).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
 
 export function shortened(text, most) {

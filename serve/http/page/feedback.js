@@ -1,4 +1,4 @@
-// What a reader says of an answer: right, or what it should have been. The answer is stored with it.
+// Feedback on an answer: a rating or a correction. Giving feedback stores the answer.
 
 import { KEEPS, send } from "./api.js";
 import { button, make, say } from "./dom.js";
@@ -18,13 +18,13 @@ function exactField(type) {
 
 const exactIn = (field) => (field?.tagName === "SELECT" ? field.value || null : field && lines(field.value).length ? lines(field.value) : null);
 
-/** Buttons for an opinion and a form for a correction; "" where the server takes none. */
+/** Return rating buttons and a correction form, or "" if the server stores no feedback. */
 export function feedbackRow(request, answer, show) {
   if (!KEEPS) return "";
   const give = async (opinion) => {
     const kept = await stored(request, answer);
     await send(`/v1/answers/${encodeURIComponent(kept.answer_id)}/feedback`, { method: "POST", body: JSON.stringify(opinion) });
-    say("Thank you. The answer is kept with what you said.");
+    say("Thank you. Your feedback is saved with the answer.");
     if (!answer.answer_id) show(kept);
   };
   const ideal = make("textarea", { rows: 3, maxLength: 5000 });
@@ -32,7 +32,7 @@ export function feedbackRow(request, answer, show) {
   const exact = exactField(answer.question.type);
   const form = make("form", { className: "correction", hidden: true },
     exact ? make("label", {}, "The exact answer ", exact) : null,
-    make("label", {}, "What the answer should say ", ideal), make("label", {}, "A note for who reviews it ", note),
+    make("label", {}, "What the answer should say ", ideal), make("label", {}, "A note for the reviewer ", note),
     make("button", { className: "main", textContent: "Send" }));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();

@@ -1,4 +1,4 @@
-// Feedback for who reviews it: newest first, each with the answer that it is about.
+// The Feedback tab: feedback with its answers, newest first, which reviewers accept or reject.
 
 import { answerAddress } from "./address.js";
 import { answerCard } from "./answer_view.js";
@@ -17,7 +17,7 @@ let reading = 0;
 
 const exactWords = (exact) => (Array.isArray(exact) ? exact.map((names) => names.join(" = ")).join("; ") : YES_NO[exact] ?? "");
 
-/** What was said beyond the rating, as a list of terms; null where it was the rating alone. */
+/** Return the correction and note as a list, or null if there is only a rating. */
 function saidView({ exact, ideal, pmids, note }) {
   const links = pmids.flatMap((pmid) => [linkTo(pubmedAddress(pmid), `PMID ${pmid}`), " "]);
   const rows = [["Exact answer", exactWords(exact)], ["It should say", ideal], ["Supported by", ...links], ["Note", note]]
@@ -75,10 +75,10 @@ async function read(before) {
     next = following;
     byId("feedback-more").hidden = !next;
     byId("feedback-whose").textContent = mayReview
-      ? "Accept what is right. Only that goes into the file to download, from which the command citeray remember takes examples."
-      : "What you said of answers, and what was said of yours. Reviewers accept or reject it.";
+      ? "Accept correct feedback. Only accepted feedback is in the download, from which the command citeray remember reads examples."
+      : "Your feedback, and the feedback on your answers. Reviewers accept or reject it.";
     const { childElementCount: count } = byId("feedback");
-    byId("feedback-count").textContent = count ? `${counted(count, "entry", "entries")} shown${next ? "; there are more" : ""}` : "There is none.";
+    byId("feedback-count").textContent = count ? `${counted(count, "entry", "entries")} shown${next ? "; there are more" : ""}` : "None found.";
     if (before) items[0]?.querySelector("button").focus();
     showProblem(byId("feedback-problem"), "");
   } catch (error) {
@@ -88,12 +88,12 @@ async function read(before) {
 
 async function saveGold() {
   const gold = await readJson(`${ROUTE}/gold?state=accepted`);
-  if (!gold.questions.length) return say("Nothing that is accepted says what is right.", true);
+  if (!gold.questions.length) return say("No accepted feedback contains a correct answer.", true);
   save(new Blob([JSON.stringify(gold, null, 1)], { type: "application/json" }), "citeray-gold.json");
   return say(`${counted(gold.questions.length, "question")} saved.`);
 }
 
-/** Offers the tab where the server keeps feedback. */
+/** Show the tab if the server stores feedback. */
 export function readyFeedbackTab() {
   byId("tab-feedback").hidden = !KEEPS;
   byId("tab-feedback").addEventListener("click", () => read(""));

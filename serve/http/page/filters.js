@@ -1,4 +1,4 @@
-// Which citations may be found: the form's fields as the API's `filters`, as chips and in words.
+// Search filters: read them from the form, and show them as chips and in words.
 
 import { FLAGS, LISTS, NUMBERS } from "./address.js";
 import { byId, make } from "./dom.js";
@@ -12,7 +12,7 @@ const FLAG_WORDS = {
   retracted: ["only retracted", "without retracted"],
 };
 
-/** What is chosen, by the API's names; {} where nothing is. */
+/** Return the filters chosen in the form as the API's `filters`, {} if there are none. */
 export function chosenFilters() {
   const found = {};
   for (const name of NUMBERS) if (field(name).value) found[name] = Number(field(name).value);
@@ -22,7 +22,7 @@ export function chosenFilters() {
   return found;
 }
 
-/** Puts `filters` into the form, in the place of what was chosen. */
+/** Replace the filters in the form. */
 export function setFilters(filters) {
   for (const name of [...NUMBERS, "until"]) field(name).value = filters[name] ?? "";
   for (const name of FLAGS) field(name).value = filters[name] === undefined || filters[name] === null ? "" : String(filters[name]);
@@ -76,7 +76,7 @@ const yearsOf = ({ year_from: from, year_to: to, until }) => {
   return from && last ? `from ${from} to ${last}` : from ? `since ${from}` : last ? `until ${last}` : "";
 };
 
-/** The filters of a reply in one sentence; "" for none. */
+/** Return the filters of a response as a sentence, or "" if there are none. */
 export function filtersInWords(filters) {
   if (!filters) return "";
   const flag = (name, yes, no) => (filters[name] === true ? yes : filters[name] === false ? no : "");
@@ -92,7 +92,7 @@ export function readyFilters() {
   for (const name of LISTS) {
     field(name).addEventListener("change", () => add(name));
     field(name).addEventListener("keydown", (event) => {
-      // Enter adds a value here; elsewhere in the form it asks.
+      // In this field, Enter adds a value instead of submitting the form.
       if (event.key !== "Enter" || field(name).tagName !== "INPUT" || !field(name).value) return;
       event.preventDefault();
       add(name);

@@ -1,4 +1,4 @@
-// The first screen: what is indexed, and questions to begin with.
+// The first screen: size of the index, and example questions.
 
 import { readReadiness } from "./api.js";
 import { byId, counted, make } from "./dom.js";
@@ -6,7 +6,7 @@ import { readExamples } from "./question_help.js";
 
 const TYPES = { yesno: "Yes or no", factoid: "A fact", list: "A list", summary: "A summary", unknown: "Other" };
 
-/** Says how much is indexed and until where, or that the server still loads. */
+/** Show the number of articles and the last PubMed file, or that the server is loading. */
 export async function tellIndex() {
   try {
     const { stages, citations, last_source: last, coverage } = await readReadiness();
@@ -20,7 +20,7 @@ export async function tellIndex() {
   }
 }
 
-/** Offers examples by type; `ask(question, type)` asks one. */
+/** Show example questions by type; a click calls `ask(question, type)`. */
 export async function offerExamples(ask) {
   const examples = await readExamples();
   byId("examples").hidden = !examples.length;

@@ -1,11 +1,11 @@
-// Earlier questions with what they were asked with and their answers, in this browser alone.
+// Earlier requests with their answers, stored in this browser only.
 
 import { byId, make, when } from "./dom.js";
 
 const PLACE = "citeray-history";
 const MOST = 20;
 
-/** What was asked, of an entry of an earlier version of the page too. */
+/** Return the request of an entry, even if an earlier version of the page stored it. */
 function requestOf({ request, answer }) {
   if (request) return request;
   const { body, type } = answer.question;
@@ -24,16 +24,16 @@ function read() {
 }
 
 function write(entries) {
-  // A full store forgets the oldest rather than the newest.
+  // If the storage is full, drop the oldest entries.
   for (let count = Math.min(entries.length, MOST); count >= 0; count -= 1) {
     try {
       localStorage.setItem(PLACE, JSON.stringify(entries.slice(0, count)));
       return;
-    } catch { /* no room for so many */ }
+    } catch { /* Storage is full: try again with fewer entries. */ }
   }
 }
 
-/** `open(entry)` shows an earlier one again: {at, request, answer}. */
+/** Show the history; a click calls `open(entry)` with {at, request, answer}. */
 export function showHistory(open) {
   const entries = read();
   byId("history-card").hidden = !entries.length;
@@ -44,13 +44,13 @@ export function showHistory(open) {
 
 const recalled = (entry) => ({ at: entry.at, request: requestOf(entry), answer: entry.answer });
 
-/** The entry that was kept at that time; null where it is gone. */
+/** Return the entry stored at the time `at`, or null. */
 export function recall(at) {
   const entry = at && read().find((one) => one.at === at);
   return entry ? recalled(entry) : null;
 }
 
-/** Keeps an answer in the place of an earlier one to the same; gives the time that it is recalled by. */
+/** Store an answer, replace an earlier one to the same request, and return the time as its id. */
 export function remember(request, answer) {
   const entries = read();
   const at = Math.max(Date.now(), (entries[0]?.at ?? 0) + 1);

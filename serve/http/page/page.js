@@ -1,4 +1,4 @@
-// The page: tabs, theme, key, and the presets there are.
+// The page: tabs, theme, API key and presets.
 
 import { useKey } from "./api.js";
 import { openAddress, readyAskTab } from "./ask_tab.js";
@@ -25,7 +25,7 @@ function select(tab) {
   }
 }
 
-/** What was asked on one tab need not be typed again on the other. */
+/** Copy the question from one tab to the other. */
 function bring(tab) {
   if (tab.id === "tab-compare" && !byId("compare-question").value) byId("compare-question").value = byId("question").value;
 }

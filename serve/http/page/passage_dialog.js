@@ -1,4 +1,4 @@
-// The passage behind a citation, with what a sentence rests on marked.
+// Dialog with the passage of a citation, in which the supporting sentence is marked.
 
 import { readCitation } from "./api.js";
 import { byId, linkTo, make, pubmedAddress } from "./dom.js";
@@ -17,20 +17,20 @@ function ranked(text, said) {
   return { parts, best, share: share[best] };
 }
 
-/** The passage's text with the sentence nearest to `said` in a <mark>. */
+/** Return the passage with the sentence most similar to `said` in a <mark>. */
 export function marked(text, said) {
   const { parts, best, share } = ranked(text, said);
   return parts.map((part, at) => (at === best && share > 0 ? make("mark", { textContent: part }) : part));
 }
 
-/** The sentence of the passages of `pmid` that is nearest to `said`; "" where there is none. */
+/** Return the sentence most similar to `said` in the passages of `pmid`, or "". */
 export function nearestSentence(answer, pmid, said) {
   const found = answer.evidence.filter((item) => item.passage.pmid === pmid)
     .map((item) => ranked(item.passage.text, said)).sort((one, other) => other.share - one.share)[0];
   return found ? found.parts[found.best].trim() : "";
 }
 
-/** Shows the passages of `pmid` in `answer` for the sentence `said`, then the whole record. */
+/** Show the passages of `pmid` in `answer` for the sentence `said`, then the whole record. */
 export async function openPassage(answer, pmid, said) {
   const found = answer.evidence.filter((item) => item.passage.pmid === pmid);
   const title = found[0]?.title || answer.citations.find((c) => c.pmid === pmid)?.title;

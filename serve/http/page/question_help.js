@@ -1,20 +1,20 @@
-// What helps to ask: example questions, and names that complete a word.
+// Example questions and name completion.
 
 import { readJson } from "./api.js";
 
 const MOST_NAMES = 6;
 
-/** [{question, type}] that this index answers; [] where there are none or they cannot be read. */
+/** Return [{question, type}] that this index can answer, or [] on failure. */
 export async function readExamples() {
   try {
     return (await readJson("/v1/examples")).examples;
   } catch {
-    // The first screen is complete without them.
+    // The first screen works without examples.
     return [];
   }
 }
 
-/** Names that begin with `prefix`; [] where there are none or they cannot be read. */
+/** Return the names that begin with `prefix`, or [] on failure. */
 export async function suggest(prefix, signal) {
   try {
     const { suggestions } = await readJson(`/v1/suggest?limit=${MOST_NAMES}&prefix=${encodeURIComponent(prefix)}`, signal);

@@ -1,4 +1,4 @@
-// Saved questions: asked again after each version of the index, with what changed in their answers.
+// The Saved tab: questions that are asked again after each index update, and their changes.
 
 import { answerCard } from "./answer_view.js";
 import { KEEPS, readJson, send } from "./api.js";
@@ -8,7 +8,7 @@ import { choice } from "./systems.js";
 const ROUTE = "/v1/watches";
 const one = (id) => `${ROUTE}/${encodeURIComponent(id)}`;
 
-/** A button that saves the question of an answer; "" where the server saves none. */
+/** Return a button that saves the question, or "" if the server cannot save questions. */
 export function watchButton(request) {
   if (!KEEPS) return "";
   return button("Watch this question", async (pressed) => {
@@ -48,7 +48,7 @@ function watchView(watch) {
       })), place);
 }
 
-/** Reads the saved questions and shows them. */
+/** Fetch the saved questions from the server and show them. */
 export async function listWatches() {
   try {
     const { watches } = await readJson(ROUTE);
@@ -60,7 +60,7 @@ export async function listWatches() {
   }
 }
 
-/** Offers the tab where the server saves questions. */
+/** Show the tab if the server saves questions. */
 export function readySavedTab() {
   byId("tab-saved").hidden = !KEEPS;
   byId("tab-saved").addEventListener("click", listWatches);

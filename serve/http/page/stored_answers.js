@@ -1,10 +1,10 @@
-// Answers that the server keeps under a permanent address (GET /v1/answers/{id}).
+// Answers stored on the server with permanent links (GET /v1/answers/{id}).
 
 import { answerAddress } from "./address.js";
 import { KEEPS, askInEvents, readJson } from "./api.js";
 import { button, copy } from "./dom.js";
 
-/** {request, answer, created} of a stored answer; raises ApiError. */
+/** Return {request, answer, created} of a stored answer; throws ApiError. */
 export async function readStored(id) {
   const { request, answer, created } = await readJson(`/v1/answers/${encodeURIComponent(id)}`);
   const { body, type } = answer.question;
@@ -13,17 +13,17 @@ export async function readStored(id) {
 
 const whole = (id) => `${location.origin}${answerAddress(id)}`;
 
-/** The answer as the server keeps it: what it has not kept yet is written once more, and kept. */
+/** Return the stored answer; if it is not stored yet, ask the question again with `store`. */
 export async function stored(request, answer) {
   if (answer.answer_id) return answer;
   const kept = await askInEvents({ ...request, store: true }, () => {});
-  if (!kept.answer_id) throw new Error("The server could not keep the answer.");
+  if (!kept.answer_id) throw new Error("The server could not save the answer.");
   return kept;
 }
 
 /**
- * A button that stores the answer and copies its address; "" where the server keeps none.
- * `show(answer)` shows the one that is kept.
+ * Return a button that stores the answer and copies its link, or "" if the server cannot store it.
+ * `show(answer)` is called with the stored answer.
  */
 export function storeButton(request, answer, show) {
   if (!KEEPS) return "";

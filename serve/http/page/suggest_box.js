@@ -1,4 +1,4 @@
-// Names under the question while it is typed; arrow keys choose one, Enter or Tab takes it.
+// Name completion below the question; arrow keys select a name, Enter or Tab inserts it.
 
 import { byId, counted, make } from "./dom.js";
 import { suggest } from "./question_help.js";
@@ -54,7 +54,7 @@ async function look() {
   byId("names-said").textContent = `${counted(found.length, "name")}; arrow keys choose one`;
 }
 
-/** Whether a key was for the list, and so for nothing else. */
+/** Handle a key press in the question; return true if the list of names used it. */
 export function suggestKey(event) {
   if (byId("names").hidden) return false;
   if (event.key === "ArrowDown" || event.key === "ArrowUp") mark(at + (event.key === "ArrowDown" ? 1 : at < 0 ? 0 : -1));

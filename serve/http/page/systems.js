@@ -1,4 +1,4 @@
-// The presets in the page's fields: by plain names, in groups, those that cannot run here disabled.
+// Preset menus: titles in groups, with unavailable presets disabled.
 
 import { listSystems } from "./api.js";
 import { byId, make } from "./dom.js";
@@ -25,10 +25,10 @@ function groups(each) {
     .filter(([, systems]) => systems.length).map(([label, systems]) => each(label, systems));
 }
 
-/** The preset by name, or the one that is recommended. */
+/** Return `name`, or the name of the recommended preset if it is empty. */
 export const choice = (name) => name || offered.recommended;
 
-/** Chooses a preset, also one that no list offers, such as a single run of a paper. */
+/** Select a preset, even if the menu does not list it (any more). */
 export function choose(name) {
   const select = byId("system");
   const value = choice(name);
@@ -53,10 +53,10 @@ function boxOf({ name, title, about, available, reason }) {
     ` ${title}`, make("span", { className: "hint", textContent: available ? ` ${name}` : ` ${reason}` }));
 }
 
-/** Reads the presets and offers them on every tab; raises ApiError. */
+/** Fetch the presets and list them on every tab; throws ApiError. */
 export async function offerSystems() {
   offered = await listSystems();
-  // An address may have chosen one meanwhile.
+  // The URL may have selected a preset while the list was being fetched.
   const before = byId("system").value;
   for (const id of ["system", "batch-system"]) {
     byId(id).replaceChildren(...groups((label, systems) => make("optgroup", { label }, ...systems.map(optionOf))));

@@ -1,4 +1,4 @@
-// The verdict on an answer in plain words, and its sources for and against.
+// The verdict of an answer in words, and its supporting and contradicting sources.
 
 import { make, shortened } from "./dom.js";
 
@@ -9,10 +9,10 @@ const BADGE_CHARACTERS = 60;
 
 export const isUnanswered = (answer) => answer.verdict === "not_enough_evidence";
 
-/** A yes or no is not stated on its own where sources disagree. */
+/** Return true unless the exact answer is yes or no and the sources disagree. */
 export const statesExact = (answer) => !(answer.verdict === "mixed" && typeof answer.exact === "string");
 
-/** [title, sentence] of a verdict other than answered; null for answered. */
+/** Return [title, sentence] of a verdict other than "answered", or null. */
 export function verdictWords(answer) {
   if (isUnanswered(answer)) {
     if (answer.filtered_out) return ["The filters leave no article", answer.filtered_out];
@@ -23,7 +23,7 @@ export function verdictWords(answer) {
   return ["Sources disagree", typeof answer.exact === "string" ? `The evidence leans to ${answer.exact}.` : ""];
 }
 
-/** The banner of such a verdict; null for none. */
+/** Return the banner of a verdict other than "answered", or null. */
 export function verdictBanner(answer) {
   const words = verdictWords(answer);
   if (!words) return null;
@@ -32,7 +32,7 @@ export function verdictBanner(answer) {
     words[1] ? make("p", { textContent: words[1] }) : null);
 }
 
-/** The exact answer in words: "Yes", or its names with their synonyms; [] for none. */
+/** Return the exact answer as a list: ["Yes"], or names with synonyms; [] if there is none. */
 export function exactNames(answer) {
   const { exact } = answer;
   if (!exact?.length || !statesExact(answer)) return [];
@@ -40,7 +40,7 @@ export function exactNames(answer) {
   return exact.map(([first, ...others]) => (others.length ? `${first} (${others.join("; ")})` : first));
 }
 
-/** The stance and what it is towards ("supports: yes"); "" where nothing is stated. */
+/** Return the stance of a passage and its target ("supports: yes"), or "" if it is unknown. */
 export function stanceBadge({ stance, stance_on: on }) {
   if (stance === "unknown") return "";
   const named = STANCES[stance];
@@ -51,13 +51,13 @@ export function stanceBadge({ stance, stance_on: on }) {
 
 const onSide = (answer, stance) => answer.evidence.filter((item) => item.stance === stance);
 
-/** The passages that both sides quote, for where there is anything against. */
+/** Return the quoted passages of both sides if one contradicts the answer, otherwise null. */
 export function quotedSides(answer) {
   const [pro, con] = ["support", "contradict"].map((stance) => onSide(answer, stance));
   return con.length && !isUnanswered(answer) ? { pro: pro.slice(0, MOST_A_SIDE), con: con.slice(0, MOST_A_SIDE) } : null;
 }
 
-/** How far several sources agree, as the command line says it; null for fewer. */
+/** Return how many of the sources support the answer, or null for fewer than two sources. */
 export function agreementLine({ agreement }) {
   const { sources = 0, supporting, weighted } = agreement ?? {};
   if (sources < 2) return null;
@@ -67,7 +67,7 @@ export function agreementLine({ agreement }) {
   return make("p", { className: "note", textContent: words });
 }
 
-/** Both sides beside each other; `cite(pmid, said, against)` makes the number of a source. */
+/** Return both sides next to each other; `cite(pmid, text, against)` returns a citation link. */
 export function sidesView(answer, cite) {
   const sides = quotedSides(answer);
   if (!sides) return null;

@@ -1,8 +1,8 @@
-// How much the found citations weigh: their study designs as badges, and counts by design and year.
+// Strength of the citations: study designs as badges, and counts by design and year.
 
 import { counted, make } from "./dom.js";
 
-// As cluster/study_design orders them, from the one that weighs most.
+// Strongest design first, in the order of cluster/study_design.
 const DESIGNS = {
   guideline: "guideline", meta_analysis: "meta-analysis", systematic_review: "systematic review",
   randomised_trial: "randomised trial", clinical_trial: "clinical trial", cohort: "cohort study",
@@ -12,10 +12,10 @@ const DESIGNS = {
 const ORDER = Object.keys(DESIGNS);
 const STRONG = ORDER.indexOf("clinical_trial");
 
-/** Compares two citations by design, the strongest first. */
+/** Compare two citations by study design, the strongest first. */
 export const byDesign = (one, other) => ORDER.indexOf(one.design) - ORDER.indexOf(other.design);
 
-/** A badge such as "randomised trial" or "animal study, mice"; "" where no design is known. */
+/** Return a badge such as "animal study, mice", or "" if the study design is unknown. */
 export function designBadge(cited) {
   const words = DESIGNS[cited?.design] ?? "";
   if (!words) return "";
@@ -35,7 +35,7 @@ function bars(title, counts) {
     })));
 }
 
-/** The citations found by study design and by year, of that what is known of any. */
+/** Return the numbers of citations by study design and by year, if known. */
 export function countsView({ evidence_by: by, citations }) {
   if (!by || citations.length < 2) return "";
   const designs = Object.entries(by.design).map(([name, count]) => [DESIGNS[name] || "not known", count]);

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from cluster.answers import Answer, ExactAnswer
 from serve.saved.compare_answers import Comparison
-from serve.saved.opinion import Decision, Rating
+from serve.saved.opinion import Rating, ReviewDecision
 
 
 class AnswerSummary(BaseModel):
@@ -79,7 +79,7 @@ class GivenFeedback(BaseModel):
     exact: ExactAnswer
     pmids: list[int]
     note: str
-    state: Decision | Literal["open"] = "open"
+    state: ReviewDecision | Literal["open"] = "open"
     reviewed: str | None = None
     reviewed_by: str = ""
 

@@ -20,18 +20,18 @@ from cluster.answers import Answer, Check
 from cluster.errors import InputError
 from cluster.settings.presets import is_system, load_system
 from cluster.settings.system_settings import SystemSettings
-from serve.answer_events import Event, Finished
 from serve.batches.jobs import when
-from serve.http.door.note_requests import asker
-from serve.http.problem_forms import KEYED, problems
-from serve.http.request_forms import AnswerRequest
+from serve.contracts.answer_events import Event, Finished
+from serve.contracts.problem_forms import KEYED, problems
+from serve.contracts.request import Request
+from serve.contracts.request_forms import AnswerRequest
+from serve.http.middleware.request_log import asker
 from serve.http.service import Service, require_ready
 from serve.http.workbench.answer_forms import AnswerList, AnswerSummary, KeptAnswer, Replay
-from serve.request import Request
 from serve.saved.compare_answers import compare, read_answer
-from serve.saved.keep import Saved
 from serve.saved.saved_error import SavedError
 from serve.saved.stored_answers import MOST_LISTED, AskedWith, StoredAnswer
+from serve.saved.stores import Saved
 
 log = logging.getLogger("citeray")
 
@@ -42,16 +42,13 @@ AnswerId = Annotated[str, Path(pattern=ID, examples=[EXAMPLE])]
 Limit = Annotated[int, Query(ge=1, le=MOST_LISTED)]
 Before = Annotated[str, Query(pattern=r"^([0-9a-f]{32})?$")]
 
-
 ONE = problems(*KEYED, 404, 422, 503)
-DELETED = {204: {"description": "Deleted, with its feedback."}, **problems(*KEYED, 404, 422)}
-DELETED |= problems(503, 507)
-LISTED = problems(*KEYED, 404, 422, 503)
+DELETED = {204: {"description": "Deleted, with its feedback."}, **ONE, **problems(507)}
 REPLAYED = problems(*KEYED, 404, 409, 422, 503)
 
 
 def wants_storing(request: AnswerRequest, saved: Saved | None) -> bool:
-    """Return True if the answer is to be stored; raise InputError if the server stores none."""
+    """Return True if the answer is to be stored; raise InputError if the server may not do so."""
     kept = saved.settings.answers if saved is not None else "never"
     if request.store and kept == "never":
         raise InputError("store: this server keeps no answers; leave store out")
@@ -65,18 +62,13 @@ async def store_answer(
 
     If it cannot be stored, return it with `NOT_KEPT` in `degraded`.
     """
-    with_all = AskedWith(
-        sent_fields(request, asked),
-        asked.system.model_dump(mode="json"),
-        saved.models,
-    )
+    preset = asked.system.model_dump(mode="json")
+    with_all = AskedWith(sent_fields(request, asked), preset, saved.models)
     try:
         return await asyncio.to_thread(saved.answers.keep, answer, with_all, asker())
     except SavedError as error:
         log.warning("an answer could not be kept: %s", error)
-        degraded = [*answer.degraded]
-        degraded.append(NOT_KEPT)
-        return replace(answer, degraded=tuple(degraded))
+        return replace(answer, degraded=(*answer.degraded, NOT_KEPT))
 
 
 def sent_fields(request: AnswerRequest, asked: Request) -> dict[str, Any]:
@@ -91,7 +83,7 @@ async def store_last(
     request: AnswerRequest,
     asked: Request,
 ) -> AsyncGenerator[Event, None]:
-    """Yield the events of an answer; store the answer on the last one, which then has its id."""
+    """Yield the events of an answer. The answer in the last event is stored and has its id."""
     try:
         async for event in events:
             if isinstance(event, Finished):
@@ -104,7 +96,7 @@ async def store_last(
 def add_answers(api: FastAPI, service: Service, saved: Saved, default_system: str) -> None:
     """Add the routes of stored answers to `api`."""
 
-    @api.get("/v1/answers", responses=LISTED)
+    @api.get("/v1/answers", responses=ONE)
     async def list_answers(limit: Limit = 50, before: Before = "") -> AnswerList:
         """List the answers stored with this key, newest first."""
         rows = await asyncio.to_thread(saved.answers.list, asker(), limit, before)

@@ -13,21 +13,25 @@ from fastapi import FastAPI
 from fastapi.responses import Response
 
 from cluster.errors import InputError
+from serve.contracts.problem_forms import KEYED, problem, problems
 from serve.http.batches_api import Batches, JobId
-from serve.http.door.note_requests import asker
-from serve.http.problem_forms import KEYED, problem, problems
+from serve.http.middleware.request_log import asker
 from serve.http.service import Service
-from serve.http.workbench.collect_citations import collect_citations, missing_words
+from serve.http.workbench.collect_citations import (
+    collect_citations,
+    missing_pmids,
+    missing_words,
+)
 from serve.http.workbench.references_api import as_file, file_contents
 from serve.references.export_citations import FORMATS, FormatName
 
-# About 100 MB of records in memory, and 10 s of the shards' time.
+# Bounds the memory for the records, and the load on the shards.
 MOST_CITATIONS = 10_000
 MOST_NAMED = 100
 MISSING = "X-Missing-PMIDs"
 REPLIES: dict[int | str, dict[str, Any]] = {
     200: {
-        "content": file_contents(),
+        "content": file_contents(FORMATS.values()),
         "headers": {
             MISSING: {
                 "description": "PMIDs of the batch that are no longer in the index, and so not in "
@@ -57,16 +61,14 @@ def add_batch_references(api: FastAPI, batches: Batches, service: Service) -> No
                 f"most; export them with `citeray export --batch {job_id}`"
             )
         found = await collect_citations(service, wanted)
-        missing = missing_words(wanted, found)
+        missing = missing_pmids(wanted, found)
         if not found:
-            return problem(404, missing or f"batch {job_id} has no citations")
+            return problem(404, missing_words(missing) or f"batch {job_id} has no citations")
         chosen = FORMATS[format]
         text = await asyncio.to_thread(chosen.write, found)
         reply = as_file(text.encode(), chosen.media_type, f"references-{job_id}.{chosen.ending}")
         if missing:
-            held = {citation.pmid for citation in found}
-            lost = [str(pmid) for pmid in wanted if pmid not in held]
-            reply.headers[MISSING] = ",".join(lost[:MOST_NAMED])
+            reply.headers[MISSING] = ",".join(map(str, missing[:MOST_NAMED]))
         return reply
 
 

@@ -59,8 +59,8 @@ def fit_reply(
 ) -> tuple[T, str]:
     """Return `make(n)` for the largest n up to `count` that fits.
 
-    `make` returns a record and its text; each, the record as JSON, may have `limit` characters.
-    Raise InputError if even `make(0)` is longer.
+    `make(n)` returns a record with n citations, and its text. The record as JSON and the text may
+    each have up to `limit` characters. Raise InputError if `make(0)` is already longer.
     """
 
     def size(reply: tuple[T, str]) -> int:
@@ -157,7 +157,7 @@ def _kept(found: SearchResult, pmids: Sequence[int]) -> dict[str, Any]:
 
 
 def _shown(answer: Answer, pmids: Sequence[int]) -> dict[str, Any]:
-    """Return `shown` with its positions in the evidence adjusted to what was left out."""
+    """Return the field `shown`, renumbered by position in the evidence that was not left out."""
     if answer.shown is None:
         return {}
     held = set(pmids)

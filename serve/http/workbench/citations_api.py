@@ -10,11 +10,11 @@ from typing import Annotated
 from fastapi import FastAPI, Query
 from pydantic import BaseModel
 
-from cluster.weighing import WeighedCitation
-from serve.http.problem_forms import KEYED, problems
-from serve.http.request_forms import MAX_CITATIONS
+from cluster.appraisal import WeighedCitation
+from serve.contracts.problem_forms import KEYED, problems
+from serve.contracts.request_forms import MAX_CITATIONS
 from serve.http.service import Service, require_ready
-from serve.http.workbench.collect_citations import collect_citations
+from serve.http.workbench.collect_citations import collect_citations, missing_pmids
 
 PMIDS = rf"^[1-9][0-9]{{0,14}}(,[1-9][0-9]{{0,14}}){{0,{MAX_CITATIONS - 1}}}$"
 READ = problems(*KEYED, 422, 503)
@@ -47,8 +47,5 @@ def add_citations(api: FastAPI, service: Service) -> None:
         require_ready(service)
         wanted = list(dict.fromkeys(map(int, pmids.split(","))))
         found = await collect_citations(service, wanted)
-        held = {citation.pmid for citation in found}
-        return CitationList(
-            citations=list(map(WeighedCitation.of, found)),
-            missing=[pmid for pmid in wanted if pmid not in held],
-        )
+        weighed = list(map(WeighedCitation.of, found))
+        return CitationList(citations=weighed, missing=missing_pmids(wanted, found))

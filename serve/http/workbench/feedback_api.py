@@ -7,6 +7,7 @@ POST /v1/feedback/{feedback_id}/review   DELETE /v1/feedback/{feedback_id}
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from typing import Annotated, Literal
 
 from fastapi import FastAPI, Path, Query
@@ -16,17 +17,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from cluster.answers import ExactAnswer
 from cluster.errors import InputError
 from serve.batches.jobs import when
+from serve.contracts.problem_forms import KEYED, problems
+from serve.contracts.request_forms import Pmid
 from serve.formats.bioasq import MAX_LIST
-from serve.http.door.note_requests import asker
-from serve.http.problem_forms import KEYED, problems
-from serve.http.request_forms import Pmid
+from serve.http.middleware.request_log import asker
 from serve.http.workbench.answer_forms import FeedbackList, GivenFeedback, Gold
 from serve.http.workbench.answers_api import ID, AnswerId, Before, Limit
 from serve.saved.export_feedback import gold_rows
 from serve.saved.feedback import Feedback
-from serve.saved.keep import Saved
-from serve.saved.opinion import Decision, Opinion, Rating, ReviewState
+from serve.saved.opinion import Opinion, Rating, ReviewDecision, ReviewState
 from serve.saved.saved_error import SavedError
+from serve.saved.stores import Saved
 
 MOST_CHARACTERS = 5000
 MOST_NAME = 300
@@ -65,7 +66,7 @@ class FeedbackRequest(BaseModel):
     note: Words = ""
 
     def as_opinion(self, kind: str) -> Opinion:
-        """Return the feedback as a record; raise InputError if `exact` does not fit the type."""
+        """Return the feedback as a record; raise InputError if `exact` does not fit type `kind`."""
         exact: ExactAnswer = self.exact or None
         wanted = {"yesno": "yes or no", "summary": "left out", "unknown": "left out"}
         fits = isinstance(exact, str) if kind == "yesno" else isinstance(exact, list)
@@ -83,7 +84,7 @@ class ReviewRequest(BaseModel):
         extra="forbid", json_schema_extra={"examples": [{"state": "accepted"}]}
     )
 
-    state: Decision | Literal["open"]
+    state: ReviewDecision | Literal["open"]
 
 
 RatingFilter = Annotated[Rating | None, Query(description="Only feedback with this rating.")]
@@ -155,18 +156,18 @@ def add_feedback(api: FastAPI, saved: Saved) -> None:
 
 
 def is_reviewer(saved: Saved) -> bool:
-    """Return True if the request may review feedback; without API keys everybody may."""
+    """Return True if the request may review feedback. Without API keys, every request may."""
     return asker() in ("", *saved.settings.reviewers)
 
 
 def seen_by(saved: Saved) -> str | None:
-    """Return the owner whose feedback the request may see, or None for everybody's."""
+    """Return the owner whose feedback the request may see, or None if it may see all."""
     return None if is_reviewer(saved) else asker()
 
 
 def given(item: Feedback, reviews: bool = False) -> GivenFeedback:
     """Return the response form of feedback; with `reviews`, including the reviewer's name."""
-    answer, said, review = item.answer, item.opinion, item.review
+    answer, review = item.answer, item.review
     return GivenFeedback(
         id=item.id,
         created=when(item.created) or "",
@@ -174,14 +175,8 @@ def given(item: Feedback, reviews: bool = False) -> GivenFeedback:
         answer_id=item.answer_id,
         question=answer["question"]["body"],
         type=answer["question"]["type"],
-        verdict=answer["verdict"],
-        system=answer["system"],
-        index_version=answer["index_version"],
-        rating=said.rating,
-        ideal=said.ideal,
-        exact=said.exact,
-        pmids=list(said.pmids),
-        note=said.note,
+        **{name: answer[name] for name in ("verdict", "system", "index_version")},
+        **asdict(item.opinion),
         state=review.state if review else "open",
         reviewed=when(review.at) if review else None,
         reviewed_by=review.by if review and reviews else "",

@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from cluster.errors import InputError
 from cluster.settings.presets import load_system
+from serve.contracts.request_forms import MAX_CITATIONS, Pmid, SystemName
 from serve.http.answer_words import QUOTED
 from serve.http.mcp_tools import Tool
-from serve.http.request_forms import MAX_CITATIONS, Pmid, SystemName
 from serve.http.service import Service
 from serve.http.workbench.bound_reply import (
     DEFAULT_CHARACTERS,
@@ -22,7 +22,11 @@ from serve.http.workbench.bound_reply import (
     fit_search,
     left_words,
 )
-from serve.http.workbench.collect_citations import collect_citations, missing_words
+from serve.http.workbench.collect_citations import (
+    collect_citations,
+    missing_pmids,
+    missing_words,
+)
 from serve.references.export_citations import FormatName, export_citations
 from serve.references.find_related import related_request
 from serve.references.prepare_for_style import StyleName
@@ -78,7 +82,7 @@ def reference_tools(service: Service, default_system: str) -> list[Tool]:
         if form.format and form.style:
             raise InputError("give one of the fields format and style, not both")
         found = await collect_citations(service, form.pmids)
-        if missing := missing_words(form.pmids, found):
+        if missing := missing_words(missing_pmids(form.pmids, found)):
             raise InputError(missing)
         style = form.style or "vancouver"
         styled = [] if form.format else await asyncio.to_thread(style_references, found, style)
@@ -93,7 +97,7 @@ def reference_tools(service: Service, default_system: str) -> list[Tool]:
         return fit_reply(len(found), make, REFERENCES, form.max_chars)
 
     async def related(form: RelatedForm) -> tuple[SearchReply, str]:
-        citation = await service.citation(form.pmid)
+        citation = await service.answerer.citation(form.pmid)
         if citation is None:
             raise InputError(f"PMID {form.pmid} is not in this index")
         system = load_system(form.system or default_system)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from fastapi import Body, FastAPI, Query
@@ -18,8 +18,8 @@ from pydantic import AfterValidator, BaseModel, TypeAdapter, ValidationError
 from cluster.answers import Answer, SearchResult
 from cluster.errors import InputError
 from cluster.settings.presets import load_system
-from serve.http.problem_forms import KEYED, problem, problems
-from serve.http.request_forms import (
+from serve.contracts.problem_forms import KEYED, problem, problems
+from serve.contracts.request_forms import (
     MAX_CITATIONS,
     MAX_PMID,
     PathPmid,
@@ -27,16 +27,26 @@ from serve.http.request_forms import (
     explain_problems,
 )
 from serve.http.service import Service, require_ready
-from serve.http.workbench.collect_citations import collect_citations, missing_words
+from serve.http.workbench.collect_citations import (
+    collect_citations,
+    missing_pmids,
+    missing_words,
+)
 from serve.references.documents.number_answer import cited_pmids
-from serve.references.documents.write_document import FORMS, FormName, check_size, write_document
-from serve.references.export_citations import FORMATS, FormatName
+from serve.references.documents.write_document import (
+    FORMS,
+    Form,
+    FormName,
+    check_size,
+    write_document,
+)
+from serve.references.export_citations import FORMATS, Format, FormatName
 from serve.references.find_related import related_request
 from serve.references.prepare_for_style import StyleName
-from serve.references.style_references import StyledReference, style_references
+from serve.references.style_references import style_references
 
 MOST_EXPORTED = 1000
-# Formatting takes about 10 ms per reference.
+# Lower than MOST_EXPORTED, because formatting a reference in a style is slow.
 MOST_STYLED = 200
 PMIDS = r"^[1-9][0-9]{0,15}(,[1-9][0-9]{0,15})*$"
 ANSWER = TypeAdapter(Answer)
@@ -74,12 +84,6 @@ class StyledForm(BaseModel):
     html: str
     retracted: str
 
-    @classmethod
-    def of(cls, number: int, reference: StyledReference) -> StyledForm:
-        """Return the response form of a reference."""
-        r = reference
-        return cls(number=number, pmid=r.pmid, text=r.text, html=r.html, retracted=r.retracted)
-
 
 class StyledForms(BaseModel):
     """References in the requested order, numbered from 1."""
@@ -88,25 +92,21 @@ class StyledForms(BaseModel):
     references: list[StyledForm]
 
 
-def _files(media_types: Mapping[str, Any]) -> dict[str, Any]:
-    return {media: {"schema": {"type": "string"}} for media in media_types}
-
-
-def file_contents() -> dict[str, Any]:
-    """Return the OpenAPI content of the export formats."""
-    return _files({form.media_type: form for form in FORMATS.values()})
+def file_contents(forms: Iterable[Format | Form]) -> dict[str, Any]:
+    """Return the OpenAPI content of the file formats."""
+    return {form.media_type: {"schema": {"type": "string"}} for form in forms}
 
 
 REFUSED = problems(*KEYED, 404, 422, 503)
 REFERENCES: dict[int | str, dict[str, Any]] = {
-    200: {"model": StyledForms, "content": file_contents()},
+    200: {"model": StyledForms, "content": file_contents(FORMATS.values())},
     **REFUSED,
 }
 DOCUMENT: dict[int | str, dict[str, Any]] = {
-    200: {"content": _files({form.media_type: form for form in FORMS.values()})},
+    200: {"content": file_contents(FORMS.values())},
     **problems(*KEYED, 422, 503),
 }
-# JSON escapes of characters that XML (DOCX) cannot contain. Group 1 keeps escaped backslashes.
+# JSON escapes of characters that XML (DOCX) cannot contain. Group 1 matches escaped backslashes.
 _UNPRINTABLE = re.compile(r"(\\\\)|\\(?:u00(?:0[0-8bce-f]|1[0-9a-f]|7f)|uff(?:fe|ff)|[bf])")
 ANSWER_BODY = {
     "requestBody": {
@@ -132,11 +132,14 @@ def add_references(api: FastAPI, service: Service, default_system: str) -> None:
         if (format is None) == (style is None):
             raise InputError("give one of the fields format and style")
         found = await collect_citations(service, wanted)
-        if missing := missing_words(wanted, found):
+        if missing := missing_words(missing_pmids(wanted, found)):
             return problem(404, missing)
         if style is not None:
             styled = await asyncio.to_thread(style_references, found, style)
-            forms = [StyledForm.of(n, reference) for n, reference in enumerate(styled, 1)]
+            forms = [
+                StyledForm(number=n, pmid=r.pmid, text=r.text, html=r.html, retracted=r.retracted)
+                for n, r in enumerate(styled, 1)
+            ]
             return JSONResponse(StyledForms(style=style, references=forms).model_dump())
         chosen = FORMATS[format or "ris"]
         text = await asyncio.to_thread(chosen.write, found)
@@ -150,7 +153,7 @@ def add_references(api: FastAPI, service: Service, default_system: str) -> None:
     ) -> Any:
         """Return citations similar to one, found by its title and the start of its abstract."""
         require_ready(service)
-        citation = await service.citation(pmid)
+        citation = await service.answerer.citation(pmid)
         if citation is None:
             return problem(404, f"PMID {pmid} is not in this index")
         return await service.search(
@@ -193,7 +196,7 @@ def _read_answer(given: dict[str, Any]) -> Answer:
         answer = ANSWER.validate_json(text, strict=True)
     except ValidationError as error:
         found = error.errors()
-        # JSON that only Python's reader accepts, such as a lone surrogate.
+        # Only Python's JSON reader accepts some input, such as a lone surrogate.
         if found[0]["type"] == "json_invalid":
             said = found[0]["ctx"]["error"]
             raise InputError(f"body: is no JSON: {said}; send the answer unchanged") from None

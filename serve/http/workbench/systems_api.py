@@ -13,13 +13,13 @@ from pydantic import BaseModel
 
 from cluster.settings.presets import load_system, shipped_systems, system_names
 from cluster.settings.system_settings import SystemSettings
-from serve.http.problem_forms import KEYED, problems
+from serve.contracts.problem_forms import KEYED, problems
 from serve.http.service import Service
 
 Group = Literal["ours", "ranking", "papers", "own"]
 Need = Literal["writer", "rewriter", "ranker", "pubmed"]
 
-# Titles, in display order.
+# Titles of the presets in display order.
 OURS = {
     "citeray": "CiteRay",
     "citeray-model": "CiteRay, written by the language model",
@@ -91,9 +91,9 @@ def needs_of(system: SystemSettings) -> list[Need]:
 
 
 def _missing(needs: list[Need], models: dict[str, str]) -> list[Need]:
-    """Return the `needs` that `models` (of a Readiness) does not cover.
+    """Return the `needs` for which `models`, as in a Readiness, has no model.
 
-    The writer's model takes over every role without a model of its own.
+    The model of the role `llm` also serves every role that has no model of its own.
     """
     if models.get("llm", "none") != "none":
         return []
@@ -145,6 +145,6 @@ def add_systems(api: FastAPI, service: Service, default_system: str) -> None:
     @api.get("/v1/systems", responses=LISTED)
     async def systems() -> Systems:
         """List the presets with title, group, requirements and availability on this server."""
-        models = (await service.readiness()).models
+        models = (await service.graph.readiness()).models
         cards = [_card(name, models) for name in _in_order()]
         return Systems(recommended=default_system, systems=cards)

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from cluster.answers import Check
-from serve.http.request_forms import SearchRequest
-from serve.request import Request
+from serve.contracts.request import Request
+from serve.contracts.request_forms import SearchRequest
 from serve.saved.watches.watch_diff import WatchDiff
 
 
@@ -29,7 +29,7 @@ class WatchRequest(SearchRequest):
     webhook: Annotated[str, Field(max_length=2000)] = ""
 
     def as_request(self, default_system: str) -> Request:
-        """See `SearchRequest.as_request`; applies `check`."""
+        """Return the request as `SearchRequest.as_request` does, with `check` in its preset."""
         request = super().as_request(default_system)
         return replace(request, system=request.system.checking(self.check))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Path, Query
@@ -16,9 +16,10 @@ from fastapi.responses import Response
 
 from cluster.settings.presets import load_system
 from serve.batches.jobs import when
-from serve.graph.watch_stages import StageLostError
-from serve.http.door.note_requests import asker
-from serve.http.problem_forms import KEYED, problems
+from serve.contracts.problem_forms import KEYED, problems
+from serve.contracts.request import Request
+from serve.contracts.stage_watch import StageLostError
+from serve.http.middleware.request_log import asker
 from serve.http.service import Service
 from serve.http.workbench.answers_api import EXAMPLE, ID
 from serve.http.workbench.watch_forms import (
@@ -29,8 +30,7 @@ from serve.http.workbench.watch_forms import (
     WatchSummary,
     WebhookState,
 )
-from serve.request import Request
-from serve.saved.keep import Saved
+from serve.saved.stores import Saved
 from serve.saved.watches.feed import MOST_ENTRIES, atom_feed
 from serve.saved.watches.watch_diff import diff_words
 from serve.saved.watches.watch_store import MOST_CHECKS, Check, Watch
@@ -89,7 +89,7 @@ async def _try_filters(service: Service, asked: Request) -> None:
     Skipped while the index is unavailable: the question is saved, and its next check reports the
     error.
     """
-    if asked.filters and asked.system.online.when == "never" and not service.loading():
+    if asked.filters and asked.system.online.when == "never" and not service.graph.loading():
         with suppress(StageLostError):
             await service.search(replace(asked, system=load_system("bm25"), limit=1))
 
@@ -126,19 +126,11 @@ def described(saved: Saved, watch_id: str, owner: str | None, limit: int) -> One
     """Return the response form of a saved question; `owner` None accepts any owner."""
     watch = saved.watches.get(watch_id, owner)
     sent = saved.deliveries.last_of(watch_id)
-    state = None
-    if sent is not None:
-        state = WebhookState(
-            id=sent.id,
-            created=when(sent.created) or "",
-            state=sent.state,
-            tries=sent.tries,
-            error=sent.error,
-        )
+    told_of = None if sent is None else {**asdict(sent), "created": when(sent.created)}
     return OneWatch(
         **summarised(watch).model_dump(),
         answer=None if watch.answer is None else dict(watch.answer),
-        last_delivery=state,
+        last_delivery=None if told_of is None else WebhookState(**told_of),
         history=[told(check) for check in saved.watches.checks(watch_id, limit)],
     )
 

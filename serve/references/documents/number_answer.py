@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from urllib.parse import quote
 
 from cluster.answers import NOT_ENOUGH, Answer, ExactAnswer
 from cluster.records import Citation
-from serve.answer.tell_verdict import (
+from serve.references.describe_citation import one_line, pubmed_url
+from serve.references.marked_text import Run
+from serve.references.prepare_for_style import StyleName
+from serve.references.style_references import style_references
+from serve.wording.verdict_words import (
     MAX_NEAREST,
     NEAREST,
     UNSUPPORTED,
     side_words,
     verdict_words,
 )
-from serve.references.describe_citation import one_line, pubmed_url
-from serve.references.marked_text import Run
-from serve.references.prepare_for_style import StyleName
-from serve.references.style_references import style_references
 
 DISCLAIMER = (
     "Not medical advice. CiteRay is a research tool and its answers can be wrong. "
@@ -44,8 +44,8 @@ class AnswerDocument:
     """Contents of a document in every file format, in this order.
 
     `paragraph` has the sentences with their reference numbers, `sides` the quotations of
-    disagreeing sources, and `listed` the heading of the reference list. `notes` name the lost
-    parts of the answer, the index and the preset.
+    disagreeing sources, and `listed` the heading of the reference list. `notes` name the parts of
+    the system that did not respond, the index and the preset.
     """
 
     question: str
@@ -57,6 +57,16 @@ class AnswerDocument:
     references: tuple[Reference, ...]
     notes: tuple[str, ...]
     disclaimer: str = DISCLAIMER
+
+    def sections(self) -> Iterator[tuple[str, tuple[str, ...], bool]]:
+        """Yield (heading, texts, whether the texts are list items) for each nonempty section."""
+        for heading, texts, listed in (
+            ("Exact answer", self.exact, True),
+            ("Answer", self.paragraph, False),
+            ("Both sides", self.sides, True),
+        ):
+            if texts:
+                yield heading, texts if listed else (" ".join(texts),), listed
 
 
 def cited_pmids(answer: Answer) -> tuple[int, ...]:
@@ -155,7 +165,7 @@ def _links(citation: Citation) -> tuple[tuple[str, str], ...]:
 
 def _notes(answer: Answer, day: date) -> Iterable[str]:
     if answer.degraded:
-        yield f"This answer had to do without: {'; '.join(map(one_line, answer.degraded))}."
+        yield f"This answer may be incomplete: {'; '.join(map(one_line, answer.degraded))}."
     last = one_line(answer.last_source)
     source = f", PubMed files up to {last}" if last else ""
     yield f"Index {one_line(answer.index_version) or 'unknown'}{source}. Preset {answer.system}."

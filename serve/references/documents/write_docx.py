@@ -31,15 +31,10 @@ def write_docx(document: AnswerDocument) -> bytes:
     verdict = file.add_paragraph()
     verdict.add_run("Verdict: ").bold = True
     verdict.add_run(d.verdict)
-    if d.exact:
-        file.add_heading("Exact answer", level=2)
-        _add_list(file, d.exact)
-    if d.paragraph:
-        file.add_heading("Answer", level=2)
-        file.add_paragraph(" ".join(d.paragraph))
-    if d.sides:
-        file.add_heading("Both sides", level=2)
-        _add_list(file, d.sides)
+    for heading, texts, listed in d.sections():
+        file.add_heading(heading, level=2)
+        for text in texts:
+            file.add_paragraph(text, style="List Bullet" if listed else None)
     if d.references:
         file.add_heading(d.listed, level=2)
     for reference in d.references:
@@ -50,11 +45,6 @@ def write_docx(document: AnswerDocument) -> bytes:
     out = io.BytesIO()
     file.save(out)
     return out.getvalue()
-
-
-def _add_list(file: Any, items: tuple[str, ...]) -> None:
-    for item in items:
-        file.add_paragraph(item, style="List Bullet")
 
 
 def _add_reference(file: Any, reference: Reference) -> None:

@@ -10,12 +10,9 @@ def write_markdown(document: AnswerDocument) -> bytes:
     """Return the document in UTF-8. Markup in its texts is escaped."""
     d = document
     parts = [f"# {escape_markdown(d.question)}", f"**Verdict:** {escape_markdown(d.verdict)}"]
-    if d.exact:
-        parts += ["## Exact answer", "\n".join(f"- {escape_markdown(item)}" for item in d.exact)]
-    if d.paragraph:
-        parts += ["## Answer", " ".join(map(escape_markdown, d.paragraph))]
-    if d.sides:
-        parts += ["## Both sides", "\n".join(f"- {escape_markdown(side)}" for side in d.sides)]
+    for heading, texts, listed in d.sections():
+        mark = "- " if listed else ""
+        parts += [f"## {heading}", "\n".join(mark + escape_markdown(text) for text in texts)]
     if d.references:
         parts += [f"## {d.listed}", *map(_reference, d.references)]
     parts += ["---", *map(escape_markdown, d.notes), f"*{d.disclaimer}*"]

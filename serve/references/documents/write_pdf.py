@@ -8,7 +8,7 @@ from typing import Any
 
 from fpdf import FPDF
 
-from serve.references.documents.number_answer import AnswerDocument, Reference
+from serve.references.documents.number_answer import AnswerDocument
 from serve.references.marked_text import Run
 
 FONT = "DejaVu"
@@ -20,7 +20,7 @@ UNPRINTABLE = (
 )
 _MARGIN, _INDENT = 20.0, 10.0
 _LINK_COLOUR = (5, 99, 193)
-# fpdf2 warns of each character without a glyph; the document has a note about them instead.
+# fpdf2 logs each character without a glyph; the document has a note about them instead.
 logging.getLogger("fpdf").setLevel(logging.ERROR)
 
 
@@ -30,19 +30,14 @@ def write_pdf(document: AnswerDocument) -> bytes:
     pdf = _open(d.question)
     _heading(pdf, d.question, 15)
     _line(pdf, (Run("Verdict: ", bold=True), Run(d.verdict)))
-    if d.exact:
-        _heading(pdf, "Exact answer", 12)
-        _items(pdf, d.exact)
-    if d.paragraph:
-        _heading(pdf, "Answer", 12)
-        _line(pdf, (Run(" ".join(d.paragraph)),))
-    if d.sides:
-        _heading(pdf, "Both sides", 12)
-        _items(pdf, d.sides)
+    for heading, texts, listed in d.sections():
+        _heading(pdf, heading, 12)
+        for text in texts:
+            _hanging(pdf, "\u2022", (Run(text),)) if listed else _line(pdf, (Run(text),))
     if d.references:
         _heading(pdf, d.listed, 12)
     for reference in d.references:
-        _reference(pdf, reference)
+        _hanging(pdf, f"[{reference.number}]", reference.runs, reference.links)
     pdf.ln(3)
     unprintable = [UNPRINTABLE] if _lacks_glyphs(pdf, d) else []
     for note in (*d.notes, *unprintable):
@@ -80,15 +75,6 @@ def _heading(pdf: Any, text: str, size: int) -> None:
     pdf.set_font(FONT, "B", size)
     pdf.multi_cell(0, size * 0.5, text, align="L", new_x="LMARGIN", new_y="NEXT")
     pdf.ln(1)
-
-
-def _items(pdf: Any, items: tuple[str, ...]) -> None:
-    for item in items:
-        _hanging(pdf, "\u2022", (Run(item),))
-
-
-def _reference(pdf: Any, reference: Reference) -> None:
-    _hanging(pdf, f"[{reference.number}]", reference.runs, reference.links)
 
 
 def _hanging(

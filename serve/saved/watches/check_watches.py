@@ -78,7 +78,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Numbers of questions asked in a round, of notable changes, and of failures."""
+    """Numbers of questions asked in a round, of those with a notable change, and of failures."""
 
     asked: int = 0
     notable: int = 0
@@ -105,7 +105,7 @@ async def check_watches(
     """
     asked = notable = failed = 0
     while (watch := await asyncio.to_thread(store.next_due, version)) is not None:
-        # Ask `go_on` after the wait, which may have been long.
+        # Call `go_on` after the wait, which may have been long.
         if not await budget.take() or not await go_on():
             break
         asked += 1

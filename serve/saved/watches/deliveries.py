@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from serve.saved.watches.watch_store import Check, Watch
 
 WAITING, DELIVERED, GIVEN_UP = "waiting", "delivered", "given up"
-# Exponential back-off from 30 s to six hours between tries.
+# The wait between tries doubles from FIRST_WAIT_S to MOST_WAIT_S seconds.
 MOST_TRIES = 12
 FIRST_WAIT_S = 30.0
 MOST_WAIT_S = 6 * 3600.0

@@ -14,7 +14,7 @@ from typing import Any
 
 from cluster.answers import Answer
 from cluster.records import Citation
-from serve.saved.keep import Saved
+from serve.saved.stores import Saved
 from serve.saved.watches.check_watches import Ask, Budget, check_watches
 from serve.saved.watches.lease import LEASE_S, DatabaseLease
 from serve.saved.watches.webhooks import deliver_due, send
@@ -23,7 +23,7 @@ log = logging.getLogger("citeray")
 
 POLL_S = 5.0
 EXPIRE_EVERY_S = 3600.0
-# How long a saved question waits for a moment without requests of users.
+# Longest wait in seconds of a saved question for a moment without user requests.
 LONGEST_WAIT_S = 20.0
 QUIET_POLL_S = 0.1
 # Pause after each saved question, as a multiple of its duration: saved questions take at most a
@@ -49,7 +49,7 @@ class PoliteAsk:
         self._rests_until = 0.0
 
     async def answer(self, request: Mapping[str, Any]) -> Answer:
-        """See `Ask.answer`."""
+        """Answer a request after the pause, once no user request is running."""
         await asyncio.sleep(max(self._rests_until - time.monotonic(), 0.0))
         ends = time.monotonic() + self._longest_s
         while self._busy() and time.monotonic() < ends:
@@ -62,14 +62,14 @@ class PoliteAsk:
             self._rests_until = ended + min(REST * (ended - begun), LONGEST_REST_S)
 
     async def citation(self, pmid: int) -> Citation | None:
-        """See `Ask.citation`."""
+        """Return the complete record, or None if the index does not have it."""
         return await self._ask.citation(pmid)
 
 
 class WatchKeeper:
     """Background tasks over `saved` in each replica of the gateway.
 
-    `served` returns the served index version, "" while it is unknown. A question may take
+    `served` returns the index version in use, "" while it is unknown. A question may take
     `deadline_s` seconds. If a replica dies, another takes over once its lease has expired.
     """
 
@@ -114,22 +114,22 @@ class WatchKeeper:
         if not version or await asyncio.to_thread(store.next_due, version) is None:
             return
 
-        async def take() -> bool:
-            return await asyncio.to_thread(self._checking.take)
+        async def acquire() -> bool:
+            return await asyncio.to_thread(self._checking.acquire)
 
-        if await take():
-            await check_watches(store, self._ask, version, self._budget, take)
-            await asyncio.to_thread(self._checking.give_back)
+        if await acquire():
+            await check_watches(store, self._ask, version, self._budget, acquire)
+            await asyncio.to_thread(self._checking.release)
 
     async def deliver(self) -> None:
         """Send the due messages if this replica can acquire the lease."""
         store = self._saved.deliveries
         if not await asyncio.to_thread(store.due, 1):
             return
-        if await asyncio.to_thread(self._delivering.take):
+        if await asyncio.to_thread(self._delivering.acquire):
             post = partial(send, settings=self._saved.settings)
-            await asyncio.to_thread(deliver_due, store, post, self._delivering.take)
-            await asyncio.to_thread(self._delivering.give_back)
+            await asyncio.to_thread(deliver_due, store, post, self._delivering.acquire)
+            await asyncio.to_thread(self._delivering.release)
 
     async def expire(self) -> None:
         """Delete expired answers, at most once every `EXPIRE_EVERY_S` seconds."""

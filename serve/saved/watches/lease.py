@@ -28,7 +28,7 @@ class DatabaseLease:
         self._lease_s = lease_s
         self._holder = uuid.uuid4().hex
 
-    def take(self) -> bool:
+    def acquire(self) -> bool:
         """Acquire or renew the lease. Return False while another process holds it."""
         now = time.time()
         mine = {"holder": self._holder, "ends": now + self._lease_s}
@@ -45,7 +45,7 @@ class DatabaseLease:
             return False
         return True
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Release the lease if this process still holds it."""
         own = and_(LEASES.c.name == self._name, LEASES.c.holder == self._holder)
         with self._database.write() as connection:

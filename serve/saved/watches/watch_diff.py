@@ -53,7 +53,7 @@ def watch_diff(before: Answer, now: Answer, sources: Sequence[SourceChange]) -> 
 
 
 def diff_words(diff: WatchDiff | None) -> list[str]:
-    """Return a sentence for each change, the most important first; None is the first answer."""
+    """Return a sentence for each change, the most important first; None means a first answer."""
     if diff is None:
         return ["The question was asked for the first time."]
     said = [f"{change.kind.capitalize()}: {_source(change)}." for change in diff.sources]

@@ -151,7 +151,7 @@ class WatchStore:
             return [_check(row) for row in connection.execute(newest)]
 
     def next_due(self, version: str) -> Watch | None:
-        """Return the due question not yet checked on index `version` that was checked longest ago.
+        """Return the due question not checked on index `version` whose last check is the oldest.
 
         Returns None if no question is due.
         """
@@ -177,7 +177,7 @@ class WatchStore:
         """Store the result of a check and queue its webhook message, in one transaction.
 
         Returns False and stores nothing if the question was deleted or checked by another process
-        after `watch` was read; the change would be reported twice.
+        after `watch` was read; otherwise the change would be reported twice.
         """
         check = Check(
             uuid.uuid4().hex,
@@ -230,7 +230,7 @@ def _unasked_of(version: str) -> ColumnElement[bool]:
 
 
 def _unasked_since(watch: Watch) -> ColumnElement[bool]:
-    """Match the row of `watch` unless another process has checked it since it was read."""
+    """Match the row of `watch` unless another process checked the question meanwhile."""
     return and_(_own(watch.id), WATCHES.c.version == watch.version)
 
 

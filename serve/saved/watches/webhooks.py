@@ -157,7 +157,7 @@ def deliver_due(
 ) -> int:
     """Send each due message once, record the results, and return the number of deliveries.
 
-    `renew` renews the caller's lease before each message; if it returns False, the rest is left.
+    `renew` renews the caller's lease before each message; if it returns False, sending stops.
     A message is sent again if its delivery could not be recorded; receivers can drop the duplicate
     by its id.
     """

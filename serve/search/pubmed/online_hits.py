@@ -1,4 +1,4 @@
-"""Hits from PubMed online: its PMIDs looked up in the index, or its records added to the hits."""
+"""Search PubMed online, and take the passages from the index or from PubMed's records."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from cluster.index.filters.filters import Filters
 from cluster.index.read_shard import Fetched
 from cluster.index.vectors import Vectors
-from cluster.records import Citation, Entity
+from cluster.records import Entity
 from cluster.settings.search_settings import OnlineSettings
-from serve.graph.watched_stages import WatchedStages
-from serve.search.pubmed.query_by_example import likest, query_by_example, read_solved
-from serve.search.pubmed.search_online import find_online, finds_too_little, whole_abstract
-from serve.search.rank_exactly import distinct, rank_exactly
+from serve.contracts.stage_calls import StageCalls
+from serve.search.encoder_stage import EMBED, ENCODE
+from serve.search.pubmed.query_by_example import most_similar, query_by_example, read_solved
+from serve.search.pubmed.search_online import (
+    FETCH_ONLINE,
+    find_online,
+    whole_abstract,
+)
 from serve.search.rank_hits import Hit, rescored
 from serve.search.search_shards import ShardSearch
 
@@ -25,19 +29,19 @@ async def local_passages(
     online: OnlineSettings,
     filters: Filters,
     shards: ShardSearch,
-    stages: WatchedStages,
+    stages: StageCalls,
 ) -> list[Hit]:
-    """Return this index's passages of the articles PubMed finds, by cosine with the question.
+    """Return passages in this index of the articles that PubMed finds, ranked by cosine.
 
-    Paper 000, section 3.2. PMIDs that are not in the index are recorded as a loss. Without the
-    encoder, the first passage of each citation is returned in PubMed's order.
+    Paper 000, section 3.2. The number of PMIDs that are not in the index is noted in `degraded`. If
+    the encoder fails, the first passage of each citation is returned in PubMed's order.
     """
     pmids = await _find(body, entities, online, filters, stages)
     fetched = await shards.fetch(pmids, None, count_lost=True)
     if missing := len(pmids) - len(fetched):
         stages.watch.note(f"pubmed: {missing} of {len(pmids)} PMIDs are not in this index")
     fetched = [f for f in fetched if filters.admits(f.citation)]
-    vectors = await stages.encode(body, ORDER_KEPT)
+    vectors = await stages.once(ENCODE.losing(ORDER_KEPT), body)
     ranked = await _rank(fetched, vectors.vector if vectors else None, stages)
     if ranked is None:
         firsts = [
@@ -54,20 +58,23 @@ async def back_off(
     hits: Sequence[Hit],
     online: OnlineSettings,
     filters: Filters,
-    stages: WatchedStages,
+    stages: StageCalls,
 ) -> list[Hit]:
-    """Return `hits`; if they are too few, add PubMed's articles, all ranked by cosine.
+    """Return `hits`; if too few are similar, add PubMed's articles, all ranked by cosine.
 
-    Paper 001, section 4.1. The abstract of an article is one passage. If `vector` is None, the
+    Paper 001, section 4.1, backs off "if the vector search yields insufficient results" and gives
+    no threshold. The abstract of an article is one passage. If `vector` is None, the
     articles are always added, after the hits and in PubMed's order.
     """
-    near = [h.scores["dense"] for h in hits] if vector is not None else []
-    if not finds_too_little(near, online.at_least, online.similarity):
-        return list(hits)
+    if vector is not None:
+        similar = [h for h in hits if h.scores["dense"] >= online.similarity]
+        if len(similar) >= online.at_least:
+            return list(hits)
     held = {h.pmid for h in hits}
     pmids = [p for p in await _find(body, entities, online, filters, stages) if p not in held]
-    articles = await stages.fetch_online(pmids) if pmids else []
-    fetched = _articles([article for article in articles if filters.admits(article)])
+    articles = (await stages.call(FETCH_ONLINE, pmids) or []) if pmids else []
+    admitted = [article for article in articles if filters.admits(article)]
+    fetched = [Fetched(a, (p,), (0.0,)) for a in admitted if (p := whole_abstract(a)) is not None]
     if not fetched:
         return list(hits)
     ranked = await _rank(fetched, vector, stages)
@@ -84,45 +91,35 @@ async def _find(
     entities: Sequence[Entity],
     online: OnlineSettings,
     filters: Filters,
-    stages: WatchedStages,
+    stages: StageCalls,
 ) -> list[int]:
-    solved = likest(body, read_solved(online.queries), online.examples) if online.examples else []
+    solved = (
+        most_similar(body, read_solved(online.queries), online.examples) if online.examples else []
+    )
     return await find_online(
         body,
         entities,
-        stages.stages,
-        stages.watch,
+        stages,
         limit=online.limit,
         published=(filters.first_day, filters.last_day),
         written=await query_by_example(body, solved, stages.model_of("rewriter")),
-        deadline_s=stages.settings.request_deadline_s,
     )
 
 
-def _articles(citations: Sequence[Citation]) -> list[Fetched]:
-    whole = [(citation, whole_abstract(citation)) for citation in citations]
-    return [Fetched(c, (p,), (0.0,)) for c, p in whole if p is not None]
-
-
 async def _rank(
-    fetched: Sequence[Fetched], vector: Vectors | None, stages: WatchedStages
+    fetched: Sequence[Fetched], vector: Vectors | None, stages: StageCalls
 ) -> list[Hit] | None:
-    """Return passage hits ranked and scored by cosine; None if the encoder is lost."""
-    passages = distinct([p for f in fetched for p in f.passages])
+    """Return passage hits ranked and scored by cosine; None if the encoder fails."""
+    passages = list(dict.fromkeys(p for f in fetched for p in f.passages))
     if vector is None or not passages:
         return None if passages else []
-    vectors = await stages.embed([p.text for p in passages], ORDER_KEPT)
+    vectors = await stages.call(EMBED.losing(ORDER_KEPT), [p.text for p in passages])
     if vectors is None:
         return None
-    ranked = rank_exactly(passages, vectors, vector, len(passages))
-    cosines = dict(ranked)
-    known = {
-        f.citation.pmid: Fetched(f.citation, f.passages, tuple(cosines[p] for p in f.passages))
-        for f in fetched
-    }
+    cosines = dict(zip(passages, (vectors @ vector).tolist(), strict=True))
     hits = []
-    for passage, cosine in ranked:
-        of = known[passage.pmid]
-        place = of.passages.index(passage)
-        hits.append(Hit(of, place, cosine, {"dense": cosine}, alone=True))
-    return hits
+    for found in fetched:
+        own = tuple(cosines[p] for p in found.passages)
+        scored = Fetched(found.citation, found.passages, own)
+        hits += [Hit(scored, n, c, {"dense": c}, alone=True) for n, c in enumerate(own)]
+    return sorted(hits, key=lambda hit: -hit.score)

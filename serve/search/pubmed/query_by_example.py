@@ -19,9 +19,9 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from cluster.errors import InputError, LLMError
 from cluster.settings.read_config import CONFIGS, read_config, read_yaml
 from cluster.text.analysis import analyse
+from serve.contracts.watched_model import WatchedModel
 from serve.llm.prompts import quote
-from serve.llm.watched_model import WatchedModel
-from serve.search.search_prompts import search_prompt
+from serve.llm.search_prompts import search_prompt
 
 STAGE = "rewrite"
 UNWRITTEN = "question not searched online by examples"
@@ -58,7 +58,9 @@ def read_solved(name: str) -> tuple[SolvedQuestion, ...]:
         ) from None
 
 
-def likest(question: str, solved: Sequence[SolvedQuestion], limit: int) -> list[SolvedQuestion]:
+def most_similar(
+    question: str, solved: Sequence[SolvedQuestion], limit: int
+) -> list[SolvedQuestion]:
     """Return up to `limit` of `solved` that are most similar to the question, best first.
 
     Similarity is the sum of the IDF weights of shared terms, divided by the square root of the
@@ -80,7 +82,7 @@ def likest(question: str, solved: Sequence[SolvedQuestion], limit: int) -> list[
 async def query_by_example(
     question: str, solved: Sequence[SolvedQuestion], model: WatchedModel
 ) -> str:
-    """Return a query written after the examples; "" without examples or if the model is lost."""
+    """Return a query modelled on the examples, or "" without examples or if the model fails."""
     if not solved:
         return ""
     shown = "\n\n".join(

@@ -9,15 +9,13 @@ import asyncio
 import re
 from collections.abc import Sequence
 from datetime import date
-from typing import Protocol
 
 from cluster.entrez.search_pubmed import PubMed
 from cluster.errors import InputError, PubMedError
 from cluster.records import Citation, Entity, Passage
 from cluster.settings.settings import EntrezSettings
-from serve.graph.watch_stages import StageWatch
+from serve.contracts.stage_calls import REQUEST, StageCalls, stage_method
 
-STAGE = "pubmed"
 # First and last day of publication; None means unbounded.
 Published = tuple[date | None, date | None]
 ANY_DAY: Published = (None, None)
@@ -25,20 +23,6 @@ ANY_DAY: Published = (None, None)
 # Syntax of PubMed's query language: fields, phrases, groups and truncation.
 _SYNTAX = re.compile(r"[\[\]\"(){}*~|&:#]")
 _OPERATOR = re.compile(r"\b(AND|OR|NOT)\b")
-
-
-class OnlineStage(Protocol):
-    """PubMed's E-utilities as a stage; each call raises an error if PubMed does not answer."""
-
-    async def find_online(
-        self, query: str, limit: int, published: Published = ANY_DAY
-    ) -> list[int]:
-        """Return the first `limit` PMIDs by relevance, published within `published`."""
-        ...
-
-    async def fetch_online(self, pmids: Sequence[int]) -> list[Citation]:
-        """Return the records of `pmids` that PubMed has, in the given order."""
-        ...
 
 
 def _tell_nobody(_: str) -> None:
@@ -73,6 +57,12 @@ class Online:
         return "ready"
 
 
+FIND_ONLINE = stage_method("pubmed", Online.find_online, "pubmed", limit=REQUEST)
+FETCH_ONLINE = stage_method(
+    "pubmed", Online.fetch_online, "pubmed", "articles not fetched", limit=REQUEST
+)
+
+
 def plain_query(text: str) -> str:
     """Return the words of `text` without PubMed's fields, groups and operators."""
     words = _OPERATOR.sub(lambda m: m[0].lower(), _SYNTAX.sub(" ", text)).rstrip("?. \n")
@@ -91,18 +81,16 @@ def entities_query(entities: Sequence[Entity]) -> str:
 async def find_online(
     question: str,
     entities: Sequence[Entity],
-    pubmed: OnlineStage,
-    watch: StageWatch,
+    stages: StageCalls,
     *,
     limit: int,
-    deadline_s: float,
     published: Published = ANY_DAY,
     written: str = "",
 ) -> list[int]:
     """Return the distinct PMIDs found by the question, then by its entities, then by `written`.
 
     `written` is a query in PubMed's syntax, or "". `limit` is the maximum number of PMIDs per
-    search; `published` restricts the publication date. A failed search is recorded as a loss.
+    search; `published` restricts the publication date. Failed searches are recorded in `degraded`.
     """
     queries = {
         plain_query(question): "question not searched online",
@@ -111,21 +99,12 @@ async def find_online(
     }
     found = await asyncio.gather(
         *(
-            watch.run(STAGE, pubmed.find_online(query, limit, published), deadline_s, consequence)
-            for query, consequence in queries.items()
+            stages.call(FIND_ONLINE.losing(loss), query, limit, published)
+            for query, loss in queries.items()
             if query
         )
     )
     return list(dict.fromkeys(pmid for pmids in found for pmid in pmids or ()))
-
-
-def finds_too_little(similarities: Sequence[float], at_least: int, similarity: float) -> bool:
-    """Return True if fewer than `at_least` dense hits have a cosine of at least `similarity`.
-
-    Paper 001, section 4.1, backs off "if the vector search yields insufficient results" and gives
-    no threshold.
-    """
-    return sum(1 for each in similarities if each >= similarity) < at_least
 
 
 def whole_abstract(citation: Citation) -> Passage | None:

@@ -1,4 +1,4 @@
-"""E-utilities on loopback, which hold four records."""
+"""A local E-utilities server with four records."""
 
 from __future__ import annotations
 

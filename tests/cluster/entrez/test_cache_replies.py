@@ -20,7 +20,7 @@ def make(folder: Path, clock: Clock, days: float = 7, max_bytes: int = 1000) -> 
     return ReplyCache(folder, days, max_bytes, clock)
 
 
-def test_a_kept_reply_comes_back_to_the_same_request_of_any_process(tmp_path: Path) -> None:
+def test_cached_reply_is_returned_only_for_the_same_request(tmp_path: Path) -> None:
     assert make(tmp_path, Clock()).write("esearch", SEARCH, b"\x00{}") == ""
     cache = make(tmp_path, Clock())
     assert cache.read("esearch", dict(reversed(SEARCH.items()))) == b"\x00{}"
@@ -28,7 +28,7 @@ def test_a_kept_reply_comes_back_to_the_same_request_of_any_process(tmp_path: Pa
     assert cache.read("efetch", SEARCH) is None
 
 
-def test_a_reply_is_good_until_its_age_and_no_longer(tmp_path: Path) -> None:
+def test_cached_reply_expires(tmp_path: Path) -> None:
     clock = Clock()
     cache = make(tmp_path, clock)
     cache.write("esearch", SEARCH, b"{}")
@@ -38,7 +38,7 @@ def test_a_reply_is_good_until_its_age_and_no_longer(tmp_path: Path) -> None:
     assert cache.read("esearch", SEARCH) is None
 
 
-def test_the_oldest_goes_when_there_is_no_room(tmp_path: Path) -> None:
+def test_oldest_replies_are_evicted_when_the_cache_is_full(tmp_path: Path) -> None:
     clock = Clock()
     cache = make(tmp_path, clock)
     for n in range(3):
@@ -48,7 +48,7 @@ def test_the_oldest_goes_when_there_is_no_room(tmp_path: Path) -> None:
     assert kept == [False, True, True]
 
 
-def test_what_is_too_old_leaves_the_disk(tmp_path: Path) -> None:
+def test_expired_replies_are_deleted(tmp_path: Path) -> None:
     clock = Clock()
     cache = make(tmp_path, clock)
     cache.write("efetch", {"id": "1"}, b"x")
@@ -57,7 +57,7 @@ def test_what_is_too_old_leaves_the_disk(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_what_is_larger_than_the_cache_or_kept_for_no_days_is_not_written(tmp_path: Path) -> None:
+def test_oversized_replies_and_zero_days_are_not_cached(tmp_path: Path) -> None:
     assert make(tmp_path, Clock()).write("efetch", {"id": "1"}, b"x" * 1001) == ""
     make(tmp_path, Clock(), days=0).write("esearch", SEARCH, b"{}")
     assert list(tmp_path.iterdir()) == []

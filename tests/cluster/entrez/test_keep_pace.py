@@ -1,4 +1,4 @@
-"""The pace of requests, by a clock of the test's own."""
+"""Rate limiting of requests, with a fake clock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cluster.entrez.keep_pace import RateLimiter, limiter_of
 
 
 class Clock:
-    """Sleeping moves it on by what was asked and by `late_s` more; nothing really waits."""
+    """Fake clock; sleeping advances it by the requested time plus `late_s`."""
 
     def __init__(self, late_s: float = 0.0) -> None:
         self.now = 100.0
@@ -29,7 +29,7 @@ class Clock:
 
 
 class Starts:
-    """A limiter whose starts are noted, as the clock saw them."""
+    """A limiter that records the time of each start."""
 
     def __init__(self, per_second: float, clock: Clock) -> None:
         self.limiter = RateLimiter(per_second, clock, clock.sleep)
@@ -48,30 +48,22 @@ def most_in_a_second(times: Sequence[float]) -> int:
     return max(sum(start <= each < start + 1 for each in times) for start in times)
 
 
-@pytest.mark.parametrize("per_second", [3, 10])
-def test_no_second_holds_more_starts_than_allowed(per_second: int) -> None:
-    starts = Starts(per_second, Clock())
+@pytest.mark.parametrize(
+    ("per_second", "idle_s", "late_s"), [(3, 0, 0), (10, 0, 0), (3, 60, 0), (3, 0, 2)]
+)
+def test_starts_per_second_are_limited_even_after_idle_time(
+    per_second: int, idle_s: float, late_s: float
+) -> None:
+    clock = Clock(late_s)
+    starts = Starts(per_second, clock)
+    asyncio.run(starts.start())
+    clock.now += idle_s
     asyncio.run(starts.start_many(40))
-    assert len(starts.times) == 40
+    assert len(starts.times) == 41
     assert most_in_a_second(starts.times) <= per_second
 
 
-def test_starts_that_were_not_used_are_not_saved_up() -> None:
-    clock = Clock()
-    starts = Starts(3, clock)
-    asyncio.run(starts.start())
-    clock.now += 60
-    asyncio.run(starts.start_many(10))
-    assert most_in_a_second(starts.times) <= 3
-
-
-def test_waking_late_brings_no_burst() -> None:
-    starts = Starts(3, Clock(late_s=2.0))
-    asyncio.run(starts.start_many(10))
-    assert most_in_a_second(starts.times) <= 3
-
-
-def test_threads_share_the_pace() -> None:
+def test_threads_share_the_rate_limit() -> None:
     starts = Starts(3, Clock())
     threads = [
         threading.Thread(target=lambda: asyncio.run(starts.start_many(10))) for _ in range(4)
@@ -80,12 +72,12 @@ def test_threads_share_the_pace() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    # A thread notes its time after it started, when another may have moved the clock on.
+    # A thread records its time after the start, when another may have advanced the clock.
     assert starts.clock.now >= 100 + 39 / 3
     assert len(starts.times) == 40
 
 
-def test_a_hold_keeps_everyone_back_and_a_shorter_one_changes_nothing() -> None:
+def test_hold_delays_all_starts_and_is_not_shortened() -> None:
     starts = Starts(3, Clock())
     starts.limiter.hold(7)
     starts.limiter.hold(1)
@@ -93,6 +85,6 @@ def test_a_hold_keeps_everyone_back_and_a_shorter_one_changes_nothing() -> None:
     assert starts.times == [107.0]
 
 
-def test_a_server_has_one_limiter_and_another_server_another() -> None:
+def test_limiter_is_shared_per_server() -> None:
     assert limiter_of("http://a", 3) is limiter_of("http://a", 3)
     assert limiter_of("http://a", 3) is not limiter_of("http://b", 3)

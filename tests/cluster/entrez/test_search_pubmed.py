@@ -1,4 +1,4 @@
-"""PubMed online: searches, records and long lists, against a server on loopback."""
+"""Searching PubMed and fetching records, with a local server."""
 
 from __future__ import annotations
 
@@ -15,15 +15,8 @@ from tests.serve.pubmed_online import KEY, fetch, make, search
 
 pytestmark = pytest.mark.slow
 
-# What goes out
 
-
-def test_the_limit_goes_to_pubmed(server: EUtils, tmp_path: Path) -> None:
-    assert search(make(server, tmp_path), limit=2) == [31, 7]
-    assert server.requests[0]["retmax"] == "2"
-
-
-def test_a_request_names_all_that_was_asked_and_a_key_only_where_there_is_one(
+def test_request_has_all_parameters_and_an_optional_key(
     server: EUtils, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = {"query": "a AND b", "sort": "pub_date", "date_from": date(2019, 3, 1)}
@@ -45,10 +38,7 @@ def test_a_request_names_all_that_was_asked_and_a_key_only_where_there_is_one(
     }
 
 
-# What the user can mend
-
-
-def test_what_cannot_be_asked_is_refused_before_it_is_sent(
+def test_invalid_arguments_are_rejected_before_a_request(
     server: EUtils, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     days = {"date_from": date(2020, 1, 2), "date_to": date(2020, 1, 1)}
@@ -69,7 +59,7 @@ def test_what_cannot_be_asked_is_refused_before_it_is_sent(
         {"warninglist": {"quotedphrasesnotfound": ["egfrx"]}},
     ],
 )
-def test_a_phrase_that_leaves_nothing_to_find_is_named(
+def test_unknown_phrase_without_results_is_an_error(
     server: EUtils, tmp_path: Path, warnings: dict[str, Any]
 ) -> None:
     server.entered, server.warnings = {}, warnings
@@ -77,41 +67,33 @@ def test_a_phrase_that_leaves_nothing_to_find_is_named(
         search(make(server, tmp_path))
 
 
-def test_a_phrase_left_out_of_a_search_that_finds_is_told(server: EUtils, tmp_path: Path) -> None:
+def test_ignored_phrases_are_reported(server: EUtils, tmp_path: Path) -> None:
     server.warnings = {"errorlist": {"phrasesnotfound": ["egfrx"]}}
     told: list[str] = []
     assert search(make(server, tmp_path), tell=told.append) == [31, 7, 12, 5]
-    assert told == ["PubMed searched without 'egfrx', which it does not know"]
+    assert told == ["PubMed ignored 'egfrx', which it does not know"]
 
 
-def test_nothing_found_without_a_reason_is_an_empty_list(server: EUtils, tmp_path: Path) -> None:
+def test_empty_result_is_an_empty_list(server: EUtils, tmp_path: Path) -> None:
     server.entered = {}
     server.warnings = {"warninglist": {"outputmessages": ["No items found."]}}
     assert search(make(server, tmp_path)) == []
 
 
-# Records
-
-
-def test_citations_come_in_the_order_asked_and_once(server: EUtils, tmp_path: Path) -> None:
-    assert fetch(make(server, tmp_path), 12, 31, 5, 12) == [12, 31, 5]
-
-
-def test_records_are_fetched_200_at_a_time(server: EUtils, tmp_path: Path) -> None:
+def test_records_are_fetched_in_batches_in_the_requested_order(
+    server: EUtils, tmp_path: Path
+) -> None:
     server.entered = dict.fromkeys(range(1, 451), date(2020, 1, 1))
     wanted = list(range(450, 0, -1))
     assert fetch(make(server, tmp_path), *wanted) == wanted
     assert sorted(each["id"].count(",") + 1 for each in server.requests) == [50, 200, 200]
 
 
-def test_a_missing_record_is_left_out_and_told(server: EUtils, tmp_path: Path) -> None:
+def test_missing_records_are_reported(server: EUtils, tmp_path: Path) -> None:
     server.books = [9]
     told: list[str] = []
     assert fetch(make(server, tmp_path), 31, 8, 9, tell=told.append) == [31]
-    assert told == ["PubMed gave no citation for 2 of 3 PMIDs: 8, 9 (PMID 9: a book article)"]
-
-
-# Long lists
+    assert told == ["PubMed returned no citation for 2 of 3 PMIDs: 8, 9 (PMID 9: a book article)"]
 
 
 @pytest.fixture
@@ -125,14 +107,14 @@ def large(server: EUtils) -> EUtils:
     return server
 
 
-def test_a_long_list_goes_on_with_the_newest_up_to_its_limit(large: EUtils, tmp_path: Path) -> None:
+def test_long_list_continues_with_the_newest_records(large: EUtils, tmp_path: Path) -> None:
     pmids = search(make(large, tmp_path), limit=12_000)
     assert pmids[:REACH] == list(large.entered)[:REACH]
     assert len(set(pmids)) == len(pmids) == 12_000
     assert min(large.entered[pmid] for pmid in pmids[REACH:]) > date(1995, 1, 1)
 
 
-def test_a_long_list_is_taken_from_one_stored_search(large: EUtils, tmp_path: Path) -> None:
+def test_long_list_uses_one_stored_search(large: EUtils, tmp_path: Path) -> None:
     search(make(large, tmp_path), limit=100_000, query="a AND b")
     first, *spans = large.requests
     assert (first["term"], first["usehistory"]) == ("a AND b", "y")
@@ -140,7 +122,7 @@ def test_a_long_list_is_taken_from_one_stored_search(large: EUtils, tmp_path: Pa
     assert all("retstart" not in each for each in large.requests)
 
 
-def test_a_forgotten_search_is_stored_again(large: EUtils, tmp_path: Path) -> None:
+def test_lost_search_is_stored_again(large: EUtils, tmp_path: Path) -> None:
     large.script = [
         Reply(large.esearch({"term": "egfr", "retmax": "9999", "usehistory": "y"})),
         Reply('{"esearchresult":{"ERROR":"Unable to obtain query #1"}}'),
@@ -149,7 +131,7 @@ def test_a_forgotten_search_is_stored_again(large: EUtils, tmp_path: Path) -> No
     assert sorted(search(make(large, tmp_path), limit=100_000)) == sorted(large.entered)
 
 
-def test_a_search_that_is_forgotten_every_time_is_given_up(large: EUtils, tmp_path: Path) -> None:
+def test_repeatedly_lost_search_is_an_error(large: EUtils, tmp_path: Path) -> None:
     lost = Reply('{"esearchresult":{"ERROR":"Unable to obtain query #1"}}')
     stored = Reply(large.esearch({"term": "egfr", "retmax": "9999", "usehistory": "y"}))
     large.script, large.for_ever = [stored, lost] * 4, True
@@ -157,14 +139,14 @@ def test_a_search_that_is_forgotten_every_time_is_given_up(large: EUtils, tmp_pa
         search(make(large, tmp_path), limit=100_000)
 
 
-def test_a_day_with_more_entries_than_are_listed_is_named(server: EUtils, tmp_path: Path) -> None:
+def test_day_with_too_many_records_is_an_error(server: EUtils, tmp_path: Path) -> None:
     server.entered = dict.fromkeys(range(1, 11_001), date(2001, 2, 3))
     with pytest.raises(PubMedError, match=r"11000 records were entered on 2001-02-03"):
         search(make(server, tmp_path), limit=20_000)
 
 
-def test_records_counted_but_not_listed_are_told(server: EUtils, tmp_path: Path) -> None:
+def test_unlisted_records_are_reported(server: EUtils, tmp_path: Path) -> None:
     server.script = [Reply('{"esearchresult":{"count":"3","idlist":["1","2"]}}')]
     told: list[str] = []
     assert search(make(server, tmp_path), tell=told.append) == [1, 2]
-    assert told == ["PubMed lists only 2 of the 3 records it counts"]
+    assert told == ["PubMed lists only 2 of the 3 records that it counts"]

@@ -9,7 +9,7 @@ import pytest
 from cluster.errors import InputError
 from cluster.models.adapters import model_folder, plain_model, weights_checksum
 from cluster.models.encoder import Encoder
-from cluster.models.model_sources import SHIPPED, parse_name
+from cluster.models.sources.model_name import SHIPPED, parse_name
 from cluster.models.store import ModelStore, checksum
 from cluster.settings.settings import EncoderSettings, load_settings
 from tests.tiny_adapter import adapted_encoder, make_tiny_adapter
@@ -44,7 +44,9 @@ def named(base: Path | None, adapter: Path | None) -> EncoderSettings:
     )
 
 
-def test_merged_model_computes_what_both_do(base: Path, adapter: Path, store: ModelStore) -> None:
+def test_merged_model_equals_model_with_adapter(
+    base: Path, adapter: Path, store: ModelStore
+) -> None:
     encoder, _ = adapted_encoder(base)
     wanted = encoder.encode(TEXTS)
     merged = Encoder(model_folder(named(base, adapter), store), dtype="float32").encode(TEXTS)
@@ -53,7 +55,7 @@ def test_merged_model_computes_what_both_do(base: Path, adapter: Path, store: Mo
     assert not np.allclose(merged, plain, atol=1e-2)
 
 
-def test_checksum_tells_one_adapter_from_another(
+def test_checksum_includes_the_adapter(
     base: Path, adapter: Path, store: ModelStore, tmp_path: Path
 ) -> None:
     other = make_tiny_adapter(base, tmp_path / "other", seed=2)
@@ -63,7 +65,9 @@ def test_checksum_tells_one_adapter_from_another(
     assert weights_checksum(named(base, None), store) == checksum(base)
 
 
-def test_adapter_of_another_model_is_refused(base: Path, store: ModelStore, tmp_path: Path) -> None:
+def test_adapter_of_another_model_is_rejected(
+    base: Path, store: ModelStore, tmp_path: Path
+) -> None:
     adapter = make_tiny_adapter(base, tmp_path / "trained")
     training = {"base": {"model": "pypi:other==1/model", "sha256": "0" * 64}}
     (adapter / "training.json").write_text(json.dumps(training), encoding="utf-8")
@@ -71,7 +75,7 @@ def test_adapter_of_another_model_is_refused(base: Path, store: ModelStore, tmp_
         model_folder(named(base, adapter), store)
 
 
-def test_adapter_of_another_shape_is_refused_and_nothing_is_kept(
+def test_incompatible_adapter_leaves_no_files(
     base: Path, store: ModelStore, tmp_path: Path
 ) -> None:
     adapter = make_tiny_adapter(base, tmp_path / "wide")
@@ -82,23 +86,21 @@ def test_adapter_of_another_shape_is_refused_and_nothing_is_kept(
     assert not list((store.root / "adapted").rglob("config.json"))
 
 
-def test_a_killed_merge_is_done_again(base: Path, adapter: Path, store: ModelStore) -> None:
+def test_interrupted_merge_is_repeated(base: Path, adapter: Path, store: ModelStore) -> None:
     folder = model_folder(named(base, adapter), store)
     folder.rename(folder.with_name(f".{folder.name}.partial"))
     (folder.with_name(f".{folder.name}.partial") / "model.safetensors").unlink()
     assert (model_folder(named(base, adapter), store) / "config.json").is_file()
 
 
-def test_shipped_name_is_of_one_folder_and_cannot_leave_it() -> None:
+def test_shipped_names_cannot_leave_their_folder() -> None:
     assert Path(parse_name("citeray:chemical-disease").path) == SHIPPED / "chemical-disease"
     for name in ("citeray:", "citeray:../pyproject.toml", "citeray:a/b"):
         with pytest.raises(InputError, match="is not valid"):
             parse_name(name)
 
 
-def test_an_adapter_alone_or_as_the_model_stands_for_its_base_with_it_on(
-    base: Path, adapter: Path, store: ModelStore
-) -> None:
+def test_adapter_alone_uses_its_base_model(base: Path, adapter: Path, store: ModelStore) -> None:
     both = named(base, adapter)
     for alone in (named(adapter, None), named(None, adapter)):
         assert model_folder(alone, store) == model_folder(both, store)

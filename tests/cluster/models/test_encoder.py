@@ -38,7 +38,7 @@ def encoder(model_dir: Path) -> Encoder:
     return Encoder(model_dir, device="cpu", dtype="float32", batch_size=2)
 
 
-def test_vectors_are_those_of_sentence_transformers(encoder: Encoder, model_dir: Path) -> None:
+def test_vectors_equal_sentence_transformers(encoder: Encoder, model_dir: Path) -> None:
     expected = SentenceTransformer(str(model_dir), device="cpu").encode(TEXTS, batch_size=1)
     vectors = encoder.encode(TEXTS)
     assert (vectors.dtype, vectors.shape) == (np.float32, (len(TEXTS), WIDTH))
@@ -52,14 +52,14 @@ def test_bfloat16_vectors_are_close_to_float32(encoder: Encoder, model_dir: Path
     assert (vectors * encoder.encode(TEXTS)).sum(axis=1).min() > 0.99
 
 
-def test_no_texts_give_no_vectors_of_the_right_width(encoder: Encoder, model_dir: Path) -> None:
+def test_empty_input_gives_empty_arrays(encoder: Encoder, model_dir: Path) -> None:
     assert encoder.encode([]).shape == (0, WIDTH)
     assert encoder.token_vectors([]) == []
     assert make_tokeniser(model_dir, 16)([]) == []
     assert encoder.embed_tokens([], None).vectors.shape == (0, WIDTH)
 
 
-def test_texts_that_differ_only_past_max_tokens_are_the_same(model_dir: Path) -> None:
+def test_max_tokens_truncates_texts(model_dir: Path) -> None:
     short = Encoder(model_dir, device="cpu", dtype="float32", max_tokens=4)
     # 4 tokens are [CLS], two words and [SEP].
     first, second, third = short.encode(["the heart fever", "the heart blood", "the gene fever"])
@@ -69,16 +69,16 @@ def test_texts_that_differ_only_past_max_tokens_are_the_same(model_dir: Path) ->
 
 
 @pytest.mark.parametrize("max_tokens", [0, 2, MAX_TOKENS + 1])
-def test_more_tokens_than_the_model_has_are_refused(model_dir: Path, max_tokens: int) -> None:
+def test_invalid_max_tokens_is_rejected(model_dir: Path, max_tokens: int) -> None:
     with pytest.raises(InputError, match=f"max_tokens is {max_tokens}, .* from 3 to {MAX_TOKENS}"):
         Encoder(model_dir, device="cpu", max_tokens=max_tokens)
 
 
-def test_a_query_prefix_is_put_before_queries_only(encoder: Encoder, model_dir: Path) -> None:
+def test_query_prefix_applies_to_queries_only(encoder: Encoder, model_dir: Path) -> None:
     prefixed = Encoder(model_dir, device="cpu", dtype="float32", query_prefix="study: ")
     (asked,) = prefixed.encode_queries(["the gene"])
     np.testing.assert_allclose(asked.vector, encoder.encode(["study: the gene"])[0], atol=1e-6)
-    # The prefix is no word of the question, whose tokens are compared one by one.
+    # Tokens of the prefix are left out of the token vectors.
     (tokens,) = encoder.token_vectors(["study: the gene"])
     assert len(asked.tokens) == len(encoder.token_vectors(["the gene"])[0])
     np.testing.assert_allclose(asked.tokens, tokens[-len(asked.tokens) :], atol=1e-3)
@@ -87,14 +87,14 @@ def test_a_query_prefix_is_put_before_queries_only(encoder: Encoder, model_dir: 
     )
 
 
-def test_token_vectors_leave_out_special_tokens_and_padding(encoder: Encoder) -> None:
-    # One token a word, and one for the comma; a snowman is one unknown token, and still a token.
+def test_token_vectors_exclude_special_tokens_and_padding(encoder: Encoder) -> None:
+    # One token per word and one for the comma; the snowman is the unknown token, which counts.
     texts = ["aspirin reduces fever", "", "\u2603", "the gene, the cell"]
     shapes = [vectors.shape for vectors in encoder.token_vectors(texts)]
     assert shapes == [(3, WIDTH), (0, WIDTH), (1, WIDTH), (5, WIDTH)]
 
 
-def test_vectors_do_not_depend_on_the_batch(encoder: Encoder, model_dir: Path) -> None:
+def test_vectors_are_independent_of_the_batch(encoder: Encoder, model_dir: Path) -> None:
     for batch_size in (1, 100):
         other = Encoder(model_dir, device="cpu", dtype="float32", batch_size=batch_size)
         np.testing.assert_allclose(other.encode(TEXTS), encoder.encode(TEXTS), atol=1e-5)
@@ -104,7 +104,7 @@ def test_vectors_do_not_depend_on_the_batch(encoder: Encoder, model_dir: Path) -
         np.testing.assert_allclose(vectors, encoder.token_vectors([text])[0], atol=1e-5)
 
 
-def test_token_offsets_are_code_points_of_the_whole_text(encoder: Encoder) -> None:
+def test_token_offsets_are_code_points(encoder: Encoder) -> None:
     text = "\U0001f9ec gene, " + "the heart " * MAX_TOKENS
     offsets = encoder.token_offsets(text)
     assert [text[b:e] for b, e in offsets[:4]] == ["\U0001f9ec", "gene", ",", "the"]
@@ -112,7 +112,7 @@ def test_token_offsets_are_code_points_of_the_whole_text(encoder: Encoder) -> No
     assert len(offsets) == 3 + 2 * MAX_TOKENS
 
 
-def test_offsets_do_not_disturb_encoding_in_another_thread(encoder: Encoder) -> None:
+def test_token_offsets_do_not_affect_encoding_in_other_threads(encoder: Encoder) -> None:
     expected = encoder.encode(TEXTS)
     found: list[np.ndarray] = []
     thread = threading.Thread(target=lambda: found.extend(encoder.encode(TEXTS) for _ in range(5)))
@@ -124,14 +124,14 @@ def test_offsets_do_not_disturb_encoding_in_another_thread(encoder: Encoder) -> 
         np.testing.assert_allclose(vectors, expected, atol=1e-6)
 
 
-def test_a_folder_without_a_model_is_an_input_error(tmp_path: Path) -> None:
+def test_folder_without_model_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not an encoder's folder"):
         Encoder(tmp_path, device="cpu")
     with pytest.raises(InputError, match="does not load as a tokeniser"):
         make_tokeniser(tmp_path, 16)
 
 
-def test_a_model_with_pickled_weights_does_not_load(model_dir: Path, tmp_path: Path) -> None:
+def test_pickled_weights_are_rejected(model_dir: Path, tmp_path: Path) -> None:
     for file in ("config.json", "tokenizer.json", "tokenizer_config.json"):
         (tmp_path / file).write_bytes((model_dir / file).read_bytes())
     torch.save({}, tmp_path / "pytorch_model.bin")
@@ -140,7 +140,7 @@ def test_a_model_with_pickled_weights_does_not_load(model_dir: Path, tmp_path: P
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_gpu_that_is_not_there_or_an_unknown_dtype_is_refused() -> None:
+def test_missing_gpu_and_unknown_dtype_are_rejected() -> None:
     assert choose_device("auto") == "cpu"
     with pytest.raises(InputError, match="no GPU is seen"):
         choose_device("cuda:0")
@@ -149,13 +149,13 @@ def test_a_gpu_that_is_not_there_or_an_unknown_dtype_is_refused() -> None:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_gpu_gives_the_vectors_of_the_cpu(encoder: Encoder, model_dir: Path) -> None:
+def test_gpu_vectors_match_the_cpu(encoder: Encoder, model_dir: Path) -> None:
     on_gpu = Encoder(model_dir)
     assert on_gpu.device == "cuda"
     assert (on_gpu.encode(TEXTS) * encoder.encode(TEXTS)).sum(axis=1).min() > 0.99
 
 
-def test_work_is_done_one_item_ahead_and_its_error_reaches_the_caller() -> None:
+def test_one_ahead_prefetches_one_item_and_raises_errors() -> None:
     begun = [threading.Event() for _ in range(3)]
     results = one_ahead(lambda i: (begun[i].set(), i)[1], range(3))
     assert next(results) == 0
@@ -166,7 +166,7 @@ def test_work_is_done_one_item_ahead_and_its_error_reaches_the_caller() -> None:
         list(one_ahead(lambda i: 1 // i, [2, 1, 0]))
 
 
-def test_texts_tokenised_elsewhere_have_the_same_vectors_and_are_not_tokenised_again(
+def test_embed_tokens_uses_the_given_tokens(
     encoder: Encoder, model_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tokens = make_tokeniser(model_dir, encoder.max_tokens)(TEXTS)
@@ -176,9 +176,7 @@ def test_texts_tokenised_elsewhere_have_the_same_vectors_and_are_not_tokenised_a
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_an_encoder_that_lowers_case_by_itself_is_told_from_its_tokeniser(
-    encoder: Encoder, model_dir: Path
-) -> None:
+def test_check_tokeniser_rejects_different_tokens(encoder: Encoder, model_dir: Path) -> None:
     tokenise = make_tokeniser(model_dir, encoder.max_tokens)
     encoder.check_tokeniser(tokenise)
     with pytest.raises(InputError, match=r"tokenizer_config\.json"):

@@ -1,4 +1,4 @@
-"""The reader's windows over long texts, and which folders it refuses."""
+"""Windows of the reader over long texts, and rejected model folders."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def load(path: Path, max_tokens: int = 32) -> Reader:
     )
 
 
-def test_readings_do_not_depend_on_what_is_read_beside_them(tmp_path: Path) -> None:
+def test_readings_are_independent_of_the_batch(tmp_path: Path) -> None:
     reader = load(tmp_path)
     texts = ["aspirin treats fever .", "the heart", "", "a gene inhibits the tumour .", LONG]
     together = reader.read(ASKED, texts)
@@ -38,7 +38,7 @@ def test_readings_do_not_depend_on_what_is_read_beside_them(tmp_path: Path) -> N
     assert reader.read("what ?", []) == []
 
 
-def test_a_long_text_is_read_in_windows_that_hold_all_of_it(tmp_path: Path) -> None:
+def test_windows_cover_a_long_text(tmp_path: Path) -> None:
     reader = load(tmp_path)
     windows = list(reader.score(ASKED, ["the heart", LONG]))
     assert [windows[0].row, windows[-1].row] == [0, 1]
@@ -49,7 +49,7 @@ def test_a_long_text_is_read_in_windows_that_hold_all_of_it(tmp_path: Path) -> N
     for window in windows:
         assert len(window.logits) <= 32
         assert len(window.seen) == len(window.offsets)
-    # The last one comes first, and is as long as a window can be.
+    # The last window comes first, and has the maximum length.
     assert windows[1].offsets[-1, 1] == len(LONG)
     assert len(windows[1].logits) == 32
     for later, earlier in itertools.pairwise(windows[1:]):
@@ -59,7 +59,7 @@ def test_a_long_text_is_read_in_windows_that_hold_all_of_it(tmp_path: Path) -> N
     assert len(found.sentences) == 51
 
 
-def test_a_long_question_is_cut_to_half_of_the_window() -> None:
+def test_long_question_is_cut_to_half_of_the_window() -> None:
     tokenizer = tiny_tokenizer()
     for most, words in [(16, 8), (32, 16), (64, 32)]:
         asked = "what treats fever " * 50
@@ -71,7 +71,7 @@ def test_a_long_question_is_cut_to_half_of_the_window() -> None:
     assert cut_question(tokenizer, ASKED, 32) == ASKED
 
 
-def test_threads_that_read_at_once_cut_and_pad_their_own_texts(tmp_path: Path) -> None:
+def test_reader_is_thread_safe(tmp_path: Path) -> None:
     reader = load(tmp_path)
     texts = [f"aspirin treats fever {'in the heart ' * n}." for n in range(24)]
     alone = [reader.read(ASKED, [text, LONG]) for text in texts]
@@ -83,7 +83,7 @@ def test_threads_that_read_at_once_cut_and_pad_their_own_texts(tmp_path: Path) -
             assert [s.end for s in other.sentences] == [s.end for s in one.sentences]
 
 
-def test_windows_run_a_batch_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_are_batched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = load(tmp_path)
     model, sizes = reader._model, []
 
@@ -99,7 +99,7 @@ def test_windows_run_a_batch_at_a_time(tmp_path: Path, monkeypatch: pytest.Monke
     assert max(sizes) == 2
 
 
-def test_windows_that_the_model_cannot_read_are_refused(tmp_path: Path) -> None:
+def test_oversized_window_is_rejected(tmp_path: Path) -> None:
     folder = make_tiny_reader(tmp_path)
     settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
     settings["model_max_length"] = 48
@@ -108,7 +108,7 @@ def test_windows_that_the_model_cannot_read_are_refused(tmp_path: Path) -> None:
         Reader.load(folder, device="cpu", max_tokens=64)
 
 
-def test_a_model_with_other_labels_is_no_reader(tmp_path: Path) -> None:
+def test_model_with_other_labels_is_rejected(tmp_path: Path) -> None:
     folder = make_tiny_reader(tmp_path, ("O", "B-Disease", "I-Disease"))
     with pytest.raises(InputError, match="its labels are not O, B-ANSWER"):
         Reader.load(folder)

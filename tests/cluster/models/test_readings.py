@@ -1,4 +1,4 @@
-"""What the reader says of a text, from given logits."""
+"""Readings computed from given logits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAME = LABELS.index("I-ANSWER")
 
 
 def word_offsets(text: str) -> np.ndarray:
-    """Offsets (n, 2) of the text's words, as a tokeniser would give them."""
+    """Return offsets (n, 2) of the text's words, as a tokeniser does."""
     begins = [0] + [n + 1 for n, letter in enumerate(text) if letter == " "]
     return np.array([(b, text.find(" ", b) if " " in text[b:] else len(text)) for b in begins])
 
@@ -36,7 +36,7 @@ def word_offsets(text: str) -> np.ndarray:
 def window(
     text: str = TEXT, change: Callable[[np.ndarray], None] = lambda logits: None, row: int = 0
 ) -> PairLogits:
-    """A window whose model finds nothing, changed by `change`; 3 tokens stand before the text."""
+    """A window without any finding, changed by `change`; 3 tokens precede the text."""
     offsets = word_offsets(text)
     logits = np.zeros((3 + len(offsets), len(LABELS)), np.float32)
     logits[:, 0] = 9.0
@@ -44,7 +44,7 @@ def window(
     return PairLogits(row, logits, offsets, np.arange(3, 3 + len(offsets)))
 
 
-def test_relevance_and_stance_are_the_mean_over_all_tokens_of_the_pair() -> None:
+def test_relevance_and_stance_are_means_over_all_tokens() -> None:
     def change(logits: np.ndarray) -> None:
         logits[0, RELEVANT] = 2.0 * len(logits)
         logits[:2, NO] = 3.0 * len(logits) / 2
@@ -55,7 +55,7 @@ def test_relevance_and_stance_are_the_mean_over_all_tokens_of_the_pair() -> None
     assert [found.yes, found.no, found.silent] == pytest.approx(list(odds / odds.sum()))
 
 
-def test_a_sentence_has_the_mean_score_and_the_mean_lean_of_its_own_tokens() -> None:
+def test_sentence_scores_are_means_over_its_tokens() -> None:
     def change(logits: np.ndarray) -> None:
         logits[:3, SUMMARY] = -50.0
         logits[FIRST, SUMMARY] = [1.0, 1.0, 1.0, 1.0, 6.0]
@@ -70,7 +70,7 @@ def test_a_sentence_has_the_mean_score_and_the_mean_lean_of_its_own_tokens() -> 
     assert (first.lean, second.lean) == pytest.approx((1.0, -4.0))
 
 
-def test_neighbouring_words_are_one_name_and_punctuation_separates_names() -> None:
+def test_adjacent_words_form_one_name() -> None:
     def change(logits: np.ndarray) -> None:
         logits[[3, 4, 8, 10], NAME] = 20.0
 
@@ -80,7 +80,7 @@ def test_neighbouring_words_are_one_name_and_punctuation_separates_names() -> No
     assert all(name.lean == 0 for name in found)
 
 
-def test_a_name_goes_on_over_punctuation_that_is_marked_itself() -> None:
+def test_name_continues_over_labelled_punctuation() -> None:
     text = "On October 24, 2016 it was approved."
     tokens = ["On", "October", "24", ",", "2016", "it", "was", "approved", "."]
     offsets, at = [], 0
@@ -104,7 +104,7 @@ def test_a_name_goes_on_over_punctuation_that_is_marked_itself() -> None:
     assert names() == ["October 24", "2016"]
 
 
-def test_a_name_has_the_mean_of_its_words_and_words_below_the_share_belong_to_none() -> None:
+def test_name_score_is_the_mean_of_its_words() -> None:
     def change(logits: np.ndarray) -> None:
         logits[3, NAME] = 9.0
         logits[4, NAME] = 9.0 + np.log(3)
@@ -117,7 +117,7 @@ def test_a_name_has_the_mean_of_its_words_and_words_below_the_share_belong_to_no
     )
 
 
-def test_a_word_of_several_tokens_is_one_word() -> None:
+def test_subwords_form_one_word() -> None:
     text = "metformin helps"
     offsets = np.array([(0, 3), (3, 9), (10, 15)])
     logits = np.zeros((3, len(LABELS)), np.float32)
@@ -127,14 +127,14 @@ def test_a_word_of_several_tokens_is_one_word() -> None:
     assert text[name.begin : name.end] == "metformin"
 
 
-def test_a_text_without_tokens_has_no_sentences_and_no_names() -> None:
+def test_empty_text_has_no_spans() -> None:
     logits = np.zeros((3, len(LABELS)), np.float32)
     none = np.empty(0, np.int64)
     found = read_logits("", PairLogits(0, logits, none.reshape(0, 2), none))
     assert (found.names, found.sentences, found.relevance) == ((), (), 0.5)
 
 
-def test_the_last_window_takes_the_stance_where_it_says_something() -> None:
+def test_last_window_decides_the_stance() -> None:
     last = Reading(0.8, 0.1, 0.6, 0.3)
     clearer = Reading(0.9, 0.95, 0.0, 0.05)
     found = join_windows([last, clearer])
@@ -142,7 +142,7 @@ def test_the_last_window_takes_the_stance_where_it_says_something() -> None:
     assert join_windows([Reading(0.8, 0.1, 0.5, 0.4), clearer]).yes == 0.95
 
 
-def test_windows_join_to_the_most_relevant_and_the_least_silent() -> None:
+def test_joined_windows_keep_the_best_scores() -> None:
     shared = ScoredSpan(5, 9, 0.4)
     better = ScoredSpan(5, 9, 0.7, -2.0)
     quiet = Reading(0.9, 0.05, 0.05, 0.9, (shared,), (ScoredSpan(0, 4, 0.1), shared))
@@ -156,7 +156,7 @@ def test_windows_join_to_the_most_relevant_and_the_least_silent() -> None:
 
 
 class TwoWindows(BatchReader):
-    """Gives each text two windows, of which the second is relevant; records its batches."""
+    """Gives each text two windows, of which only the second is relevant; records its batches."""
 
     def __init__(self, batch_size: int) -> None:
         super().__init__(batch_size)
@@ -175,7 +175,7 @@ class TwoWindows(BatchReader):
         return found
 
 
-def test_texts_are_read_in_batches_of_like_length_and_come_back_in_their_order() -> None:
+def test_texts_are_batched_by_length_and_returned_in_order() -> None:
     texts = ["one two three four.", "one.", "one two.", "one two three."]
     reader = TwoWindows(2)
     found = reader.read("what?", texts)

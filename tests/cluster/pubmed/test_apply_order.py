@@ -1,11 +1,11 @@
-"""The order in which source files apply, by NLM's numbers and by the order of arrival."""
+"""Order of source files, by NLM's numbers and by arrival."""
 
 from cluster.pubmed.source_order import apply_order, numbered_place, without_order
 
 NLM = "pubmed26n{:04d}.xml.gz"
 
 
-def test_only_nlm_numbers_move_a_late_name() -> None:
+def test_late_names_are_sorted_by_nlm_number_only() -> None:
     first, second, third = (NLM.format(n) for n in (1, 2, 3))
     cases = [
         (["march.xml", "april.xml"], ["march.xml", "april.xml"]),
@@ -17,7 +17,7 @@ def test_only_nlm_numbers_move_a_late_name() -> None:
     assert [apply_order(names) for names, _ in cases] == [order for _, order in cases]
 
 
-def test_names_given_together_are_in_the_order_of_their_numbers() -> None:
+def test_names_are_sorted_by_their_numbers() -> None:
     cases = [
         (["n10.xml", "n9.xml", "n1.xml.gz"], ["n1.xml.gz", "n9.xml", "n10.xml"]),
         (["2026-04.xml", "2025-12.xml"], ["2025-12.xml", "2026-04.xml"]),
@@ -27,5 +27,5 @@ def test_names_given_together_are_in_the_order_of_their_numbers() -> None:
     assert found == [order for _, order in cases]
 
 
-def test_names_without_an_order_of_nlm_are_listed() -> None:
+def test_names_without_nlm_number_are_listed() -> None:
     assert without_order([NLM.format(2), "march.xml", "n1.xml"]) == ["march.xml", "n1.xml"]

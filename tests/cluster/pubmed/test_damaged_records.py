@@ -1,4 +1,4 @@
-"""Damage in one record never reaches another: each kind of damage, at several places in a file."""
+"""Each kind of damage, at several positions in a file, affects only its own record."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ONE_CHUNK = 10**9
 
 
 class Form(NamedTuple):
-    """How a file is written and read: its head, gzip, and the bytes of each read."""
+    """Form of a file: its first lines, whether it is gzipped, and the bytes of each read."""
 
     head: str
     is_packed: bool
@@ -38,7 +38,7 @@ FORMS = {
     "no DOCTYPE, plain, several chunks": Form(BARE, False, 4_000),
     "no DOCTYPE, gzip, one chunk": Form(BARE, True, ONE_CHUNK),
 }
-# Which records are damaged, and in which forms: all four in the middle of a file.
+# Damaged positions, and the forms tested at each: all four forms in the middle of a file.
 PLACES = {1: [*FORMS][::2], 100: [*FORMS], 298: [*FORMS][1::2]}
 
 
@@ -59,8 +59,8 @@ def record(pmid: int) -> bytes:
 class Damage(NamedTuple):
     """Replaces `old` by `new` in a record.
 
-    `aside` is how many records are set aside with and without a DOCTYPE that names a DTD,
-    `is_named` whether their PMID can be read.
+    `aside` is the number of skipped records with and without a DOCTYPE that names a DTD;
+    `is_named` is whether their PMID can be read.
     """
 
     old: bytes
@@ -122,7 +122,7 @@ DAMAGES = {
 
 
 class Slow(io.RawIOBase):
-    """A stream that gives `size` bytes at a time, however many are asked for."""
+    """A stream that returns `size` bytes for each read."""
 
     def __init__(self, stream: IO[bytes], size: int) -> None:
         self._stream, self._size = stream, size
@@ -149,7 +149,7 @@ CITATIONS = [r for r in read_all(set_of(SOUND), ONE_CHUNK) if isinstance(r, Cita
 
 
 def fault_of(damage: Damage, at: int, form: Form) -> str:
-    """Say what is wrong with how a set is read whose record `at` is damaged; "" if nothing."""
+    """Damage record `at` of a set, read the set, and return the fault, or "" if there is none."""
     records = list(SOUND)
     assert damage.old in records[at - 1]
     records[at - 1] = records[at - 1].replace(damage.old, damage.new, 1)
@@ -179,7 +179,7 @@ def fault_of(damage: Damage, at: int, form: Form) -> str:
 
 
 @pytest.mark.slow
-def test_damage_of_any_kind_costs_its_own_record_alone() -> None:
+def test_damage_affects_only_its_own_record() -> None:
     faults = []
     for name, damage in DAMAGES.items():
         for at, forms in PLACES.items():
@@ -191,7 +191,7 @@ def test_damage_of_any_kind_costs_its_own_record_alone() -> None:
     assert faults == []
 
 
-def test_damage_between_records_is_named_and_is_no_record() -> None:
+def test_damage_between_records_is_reported() -> None:
     for bad in (b"& ", b"\xff", b"<x>", b"</x>", b"<![CDATA[", b"<!--", b"<?x "):
         data = set_of([*SOUND[:5], bad, *SOUND[5:9]])
         found = read_all(data, ONE_CHUNK)
@@ -226,14 +226,14 @@ def test_concatenated_files_are_all_read(tmp_path: Path, between: bytes) -> None
     assert count_file(path) == 9
 
 
-def test_concatenated_file_whose_first_part_is_truncated_is_refused_by_what_it_is() -> None:
+def test_concatenated_file_with_truncated_first_part_is_rejected() -> None:
     whole = set_of(SOUND[:5])
     for cut in (len(whole) - 20, len(whole) - 30, len(whole) - 200, len(whole) // 2):
         with pytest.raises(SourceError, match="several files in one"):
             read_all(whole[:cut] + set_of(SOUND[5:9]), 4_000)
 
 
-def test_file_without_its_end_is_refused_after_its_whole_records() -> None:
+def test_truncated_file_is_rejected_after_its_whole_records() -> None:
     whole = set_of(SOUND[:9])
     for cut in range(whole.index(b"<PubmedArticle>"), len(whole) - 2, 41):
         found: list[Record] = []
@@ -242,7 +242,7 @@ def test_file_without_its_end_is_refused_after_its_whole_records() -> None:
         assert len(found) == whole[:cut].count(b"</PubmedArticle>")
 
 
-def test_truncated_gzip_is_refused_even_after_the_end_of_the_set(tmp_path: Path) -> None:
+def test_truncated_gzip_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "cut.xml.gz"
     packed = gzip.compress(set_of(SOUND[:9]))
     for cut in (len(packed) - 1, len(packed) - 9, len(packed) // 2):
@@ -262,7 +262,7 @@ def test_utf16_file_loses_only_its_damaged_record() -> None:
     assert len(found) == RECORDS
 
 
-def test_many_end_tags_in_one_record_take_time_in_proportion() -> None:
+def test_many_end_tags_take_linear_time() -> None:
     data = set_of([SOUND[0], SOUND[1] + b"</PubmedArticle>\n" * 500_000, SOUND[2]])
     begun = process_time()
     with pytest.raises(SourceError, match="not well-formed XML after 102 records"):
@@ -273,17 +273,17 @@ def test_many_end_tags_in_one_record_take_time_in_proportion() -> None:
 @pytest.mark.parametrize(
     ("opens", "closes", "aside"),
     [
-        # The end of a comment or of an instruction alone is text, that of a CDATA section is not.
+        # A lone end mark of a comment or instruction is valid text; that of CDATA is not.
         (b"<!-- ", b" -->", [100]),
         (b"<?x ", b" ?>", [100]),
         (b"<![CDATA[", b"]]>", [100, 104]),
         (b"<Wrapper>", b"</Wrapper>", [100, 104]),
     ],
 )
-def test_markup_that_spans_records_hides_none(
+def test_markup_across_records_hides_no_record(
     opens: bytes, closes: bytes, aside: list[int]
 ) -> None:
-    """Seen as one document, such a file is well-formed, or nearly so, and lacks records."""
+    """Parsed as one document, such a file would be almost well-formed but lack records."""
     records = list(SOUND)
     records[99] = records[99].replace(TITLE, opens + TITLE)
     records[103] = records[103].replace(b"</ArticleTitle>", closes + b"</ArticleTitle>")

@@ -1,4 +1,4 @@
-"""Files and streams of records: deletions, rejects, breaks, hostile input, bounded memory."""
+"""Parsing of files: deletions, rejected records, syntax errors and size limits."""
 
 from __future__ import annotations
 
@@ -16,17 +16,14 @@ from tests.cluster.pubmed_sets import abstract, article, parse, reject_one
 
 
 def read_until_error(data: bytes, max_bytes: int = MAX_BYTES) -> tuple[list[Record], SourceError]:
-    """The records yielded before the SourceError that must come, and the error."""
+    """Return the records before the expected SourceError, and the error."""
     records: list[Record] = []
     with pytest.raises(SourceError) as caught:
         records.extend(parse_stream(io.BytesIO(data), "set.xml", max_bytes=max_bytes))
     return records, caught.value
 
 
-# --- deletions, books and records that cannot be kept
-
-
-def test_every_pmid_of_delete_citation_is_a_deletion() -> None:
+def test_delete_citation_yields_a_deletion_per_pmid() -> None:
     deleted = "<DeleteCitation><PMID>8</PMID><PMID>x</PMID><PMID>9</PMID></DeleteCitation>"
     records = parse(article(), deleted)
     assert records[1] == Deletion(8, "set.xml", 1)
@@ -59,7 +56,7 @@ def test_every_pmid_of_delete_citation_is_a_deletion() -> None:
         ),
     ],
 )
-def test_a_malformed_record_is_rejected_and_the_rest_goes_on(record: str, reason: str) -> None:
+def test_malformed_record_is_rejected_and_parsing_continues(record: str, reason: str) -> None:
     rejected = reject_one(record)
     assert rejected.reason == reason
     if reason in ("book", "no-title"):
@@ -67,22 +64,19 @@ def test_a_malformed_record_is_rejected_and_the_rest_goes_on(record: str, reason
 
 
 @pytest.mark.parametrize("outside", [article(after="{}"), "<Wrapper>{}</Wrapper>"])
-def test_record_inside_another_element_is_refused_in_strict_mode(outside: str) -> None:
+def test_nested_record_is_rejected_in_strict_mode(outside: str) -> None:
     with pytest.raises(SourceError, match="after 1 records, at line 4"):
         parse(article(), outside.replace("{}", article(pmid="<PMID>99</PMID>")))
 
 
-# --- files that break
-
-
 def long_set(count: int) -> bytes:
-    """Several reads long, so that errors come both with and without records before them."""
+    """A set that is longer than several reads of the parser."""
     filler = abstract(f"<AbstractText>{'word ' * 400}</AbstractText>")
     records = (article(f"<PMID>{n + 1}</PMID>", filler) for n in range(count))
     return ("<PubmedArticleSet>" + "\n".join(records) + "</PubmedArticleSet>").encode()
 
 
-def test_a_syntax_error_yields_every_record_before_it() -> None:
+def test_syntax_error_follows_every_record_before_it() -> None:
     data = long_set(100).replace(b"<PMID>61</PMID>", b"<PMID>61</PMUD>")
     records, error = read_until_error(data)
     assert len(records) == 60
@@ -103,19 +97,19 @@ def test_a_syntax_error_yields_every_record_before_it() -> None:
         (b"<PubmedArticleSet/> trailing", "not well-formed"),
     ],
 )
-def test_what_is_no_pubmed_file_is_one_clear_error(data: bytes, says: str) -> None:
+def test_other_files_are_rejected(data: bytes, says: str) -> None:
     records, error = read_until_error(data)
     assert records == []
     assert says in str(error)
     assert "download it again" in str(error)
 
 
-def test_a_missing_file_is_a_source_error_that_names_the_path(tmp_path: Path) -> None:
+def test_missing_file_is_a_source_error(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"nowhere\.xml.*check the path"):
         list(read_records(tmp_path / "nowhere.xml"))
 
 
-def test_gzip_is_told_by_its_magic_and_may_have_several_members(tmp_path: Path) -> None:
+def test_gzip_is_detected_by_magic_bytes(tmp_path: Path) -> None:
     data = long_set(20)
     packed, plain = tmp_path / "a.xml", tmp_path / "b.xml.gz"
     packed.write_bytes(gzip.compress(data[:7000]) + gzip.compress(data[7000:]))
@@ -123,12 +117,9 @@ def test_gzip_is_told_by_its_magic_and_may_have_several_members(tmp_path: Path) 
     assert [len(list(read_records(path))) for path in (packed, plain)] == [20, 20]
 
 
-# --- hostile files
-
-
-def test_a_file_larger_than_max_bytes_stops_with_an_error(tmp_path: Path) -> None:
+def test_max_bytes_limits_a_file(tmp_path: Path) -> None:
     data = long_set(200)
     records, error = read_until_error(data, max_bytes=len(data) // 2)
     assert 0 < len(records) < 200
-    assert "max_bytes" in str(error)
+    assert "when decompressed" in str(error)
     assert len(list(parse_stream(io.BytesIO(data), "s", max_bytes=len(data)))) == 200

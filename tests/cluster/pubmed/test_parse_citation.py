@@ -1,4 +1,4 @@
-"""Every field of a Citation, read off hand-made XML, and off real records where present."""
+"""Every field of a Citation, from handwritten XML and, if available, from real records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SAMPLES = SHARED / "xml-samples"
 CORPUS = SHARED / "bioasq/corpus"
 
 
-def test_pmid_and_version_come_from_the_record_itself() -> None:
+def test_pmid_and_version_are_parsed() -> None:
     citation = parse_one(pmid='<PMID Version="2"> 123 </PMID>')
     assert (citation.pmid, citation.version) == (123, 2)
     assert parse_one(pmid="<PMID>5</PMID>").version == 1
@@ -36,11 +36,11 @@ def test_pmid_and_version_come_from_the_record_itself() -> None:
         ("", ""),
     ],
 )
-def test_abstract_keeps_the_text_of_any_markup(inner: str, text: str) -> None:
+def test_abstract_keeps_text_inside_markup(inner: str, text: str) -> None:
     assert parse_one(inside=abstract(f"<AbstractText>{inner}</AbstractText>")).abstract == text
 
 
-def test_structured_abstract_keeps_every_section_and_label_that_has_a_text() -> None:
+def test_structured_abstract_keeps_sections_with_text() -> None:
     inner = (
         '<AbstractText Label="AIM" NlmCategory="OBJECTIVE">To see.</AbstractText>'
         "<AbstractText>Plain.</AbstractText>"
@@ -55,7 +55,7 @@ def test_structured_abstract_keeps_every_section_and_label_that_has_a_text() -> 
     )
 
 
-def test_other_abstracts_keep_their_language_and_sections() -> None:
+def test_other_abstracts_are_parsed() -> None:
     after = (
         '<OtherAbstract Type="Publisher" Language="spa"><AbstractText Label="FIN">Uno.'
         '</AbstractText><AbstractText>Dos.</AbstractText></OtherAbstract><OtherAbstract Type="KIE" '
@@ -80,7 +80,7 @@ def test_other_abstracts_keep_their_language_and_sections() -> None:
         ("", "", ""),
     ],
 )
-def test_journal_is_the_fullest_name_given(journal: str, info: str, expected: str) -> None:
+def test_journal_uses_the_most_complete_name(journal: str, info: str, expected: str) -> None:
     citation = parse_one(
         inside=f"<Journal>{journal}</Journal><ArticleTitle>T</ArticleTitle>",
         after=f"<MedlineJournalInfo><MedlineTA>{info}</MedlineTA></MedlineJournalInfo>",
@@ -107,7 +107,7 @@ def test_journal_is_the_fullest_name_given(journal: str, info: str, expected: st
         ("", None, None),
     ],
 )
-def test_year_and_month_of_the_publication(date: str, year: int | None, month: int | None) -> None:
+def test_publication_date_is_parsed(date: str, year: int | None, month: int | None) -> None:
     issue = f"<Journal><JournalIssue><PubDate>{date}</PubDate></JournalIssue></Journal>"
     citation = parse_one(
         inside=issue + "<ArticleTitle>T</ArticleTitle><ArticleDate><Year>1888</Year></ArticleDate>"
@@ -115,7 +115,7 @@ def test_year_and_month_of_the_publication(date: str, year: int | None, month: i
     assert (citation.year, citation.month) == (year, month)
 
 
-def test_a_mesh_heading_is_major_by_its_descriptor_or_any_qualifier() -> None:
+def test_mesh_heading_is_major_by_descriptor_or_qualifier() -> None:
     after = (
         "<MeshHeadingList>"
         '<MeshHeading><DescriptorName UI="D1" MajorTopicYN="N">A</DescriptorName></MeshHeading>'
@@ -131,7 +131,7 @@ def test_a_mesh_heading_is_major_by_its_descriptor_or_any_qualifier() -> None:
     )
 
 
-def test_keywords_of_every_list_are_kept() -> None:
+def test_keywords_of_all_lists_are_kept() -> None:
     after = (
         '<KeywordList Owner="NOTNLM"><Keyword>a <i>b</i></Keyword><Keyword/></KeywordList>'
         '<KeywordList Owner="KIE"><Keyword>c</Keyword></KeywordList>'
@@ -139,7 +139,7 @@ def test_keywords_of_every_list_are_kept() -> None:
     assert parse_one(after=after).keywords == ("a b", "c")
 
 
-def test_identifiers_are_the_articles_own_and_not_those_of_its_references() -> None:
+def test_identifiers_of_references_are_ignored() -> None:
     reference = (
         "<ReferenceList><Reference><ArticleIdList>"
         '<ArticleId IdType="doi">10.1/other</ArticleId><ArticleId IdType="pmc">PMC9</ArticleId>'
@@ -163,11 +163,8 @@ def test_doi_falls_back_to_a_valid_electronic_location() -> None:
     assert (citation.doi, citation.pmcid) == ("10.1/good", "PMC7")
 
 
-# --- real files, where present
-
-
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="shared real records not present")
-def test_a_rich_real_record_is_read_field_by_field() -> None:
+def test_real_record_is_parsed() -> None:
     samples = [r for path in sorted(SAMPLES.glob("*.xml")) for r in read_records(path)]
     found = {r.pmid: r for r in samples if isinstance(r, Citation)}
     assert len(found) == len(samples) == 6
@@ -184,7 +181,7 @@ def test_a_rich_real_record_is_read_field_by_field() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="shared corpus not present")
-def test_gold_snippets_stand_at_their_offsets_in_the_canonical_text() -> None:
+def test_gold_snippets_match_their_offsets() -> None:
     texts = {
         str(r.pmid): {"title": r.title, "abstract": r.abstract}
         for path in sorted(CORPUS.glob("*.xml.gz"))

@@ -1,4 +1,4 @@
-"""The fields that a reference manager needs: authors, volume, issue, pages, abbreviation."""
+"""Authors and pages of a Citation."""
 
 from __future__ import annotations
 
@@ -47,13 +47,11 @@ NAMELESS = "<AffiliationInfo><Affiliation>Town</Affiliation></AffiliationInfo>"
     ],
     ids=["people", "a group", "initials alone", "suffixes", "affiliation", "nameless"],
 )
-def test_authors_keep_their_order_and_the_parts_of_their_names(
-    authors: tuple[str, ...], found: tuple[Author, ...]
-) -> None:
+def test_authors_are_parsed_in_order(authors: tuple[str, ...], found: tuple[Author, ...]) -> None:
     assert authors_of(*authors) == found
 
 
-def test_an_invalid_name_is_left_out_and_its_correction_kept() -> None:
+def test_invalid_author_names_are_skipped() -> None:
     inside = (
         f'{TITLE}<AuthorList><Author ValidYN="N">{person("Smiht", "J", "J")}</Author>'
         f'<Author ValidYN="Y">{person("Smith", "J", "J")}</Author>'
@@ -63,7 +61,7 @@ def test_an_invalid_name_is_left_out_and_its_correction_kept() -> None:
     assert found == (Author("Smith", "J", "J"), Author("Doe", "D", "D"))
 
 
-def test_names_keep_the_text_of_inline_tags_entities_and_accents() -> None:
+def test_author_names_keep_text_of_markup_and_entities() -> None:
     group = "<CollectiveName>CO<sub>2</sub> &amp; <i>H.&#xa0;pylori</i> Group</CollectiveName>"
     people = (person("Müller", "Zo&eacute;", "Z"), person("O'&#x10D;a", " J\n P ", "JP"))
     assert authors_of(*people, group) == (
@@ -100,5 +98,5 @@ DOI = '<ELocationID EIdType="doi" ValidYN="Y">10.1/x</ELocationID>'
         ("", ""),
     ],
 )  # fmt: skip
-def test_pages_are_the_range_or_else_the_article_number(place: str, pages: str) -> None:
+def test_pages_fall_back_to_the_article_number(place: str, pages: str) -> None:
     assert parse_one(inside=TITLE + place).pages == pages

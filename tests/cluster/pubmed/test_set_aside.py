@@ -1,4 +1,4 @@
-"""A record that cannot be read is set aside by its place and PMID, and the file goes on."""
+"""Unreadable records are skipped and reported by position and PMID."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ AT = SOUND.index(b"<PMID>61</PMID>")
 
 
 def only_damage(data: bytes) -> Rejected:
-    """The one record that is set aside; all the others are as they are in SOUND."""
+    """Return the only skipped record, and check that all others equal those of SOUND."""
     found = lenient(data)
     (damaged,) = (r for r in found if isinstance(r, Rejected))
     assert [r for r in found if r is not damaged] == [
@@ -43,7 +43,7 @@ def only_damage(data: bytes) -> Rejected:
 
 
 @pytest.mark.parametrize("place", [-20, 1, 900, 2110])
-def test_one_bad_byte_costs_its_record_alone_which_is_named_by_its_bytes(place: int) -> None:
+def test_damaged_byte_rejects_only_its_record_by_offset(place: int) -> None:
     at = AT + place
     damaged = only_damage(SOUND[:at] + b"<" + SOUND[at + 1 :])
     assert (damaged.reason, damaged.position) == ("damaged", 60)
@@ -52,7 +52,7 @@ def test_one_bad_byte_costs_its_record_alone_which_is_named_by_its_bytes(place: 
     assert begin <= at < end
 
 
-def test_a_record_that_is_too_large_is_set_aside() -> None:
+def test_oversized_record_is_skipped() -> None:
     huge = article("<PMID>2</PMID>", f"<X>{'<a/>' * (MAX_RECORD_BYTES // 3)}</X>")
     first, damaged, last = lenient(small_set([*numbered(1), huge, article("<PMID>3</PMID>")]))
     assert isinstance(damaged, Rejected)
@@ -62,7 +62,7 @@ def test_a_record_that_is_too_large_is_set_aside() -> None:
     assert [r.pmid for r in (first, last) if isinstance(r, Citation)] == [1, 3]
 
 
-def test_an_encoding_that_the_file_declares_holds_after_the_damage() -> None:
+def test_declared_encoding_applies_after_damage() -> None:
     opening = '<?xml version="1.0" encoding="iso-8859-1"?>'
     records = [*numbered(2), article("<PMID>3</PMID>", "<ArticleTitle>Läuft</ArticleTitle>")]
     data = small_set(records, opening).decode().encode("iso-8859-1")
@@ -80,7 +80,7 @@ def test_an_encoding_that_the_file_declares_holds_after_the_damage() -> None:
         "<DeleteCitation><PMID>8</PMID></DeleteCitatiom>",
     ],
 )
-def test_a_file_of_which_a_deletion_is_damaged_is_refused(gone: str) -> None:
+def test_damaged_deletion_rejects_the_file(gone: str) -> None:
     with pytest.raises(SourceError, match="not well-formed XML after 2 records"):
         lenient(small_set([*numbered(2), gone, *numbered(1)]))
 
@@ -94,12 +94,12 @@ def test_a_file_of_which_a_deletion_is_damaged_is_refused(gone: str) -> None:
         small_set([r.replace("</PMID>", "</PMUD>") for r in numbered(MAX_DAMAGED + 1)]),
     ],
 )
-def test_what_ends_early_or_is_no_set_of_records_is_refused_as_ever(data: bytes) -> None:
+def test_invalid_sets_are_rejected_in_lenient_mode(data: bytes) -> None:
     with pytest.raises(SourceError, match="download it again"):
         lenient(data)
 
 
-def test_a_deletion_tells_its_version() -> None:
+def test_deletion_has_a_version() -> None:
     gone = '<PMID Version="1">8</PMID><PMID Version="2">9</PMID><PMID>10</PMID>'
     found = lenient(small_set([f"<DeleteCitation>{gone}</DeleteCitation>"]))
     assert [r.version for r in found if isinstance(r, Deletion)] == [1, 2, 0]

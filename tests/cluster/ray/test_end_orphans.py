@@ -1,4 +1,4 @@
-"""No process outlives a replica that was killed."""
+"""Child processes of a killed replica are ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).resolve().parents[3]
-# As a replica starts its engine, which starts a worker; each in a session of its own.
+# A replica starts an engine, which starts a worker, each in its own session.
 REPLICA = """
 import subprocess, sys, time
 from cluster.ray.end_orphans import watch_from_aside
@@ -27,7 +27,7 @@ time.sleep(300)
 """
 
 
-def test_what_a_replica_started_does_not_outlive_its_kill() -> None:
+def test_child_processes_end_with_a_killed_replica() -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", REPLICA], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
@@ -35,7 +35,7 @@ def test_what_a_replica_started_does_not_outlive_its_kill() -> None:
     left = [psutil.Process(int(process.stdout.readline())) for _ in range(2)]
     watcher = next(p for p in psutil.Process(process.pid).children() if p not in left)
     try:
-        # Long enough for the watch to see them.
+        # Give the watcher time to see both processes.
         time.sleep(2.5)
         assert all(p.is_running() for p in left)
         process.send_signal(signal.SIGKILL)

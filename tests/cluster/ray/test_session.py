@@ -18,7 +18,7 @@ from cluster.settings.settings import RaySettings
 pytestmark = pytest.mark.ray
 
 ROOT = Path(__file__).resolve().parents[3]
-# The command line with a Ray whose first process ends at once, as on a machine without room.
+# Command line with a Ray whose first process exits at once, as if memory ran out.
 CANNOT_START = """
 import ray._private.services as services
 from commands.cli import main
@@ -29,12 +29,12 @@ main()
 
 
 def raised_in_a_task(cause: Exception) -> RayTaskError:
-    """As the driver gets it: a RayTaskError that is also of the cause's class."""
+    """Return the error that the driver receives: a RayTaskError of the cause's class."""
     error: RayTaskError = RayTaskError("stage", "a long traceback", cause)
     return error.as_instanceof_cause()
 
 
-def test_the_error_of_a_task_is_the_sentence_that_was_raised_there() -> None:
+def test_task_error_keeps_its_message() -> None:
     found = plain_error(raised_in_a_task(StorageError("/index: the disk is full")))
     assert type(found) is StorageError
     assert str(found) == "/index: the disk is full"
@@ -44,14 +44,14 @@ def test_the_error_of_a_task_is_the_sentence_that_was_raised_there() -> None:
     assert str(plain_error(raised_in_a_task(MemoryError()))).startswith("memory ran out; ")
 
 
-def test_a_worker_that_is_lost_for_good_is_told_with_what_to_do() -> None:
+def test_lost_worker_error_has_a_fix() -> None:
     said = str(plain_error(WorkerCrashedError()))
     assert "WorkerCrashedError" in said
     assert said.endswith("run the same command again")
 
 
-def test_an_actor_that_is_lost_is_named_with_the_reason() -> None:
-    """Serve's own words of a proxy that it gave up would be "an actor died unexpectedly"."""
+def test_lost_actor_error_has_class_and_reason() -> None:
+    """Ray's own message would only be "an actor died unexpectedly"."""
     context = ActorDiedErrorContext(
         actor_id=b"1" * 16,
         class_name="ProxyActor",
@@ -62,12 +62,12 @@ def test_an_actor_that_is_lost_is_named_with_the_reason() -> None:
     assert "(ActorDiedError: ProxyActor: The worker died.); run the same command again" in said
 
 
-def test_an_error_that_nobody_foresaw_stays_whole() -> None:
+def test_unexpected_errors_are_unchanged() -> None:
     assert plain_error(raised_in_a_task(KeyError("pmid"))) is None
 
 
 @pytest.mark.parametrize("code", [1, 2])
-def test_the_exit_code_survives_a_task(code: int) -> None:
+def test_task_error_keeps_its_exit_code(code: int) -> None:
     class OwnError(CiteRayError):
         exit_code = code
 
@@ -78,15 +78,15 @@ def test_the_exit_code_survives_a_task(code: int) -> None:
 
 @pytest.fixture
 def build(tmp_path: Path) -> list[str]:
-    """A build of an empty source, which asks for a Ray first."""
+    """Command that builds an index of an empty source and needs Ray."""
     (tmp_path / "n1.xml").write_text("<PubmedArticleSet/>")
     command = [sys.executable, "-c", CANNOT_START, "index", "build", str(tmp_path / "n1.xml")]
     return [*command, "--set", f"index.path={tmp_path / 'index'}"]
 
 
 def said(command: list[str], **environment: str) -> tuple[int, list[str]]:
-    """The exit code of a command that gets no Ray, and what it says in lines of its own."""
-    # So long Ray waits for its first process, or for an answer, in seconds.
+    """Run a command that cannot start Ray; return its exit code and its own messages."""
+    # Seconds that Ray waits for its first process.
     given = {**os.environ, "RAY_gcs_server_port_wait_time_s": "1", **environment}
     done = subprocess.run(
         command, cwd=ROOT, env=given, capture_output=True, text=True, check=False, timeout=100
@@ -96,9 +96,7 @@ def said(command: list[str], **environment: str) -> tuple[int, list[str]]:
     return done.returncode, [line for line in lines if line.startswith("citeray: ")]
 
 
-def test_a_ray_that_does_not_start_in_time_is_one_sentence_with_the_mend(
-    build: list[str], tmp_path: Path
-) -> None:
+def test_ray_start_timeout_is_one_line(build: list[str], tmp_path: Path) -> None:
     code, (line,) = said(build, RAY_ADDRESS="")
     assert code == 1
     assert "Ray could not be started on this machine (" in line
@@ -106,16 +104,14 @@ def test_a_ray_that_does_not_start_in_time_is_one_sentence_with_the_mend(
     assert not (tmp_path / "index").exists()
 
 
-def test_a_folder_in_which_ray_cannot_make_its_sockets_is_one_sentence(
-    build: list[str], tmp_path: Path
-) -> None:
+def test_too_long_socket_path_is_one_line(build: list[str], tmp_path: Path) -> None:
     code, (line,) = said(build, RAY_ADDRESS="", RAY_TMPDIR=str(tmp_path / ("a" * 100)))
     assert code == 1
     assert "AF_UNIX path length cannot exceed" in line
     assert "name another with a short path in RAY_TMPDIR" in line
 
 
-def test_a_limit_on_files_is_not_taken_for_a_busy_machine(build: list[str]) -> None:
+def test_file_size_limit_is_reported(build: list[str]) -> None:
     limited = ["bash", "-c", 'ulimit -f 100000; exec "$@"', "bash", *build]
     code, (line,) = said(limited, RAY_ADDRESS="")
     assert code == 1
@@ -124,13 +120,13 @@ def test_a_limit_on_files_is_not_taken_for_a_busy_machine(build: list[str]) -> N
 
 
 @pytest.mark.nightly
-def test_an_address_at_which_no_ray_answers_is_named(build: list[str]) -> None:
+def test_unreachable_ray_address_is_named(build: list[str]) -> None:
     code, (line,) = said(build, RAY_ADDRESS="127.0.0.1:9")
     assert code == 1
     assert line.startswith("citeray: RAY_ADDRESS=127.0.0.1:9: no Ray can be joined there (")
 
 
-def test_what_ray_says_as_it_starts_and_stops_stays_off_standard_output(
+def test_ray_messages_go_to_standard_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(ray, "init", lambda **_: print("workers have been started"))

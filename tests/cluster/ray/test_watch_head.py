@@ -1,4 +1,4 @@
-"""A head that is gone is told in one sentence, before Ray ends the process without one."""
+"""Loss of Ray's head is reported before Ray ends the process without a message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cluster.ray import watch_head
 
 
 @pytest.mark.slow
-def test_a_head_that_is_gone_is_named_and_one_that_answers_is_waited_for(
+def test_lost_head_is_detected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(watch_head, "LOOK_S", 0.1)
@@ -29,7 +29,7 @@ def test_a_head_that_is_gone_is_named_and_one_that_answers_is_waited_for(
     assert lost.value.exit_code == 1
 
 
-def test_a_clusters_head_may_take_as_long_as_ray_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_patience_follows_the_reconnect_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     assert watch_head.patience_s() == 10
     monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")

@@ -1,4 +1,4 @@
-"""Presets of one's own: files and mappings, laid over shipped ones, named in the settings."""
+"""Custom presets: files and mappings that extend shipped presets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def preset(folder: Path, text: str, name: str = "mine.yaml") -> str:
     return str(path)
 
 
-def test_a_preset_over_another_changes_only_what_it_says(tmp_path: Path) -> None:
+def test_preset_overrides_only_given_keys(tmp_path: Path) -> None:
     found = read_system(preset(tmp_path, "over: citeray\nrerank: {depth: 5}\n"))
     base = load_system("citeray")
     rerank = base.rerank.model_copy(update={"depth": 5})
@@ -36,7 +36,7 @@ def test_a_preset_over_another_changes_only_what_it_says(tmp_path: Path) -> None
     assert (found.name, found.about, found.evidence) == ("mine", "", 3)
 
 
-def test_an_error_budget_is_a_share_that_a_preset_or_a_request_may_set(tmp_path: Path) -> None:
+def test_max_wrong_is_set_by_preset_or_request(tmp_path: Path) -> None:
     mine = read_system(preset(tmp_path, "over: citeray\nanswer: {max_wrong: 0.02}\n"))
     assert load_system("citeray").answer.max_wrong == 0.1
     assert mine.answer.max_wrong == 0.02
@@ -47,13 +47,13 @@ def test_an_error_budget_is_a_share_that_a_preset_or_a_request_may_set(tmp_path:
             read_system(preset(tmp_path, f"over: citeray\nanswer: {{max_wrong: {wrong}}}\n"))
 
 
-def test_a_wrong_preset_is_refused_by_its_key(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_invalid_preset_names_the_key(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for text, words in [
-        ("over: nosuch", r"mine\.yaml: over: nosuch is no shipped preset: aqams"),
-        ("over: [a]", r"over: \['a'\] is no shipped preset"),
+        ("over: nosuch", r"mine\.yaml: over: nosuch is not a shipped preset; there are: aqams"),
+        ("over: [a]", r"over: \['a'\] is not a shipped preset"),
         ("over: citeray\nrerank: {dept: 5}", r"mine\.yaml: unknown key rerank\.dept; did you mean"),
         ("over: citeray\nrerank: {depth: -5}", r"mine\.yaml: rerank\.depth: .* \(got -5\)"),
-        ("over: citeray\nname: other", r"mine\.yaml: name: 'other' is not mine: leave it out"),
+        ("over: citeray\nname: other", r"mine\.yaml: name: 'other' is not the name mine: remove"),
         ("evidence: 3", r"mine\.yaml: expand: Field required"),
         ("- 1", r"mine\.yaml: expected a mapping"),
         ("a: [", r"mine\.yaml: not YAML"),
@@ -65,12 +65,12 @@ def test_a_wrong_preset_is_refused_by_its_key(tmp_path: Path, subtests: pytest.S
 
 
 @pytest.mark.parametrize("name", ["Mine.yaml", "a.b.yaml", "citeray.yaml", "-.yaml", ".yaml"])
-def test_a_file_whose_name_cannot_name_a_preset_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match=r"take lower-case|take another name"):
+def test_invalid_preset_file_name_is_rejected(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=r"use lower-case|choose another name"):
         read_system(preset(tmp_path, "over: citeray", name))
 
 
-def test_the_settings_name_presets_by_file_or_by_what_they_are(tmp_path: Path) -> None:
+def test_settings_define_presets_by_file_or_mapping(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     file = preset(tmp_path, "over: hybrid\nevidence: 4\n")
     config.write_text(
@@ -83,7 +83,7 @@ def test_the_settings_name_presets_by_file_or_by_what_they_are(tmp_path: Path) -
     assert systems["flat"].name == "flat"
 
 
-def test_presets_of_the_settings_survive_a_process_boundary_and_a_dump() -> None:
+def test_presets_survive_pickling_and_dumping() -> None:
     settings = load_settings(overrides=["serve.systems.flat.over=citeray"])
     assert pickle.loads(pickle.dumps(settings)) == settings
     assert Settings.model_validate(settings.model_dump()) == settings
@@ -92,19 +92,19 @@ def test_presets_of_the_settings_survive_a_process_boundary_and_a_dump() -> None
 @pytest.mark.parametrize(
     ("override", "words"),
     [
-        ("serve.systems.citeray.over=bm25", "citeray is a preset that ships; take another name"),
-        ("serve.systems.Big.over=bm25", r"serve\.systems\.Big: 'Big' cannot name a preset"),
+        ("serve.systems.citeray.over=bm25", "citeray is the name of a shipped preset; choose"),
+        ("serve.systems.Big.over=bm25", r"serve\.systems\.Big: 'Big' is not a valid preset name"),
         ("serve.systems.mine=5", r"serve\.systems\.mine: expected a file or a mapping, got 5"),
         ("serve.systems.mine.evidense=5", r"serve\.systems\.mine: .*unknown key evidense"),
         ("serve.systems=5", r"serve\.systems: "),
     ],
 )
-def test_a_wrong_preset_in_the_settings_is_refused_by_its_key(override: str, words: str) -> None:
+def test_invalid_preset_in_settings_names_the_key(override: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
         load_settings(overrides=[override])
 
 
-def test_named_presets_can_be_asked_for_until_others_are_named() -> None:
+def test_custom_presets_replace_earlier_ones() -> None:
     mine = load_system("bm25").model_copy(update={"name": "mine"})
     name_systems({"mine": mine})
     assert load_system("mine") is mine
@@ -115,7 +115,7 @@ def test_named_presets_can_be_asked_for_until_others_are_named() -> None:
         load_system("mine")
 
 
-def test_a_variant_differs_in_one_value_and_is_named_after_it() -> None:
+def test_vary_changes_one_value_and_the_name() -> None:
     base = load_system("citeray")
     flat = vary(base, "rerank.depth", 0)
     rerank = base.rerank.model_copy(update={"depth": 0})

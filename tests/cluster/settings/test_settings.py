@@ -12,11 +12,11 @@ from cluster.settings.system_settings import SystemSettings
 @pytest.mark.parametrize(
     "name", ["laptop.yaml", "laptop-hub.yaml", "gpu-node.yaml", "cluster.yaml"]
 )
-def test_every_shipped_file_is_valid(name: str) -> None:
+def test_shipped_settings_are_valid(name: str) -> None:
     load_settings(name)
 
 
-def test_a_file_overrides_only_what_it_names_and_set_the_file(tmp_path: Path) -> None:
+def test_files_override_defaults_and_set_overrides_files(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("index: {shards: 7}\n", encoding="utf-8")
     default, settings = load_settings(), load_settings(path)
@@ -28,7 +28,7 @@ def test_a_file_overrides_only_what_it_names_and_set_the_file(tmp_path: Path) ->
     assert settings.llm.engine == {**default.llm.engine, "max_num_seqs": 2}
 
 
-def test_a_file_may_be_laid_over_a_shipped_one(tmp_path: Path) -> None:
+def test_over_merges_a_shipped_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("over: cluster.yaml\nserve: {shard: {pool: retrieval}}\n", encoding="utf-8")
     settings, under = load_settings(path), load_settings("cluster.yaml")
@@ -44,7 +44,7 @@ def test_a_file_may_be_laid_over_a_shipped_one(tmp_path: Path) -> None:
         ("index.shards", "expected key=value"),
     ],
 )
-def test_a_change_of_no_setting_is_refused_with_the_nearest(change: str, said: str) -> None:
+def test_unknown_key_in_set_suggests_the_nearest(change: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         load_settings(None, [change])
 
@@ -58,7 +58,7 @@ def test_a_change_of_no_setting_is_refused_with_the_nearest(change: str, said: s
         (None, r"laptop\.yaml"),
     ],
 )
-def test_a_file_of_no_settings_is_named(tmp_path: Path, text: str | None, said: str) -> None:
+def test_invalid_settings_file_is_named(tmp_path: Path, text: str | None, said: str) -> None:
     path = tmp_path / "mine.yaml"
     if text is not None:
         path.write_text(text, encoding="utf-8")
@@ -66,14 +66,14 @@ def test_a_file_of_no_settings_is_named(tmp_path: Path, text: str | None, said: 
         load_settings(path, ["llm.kind=url"])
 
 
-def test_all_bad_values_are_reported_together() -> None:
+def test_all_invalid_values_are_reported() -> None:
     with pytest.raises(InputError) as caught:
         load_settings(None, ["index.shards=0", "serve.port=99999"])
     assert "index.shards" in str(caught.value)
     assert "serve.port" in str(caught.value)
 
 
-def test_every_preset_is_valid_and_named_as_its_file(subtests: pytest.Subtests) -> None:
+def test_shipped_presets_are_valid(subtests: pytest.Subtests) -> None:
     for name in system_names():
         with subtests.test(name=name):
             assert load_system(name).name == name
@@ -81,7 +81,7 @@ def test_every_preset_is_valid_and_named_as_its_file(subtests: pytest.Subtests) 
         load_system("citery")
 
 
-def test_a_preset_whose_parts_do_not_fit_is_refused(subtests: pytest.Subtests) -> None:
+def test_inconsistent_preset_is_rejected(subtests: pytest.Subtests) -> None:
     for preset, changes, complaint in [
         ("sinai", {"retrieve": {"dense": 5, "bm25": 0}}, "online.when always"),
         ("aqams", {"retrieve": {"dense": 0, "bm25": 5}}, "online.when too-few"),
@@ -98,7 +98,7 @@ def test_a_preset_whose_parts_do_not_fit_is_refused(subtests: pytest.Subtests) -
             SystemSettings.model_validate(changed)
 
 
-def test_a_zero_shot_reader_needs_its_models_and_a_calibration() -> None:
+def test_zero_shot_reader_requires_models_and_calibration() -> None:
     changes = ["reader.kind=zero-shot"]
     with pytest.raises(InputError, match=r"needs reranker\.kind cross-encoder and support\.kind"):
         load_settings(None, changes)

@@ -14,7 +14,7 @@ STORED = ("pypi:", "hf:", "citeray:")
 
 
 def names_in(settings: Any) -> Iterator[str]:
-    """Every model of the store that settings name, wherever they do."""
+    """Yield every model name in the settings."""
     match settings:
         case dict():
             for value in settings.values():
@@ -27,8 +27,8 @@ def names_in(settings: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("config", ["laptop", "laptop-hub", "cluster", "gpu-node"])
-def test_all_that_the_settings_name_is_listed_and_pulled(config: str) -> None:
-    """A machine without a network has what was pulled, and nothing else."""
+def test_all_models_in_settings_are_listed(config: str) -> None:
+    """`citeray models pull` downloads the listed models for machines without a network."""
     settings = load_settings(str(CONFIGS / f"{config}.yaml"))
     named = set(names_in(settings.model_dump(mode="json")))
     assert len(named) >= 4

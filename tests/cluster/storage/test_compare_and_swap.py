@@ -1,4 +1,4 @@
-"""Compare-and-swap in a folder, in a store of S3's protocol, and in one of GCS's."""
+"""Compare-and-swap in a folder, an S3 store and a GCS store."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def stored(
     return locations[request.param] / tmp_path.name / "CURRENT"
 
 
-def test_what_nobody_changed_is_replaced(place: Place) -> None:
+def test_swap_replaces_an_unchanged_file(place: Place) -> None:
     assert read_stamped(place) is None
     first = swap(place, None, b"1")
     second = swap(place, first, b"2")
@@ -67,7 +67,7 @@ def test_what_nobody_changed_is_replaced(place: Place) -> None:
     assert swap(place, found, b"4").data == b"4"
 
 
-def test_what_another_changed_is_kept(place: Place) -> None:
+def test_swap_conflicts_with_another_write(place: Place) -> None:
     before = swap(place, None, b"1")
     swap(place, before, b"theirs")
     with pytest.raises(SwapConflictError):
@@ -79,13 +79,7 @@ def test_what_another_changed_is_kept(place: Place) -> None:
     assert found.data == b"theirs"
 
 
-def test_of_two_that_create_it_one_wins(place: Place) -> None:
-    swap(place, None, b"first")
-    with pytest.raises(SwapConflictError):
-        swap(place, None, b"second")
-
-
-def test_a_write_whose_reply_was_lost_counts_as_made(stored: StoredPlace) -> None:
+def test_write_with_lost_response_counts_as_done(stored: StoredPlace) -> None:
     before = swap(stored, None, b"1")
     swap(stored, before, b"2")
     assert swap(stored, before, b"2").data == b"2"
@@ -93,7 +87,7 @@ def test_a_write_whose_reply_was_lost_counts_as_made(stored: StoredPlace) -> Non
 
 @pytest.fixture
 def careless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoredPlace]:
-    """A store of S3's protocol that ignores If-Match and If-None-Match, as older ones do."""
+    """An S3 store that ignores If-Match and If-None-Match, as older versions do."""
     api = FastAPI()
 
     @api.put("/{path:path}")
@@ -108,15 +102,13 @@ def careless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stored
         yield StoredPlace.at(url, tmp_path)
 
 
-def test_a_store_that_ignores_conditions_is_refused(careless: StoredPlace) -> None:
+def test_store_without_conditional_writes_is_rejected(careless: StoredPlace) -> None:
     stamped = swap(careless / "LEASE", None, b"1")
     with pytest.raises(StorageError, match=r"LEASE.*: this store ignores conditional writes"):
         require_conditional_writes(careless / "LEASE", stamped)
 
 
-def test_a_folder_whose_lock_another_keeps_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_held_lock_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compare_and_swap, "_LOCK_WAIT_S", 0.1)
     held = os.open(tmp_path / LOCK, os.O_RDWR | os.O_CREAT)
     fcntl.flock(held, fcntl.LOCK_EX)
@@ -126,7 +118,7 @@ def test_a_folder_whose_lock_another_keeps_is_named(
     assert swap(tmp_path / "CURRENT", None, b"1").data == b"1"
 
 
-def test_a_file_system_without_locks_is_refused_in_one_sentence(
+def test_file_system_without_locks_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any) -> None:

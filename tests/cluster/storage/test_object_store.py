@@ -33,7 +33,7 @@ def s3() -> Iterator[fs.S3FileSystem]:
         yield client
 
 
-def test_a_plain_path_is_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_paths_are_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name, wanted in (("x/y", str(tmp_path / "x/y")), ("file:///a%20b/c", "/a b/c")):
         filesystem, path = open_store(name)
@@ -49,21 +49,21 @@ def test_a_plain_path_is_of_this_machine(tmp_path: Path, monkeypatch: pytest.Mon
         ("s3://AKIA:hush@bucket/k", "s3://bucket/k: a URL may hold no credentials"),
     ],
 )
-def test_a_url_of_no_use_is_refused_without_its_credentials(url: str, said: str) -> None:
+def test_invalid_urls_are_rejected_without_credentials(url: str, said: str) -> None:
     with pytest.raises(InputError) as caught:
         open_store(url)
     assert said in str(caught.value)
     assert "hush" not in str(caught.value)
 
 
-def test_a_missing_object_is_a_missing_file(s3: fs.S3FileSystem) -> None:
+def test_missing_object_raises_file_not_found(s3: fs.S3FileSystem) -> None:
     with pytest.raises(FileNotFoundError, match=r"a/n9\.xml: there is no such object"):
         StoredFile(f"{FOLDER}/n9.xml").stat()
     with pytest.raises(OSError, match=r"n9\.xml"):
         StoredFile(f"{FOLDER}/n9.xml").open()
 
 
-def test_a_folder_lists_its_own_files_and_a_glob_reaches_deeper(s3: fs.S3FileSystem) -> None:
+def test_list_folder_and_glob(s3: fs.S3FileSystem) -> None:
     assert [str(f) for f in list_folder(FOLDER)] == [f"{FOLDER}/n1.xml", f"{FOLDER}/n2.xml"]
     assert list_folder(f"{FOLDER}/nowhere") == []
     assert [f.name for f in glob_store(f"s3://{BUCKET}/**/n[13].xml")] == ["n3.xml", "n1.xml"]
@@ -71,9 +71,7 @@ def test_a_folder_lists_its_own_files_and_a_glob_reaches_deeper(s3: fs.S3FileSys
     assert not is_stored(FOLDER)
 
 
-def test_the_endpoint_may_stand_in_the_url(
-    s3: fs.S3FileSystem, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_url_may_contain_the_endpoint(s3: fs.S3FileSystem, monkeypatch: pytest.MonkeyPatch) -> None:
     endpoint = os.environ["AWS_ENDPOINT_URL"].removeprefix("http://")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     file = StoredFile(f"{FOLDER}/n1.xml?endpoint_override={endpoint}&scheme=http")
@@ -81,7 +79,7 @@ def test_the_endpoint_may_stand_in_the_url(
     assert list_folder(join_url(FOLDER + file.url[file.url.index("?") :], "b"))[0].name == "n3.xml"
 
 
-def test_a_store_that_refuses_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_access_denied_is_an_input_error(monkeypatch: pytest.MonkeyPatch) -> None:
     api = FastAPI()
     api.api_route("/{path:path}", methods=["GET", "HEAD"])(lambda: Response(status_code=403))
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "anyone")
@@ -94,7 +92,7 @@ def test_a_store_that_refuses_is_said_in_one_sentence(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-def test_a_store_that_never_answers_is_given_up_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unresponsive_store_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_store, "REQUEST_S", 0.3)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "anyone")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "anything")

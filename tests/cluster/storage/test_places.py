@@ -1,4 +1,4 @@
-"""Places of an index: what is written and read in an object store as in a folder."""
+"""Index locations: reading and writing in a folder and in an object store."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return found if request.param == "folder" else request.getfixturevalue("stored")
 
 
-def test_what_is_written_is_listed_read_and_removed(place: Place) -> None:
+def test_write_list_read_and_remove(place: Place) -> None:
     write_atomically(place / "a/b.bin", b"12")
     write_atomically(place / "c.bin", b"3")
     assert list_files(place) == {"a/b.bin": 2, "c.bin": 1}
@@ -71,21 +71,21 @@ def fail_midway(place: Place) -> None:
         raise RuntimeError
 
 
-def test_a_writer_that_fails_publishes_nothing(place: Place) -> None:
+def test_failed_write_publishes_nothing(place: Place) -> None:
     with pytest.raises(RuntimeError):
         fail_midway(place / "a.bin")
     assert [name for name in list_files(place) if name] == []
 
 
 @pytest.mark.parametrize("name", ["n#1.xml", "n?1.xml", "n 1+2.xml", "n%231.xml"])
-def test_any_name_of_a_source_names_an_object(stored: StoredPlace, name: str) -> None:
+def test_special_characters_in_object_names(stored: StoredPlace, name: str) -> None:
     put(stored / name / "part.arrow", b"?")
     assert file_names(stored / name) == ["part.arrow"]
     (listed,) = list_files(stored)
     assert (stored / listed).read_bytes() == b"?"
 
 
-def test_what_a_killed_process_left_goes_and_what_is_in_use_stays(stored: StoredPlace) -> None:
+def test_orphaned_scratch_folders_are_removed(stored: StoredPlace) -> None:
     left = stored.scratch / "left"
     left.mkdir(parents=True)
     (left / "file").write_bytes(b"half of it")
@@ -109,7 +109,7 @@ def test_what_a_killed_process_left_goes_and_what_is_in_use_stays(stored: Stored
 
 
 @pytest.mark.parametrize("name", [URL, "some/index", "file:///some/index"])
-def test_the_settings_keep_a_url_and_make_a_path_of_the_rest(tmp_path: Path, name: str) -> None:
+def test_index_path_is_a_url_or_a_path(tmp_path: Path, name: str) -> None:
     index = load_settings(overrides=[f"index.path={name}", f"index.cache={tmp_path}"]).index
     path = Path(name.removeprefix("file://")).resolve()
     assert index.place == (StoredPlace.at(URL, tmp_path) if name == URL else path)
@@ -123,7 +123,7 @@ def test_the_settings_keep_a_url_and_make_a_path_of_the_rest(tmp_path: Path, nam
         ("http://host/index", "http:// is not read here"),
     ],
 )
-def test_the_settings_refuse_a_url_without_repeating_a_secret(url: str, said: str) -> None:
+def test_invalid_index_urls_are_rejected_without_secrets(url: str, said: str) -> None:
     with pytest.raises(InputError, match=said) as caught:
         load_settings(overrides=[f"index.path={url}"])
     assert "secret@" not in str(caught.value)

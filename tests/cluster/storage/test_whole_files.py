@@ -10,7 +10,7 @@ def names(directory: Path) -> list[str]:
     return sorted(p.name for p in directory.iterdir())
 
 
-def test_the_checksum_is_that_of_the_bytes_whatever_the_length(tmp_path: Path) -> None:
+def test_sha256_of_files(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"abc")
     # FIPS 180-2, appendix B.1
@@ -20,7 +20,7 @@ def test_the_checksum_is_that_of_the_bytes_whatever_the_length(tmp_path: Path) -
     assert sha256_of(path) == hashlib.sha256(several_blocks).hexdigest()
 
 
-def test_a_file_is_published_only_when_the_block_ends(tmp_path: Path) -> None:
+def test_file_is_published_when_the_block_ends(tmp_path: Path) -> None:
     path = tmp_path / "new/folder/file"
     with published_atomically(path) as aside:
         aside.write_bytes(b"whole")
@@ -31,7 +31,7 @@ def test_a_file_is_published_only_when_the_block_ends(tmp_path: Path) -> None:
     assert names(path.parent) == ["file"]
 
 
-def test_a_block_that_raises_publishes_nothing(tmp_path: Path) -> None:
+def test_failed_block_keeps_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"old")
 
@@ -46,7 +46,7 @@ def test_a_block_that_raises_publishes_nothing(tmp_path: Path) -> None:
     assert names(tmp_path) == ["file"]
 
 
-def test_two_writers_of_one_file_do_not_share_what_lies_beside_it(tmp_path: Path) -> None:
+def test_concurrent_writers_use_separate_temporary_files(tmp_path: Path) -> None:
     path = tmp_path / "file"
     with published_atomically(path) as first, published_atomically(path) as second:
         assert first != second

@@ -1,4 +1,4 @@
-"""BM25 terms: remembered words must give what the analyser gives for the whole text."""
+"""BM25 terms: cached words must give the terms of the analyser for the whole text."""
 
 import random
 
@@ -20,20 +20,20 @@ def random_text(rng: random.Random) -> str:
     )
 
 
-def test_text_is_lowered_stemmed_and_freed_of_stop_words_and_of_long_words() -> None:
+def test_analyser_lowers_stems_and_filters() -> None:
     text = f"The Cells, inhibiting IL-6 in \u03b2-Catenin {'acgt' * 20}"
     assert analyse(text) == ["cell", "inhibit", "il", "6", "\u03b2", "catenin"]
     assert analyse_joined(text) == " cell inhibit il 6 \u03b2 catenin"
 
 
-def test_terms_of_words_are_those_of_the_whole_text_in_any_script() -> None:
+def test_cached_words_equal_analysis_of_the_whole_text() -> None:
     rng = random.Random(0)
     for _ in range(2000):
         text = random_text(rng)
         assert analyse(text) == whole(text)
 
 
-def test_more_words_than_are_remembered_change_nothing(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(analysis, "_KNOWN_WORDS", 3)
+def test_full_word_cache_changes_nothing(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(analysis, "_CACHED_WORDS", 3)
     text = "one gene, two cells, three genes, four tumours and one cell more"
     assert [analyse(text), analyse(text)] == [whole(text)] * 2

@@ -1,4 +1,4 @@
-"""Pairs marked "paper" are named in Schwartz & Hearst (2003); the rest are made by hand."""
+"""Abbreviation mining; pairs marked "paper" are from Schwartz & Hearst (2003)."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from hypothesis import strategies as st
 from cluster.text.mine_abbreviations import is_short_form, mine_abbreviations
 
 
-def test_a_long_form_is_found_beside_its_short_form(subtests: pytest.Subtests) -> None:
+def test_abbreviation_pairs_are_found(subtests: pytest.Subtests) -> None:
     for text, short, long in [
-        # paper
+        # Examples of the paper.
         ("the heat shock factor (HSF) binds", "HSF", "heat shock factor"),
         ("Gcn5-related N-acetyltransferase (GNAT)", "GNAT", "Gcn5-related N-acetyltransferase"),
         ("of Thyroid transcription factor 1 (TTF-1) in", "TTF-1", "Thyroid transcription factor 1"),
-        # by hand
+        # Other examples.
         ("Type 2 diabetes mellitus (T2DM) is common.", "T2DM", "Type 2 diabetes mellitus"),
         ("we gave acetylsalicylic acid (ASA, 75 mg)", "ASA", "acetylsalicylic acid"),
         ("with polyethylene glycol 400 (PEG 400).", "PEG 400", "polyethylene glycol 400"),
         ("idecabtagene vicleucel (ide-cel) was", "ide-cel", "idecabtagene vicleucel"),
         ("It failed. Multiple\n  sclerosis (MS) is", "MS", "Multiple sclerosis"),
         ("mild severe multiple sclerosis (MS)", "MS", "multiple sclerosis"),
-        # A letter inside a word does not cut a form that initials spell.
+        # A match inside a word does not shorten a long form whose initials match.
         ("preterm premature membrane rupture (PPMR)", "PPMR", "preterm premature membrane rupture"),
-        # after it
+        # The long form in parentheses after the short form.
         ("treated with TNF (tumor necrosis factor) and", "TNF", "tumor necrosis factor"),
         ("The WHO (World Health Organization; Geneva)", "WHO", "World Health Organization"),
     ]:
@@ -32,7 +32,7 @@ def test_a_long_form_is_found_beside_its_short_form(subtests: pytest.Subtests) -
             assert mine_abbreviations(text) == [(short, long)]
 
 
-def test_remarks_in_parentheses_are_no_pairs(subtests: pytest.Subtests) -> None:
+def test_remarks_in_parentheses_are_ignored(subtests: pytest.Subtests) -> None:
     for text in [
         "in 45 naive new patients (n = 45) the",
         "as Smith and others showed (2003)",
@@ -47,11 +47,11 @@ def test_remarks_in_parentheses_are_no_pairs(subtests: pytest.Subtests) -> None:
         "nothing at all ()",
         "(HSF) alone",
         "",
-        # A miss that the paper admits.
+        # The paper states that its algorithm does not find this pair.
         "cyclophilin seven suppressor (CNS1)",
         "We saw a Heat. Shock follows (HS).",
         "troponin I (cTnI) and T (cTnT)",
-        # Two letters allow four words: min(2 + 5, 2 * 2).
+        # A short form of two letters allows a long form of four words: min(2 + 5, 2 * 2).
         "alpha one two three beta (AB)",
         "atp (TP)",
     ]:
@@ -60,7 +60,7 @@ def test_remarks_in_parentheses_are_no_pairs(subtests: pytest.Subtests) -> None:
 
 
 @pytest.mark.parametrize("text", ["(" * 50_000, "A (" * 20_000, ")(" * 20_000, "(AB) " * 20_000])
-def test_hostile_parentheses_end_without_pairs(text: str) -> None:
+def test_hostile_parentheses_take_linear_time(text: str) -> None:
     assert mine_abbreviations(text) == []
 
 

@@ -22,10 +22,10 @@ def packed(content: Any) -> bytes:
     return bz2.compress(pickle.dumps(content))
 
 
-def test_a_packages_table_becomes_lines_of_names_the_usual_one_first() -> None:
+def test_pickled_table_is_converted_to_text() -> None:
     text = unpickled_lexicon(packed({"drug_variant_to_canonical": TABLE, "other": {}}), "x")
     assert text == "abacavir\tziagen\nabdomen, acute\tacute abdomen\n"
-    # Names that a pickle shares, and numbers beside them, are read too.
+    # Strings that occur twice are memoised in a pickle; they and numbers are also read.
     shared = "gout, chronic"
     table = {"x_variant_to_canonical": {"podagra": [shared], "old gout": [shared]}, "n": [1, 2.5]}
     assert unpickled_lexicon(packed(table), "x") == "gout, chronic\tpodagra\told gout\n"
@@ -39,7 +39,7 @@ class Runs:
         return Path.touch, (self.file,)
 
 
-def test_a_pickle_that_names_a_class_is_refused_and_nothing_runs(tmp_path: Path) -> None:
+def test_pickle_with_a_class_is_rejected_without_running_it(tmp_path: Path) -> None:
     trap = tmp_path / "ran"
     table = {"drug_variant_to_canonical": {"a name": [Runs(trap)]}}
     with pytest.raises(InputError, match=r"more than plain containers: "):
@@ -57,17 +57,17 @@ def test_a_pickle_that_names_a_class_is_refused_and_nothing_runs(tmp_path: Path)
         packed({"a_variant_to_canonical": {"name": 3}}),
     ],
 )
-def test_what_is_no_lexicon_is_refused_by_its_name(content: bytes) -> None:
-    with pytest.raises(InputError, match=r"table\.pkl\.bz2 is no lexicon of names"):
+def test_invalid_lexicons_are_rejected(content: bytes) -> None:
+    with pytest.raises(InputError, match=r"table\.pkl\.bz2 is not a lexicon"):
         unpickled_lexicon(content, "table.pkl.bz2")
 
 
-def test_a_lexicon_is_read_by_lines_and_a_bad_one_is_refused_by_its_number(tmp_path: Path) -> None:
+def test_read_lexicon_reports_the_line_number(tmp_path: Path) -> None:
     path = tmp_path / "names.tsv"
     path.write_text("gout\tpodagra\n\nasthma\tbronchial asthma\t\n", encoding="utf-8")
     assert list(read_lexicon(path)) == [["gout", "podagra"], ["asthma", "bronchial asthma"]]
     path.write_text("gout\tpodagra\nasthma; bronchial asthma\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"names\.tsv, line 2: one name alone"):
+    with pytest.raises(InputError, match=r"names\.tsv, line 2: a single name"):
         list(read_lexicon(path))
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match=r"names\.tsv: cannot be read as a lexicon"):

@@ -1,4 +1,4 @@
-"""Sentence bounds, table by table; the cases are typical of PubMed abstracts."""
+"""Sentence splitting, with cases that are typical of PubMed abstracts."""
 
 from __future__ import annotations
 
@@ -58,26 +58,26 @@ ONE_SENTENCE = [
 ]
 
 
-def test_sentences_end_where_a_reader_ends_them(subtests: pytest.Subtests) -> None:
+def test_sentence_ends_are_found(subtests: pytest.Subtests) -> None:
     for text, expected in ENDS:
         with subtests.test(text=text, expected=expected):
             assert sentences(text) == expected
 
 
-def test_a_dot_within_a_sentence_does_not_end_it(subtests: pytest.Subtests) -> None:
+def test_dots_within_a_sentence_are_ignored(subtests: pytest.Subtests) -> None:
     for text in ONE_SENTENCE:
         with subtests.test(text=text):
             assert sentences(text) == [text]
 
 
-def test_offsets_are_code_points_without_the_white_space_around() -> None:
+def test_sentence_offsets_are_code_points() -> None:
     assert sentence_spans("  \U0001f9ec DNA.  It is. ") == [(2, 8), (10, 16)]
     assert sentence_spans("\n\t\u2009") == sentence_spans("") == []
 
 
 @pytest.mark.slow
 @given(st.text(alphabet=st.one_of(st.characters(), st.sampled_from(". !?)(AaZ:1\n\u2009"))))
-def test_spans_hold_all_but_white_space_in_order(text: str) -> None:
+def test_sentence_spans_cover_all_text(text: str) -> None:
     spans = sentence_spans(text)
     bounds = [0, *(at for span in spans for at in span), len(text)]
     assert bounds == sorted(bounds)
@@ -87,8 +87,8 @@ def test_spans_hold_all_but_white_space_in_order(text: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_long_run_of_anything_is_covered(subtests: pytest.Subtests) -> None:
-    """Ends in time only if the time is linear: quadratic rules would take minutes."""
+def test_repetitive_text_takes_linear_time(subtests: pytest.Subtests) -> None:
+    """Quadratic rules would take minutes."""
     for unit in [".", ". ", ".)", "A.", "A. ", ".A", ". AAAA", " ", "?!", "e.g. "]:
         with subtests.test(unit=unit):
             text = "x" + unit * (200_000 // len(unit))
@@ -112,5 +112,5 @@ def test_a_long_run_of_anything_is_covered(subtests: pytest.Subtests) -> None:
         ("Iscador in breast cancer", False),
     ],
 )
-def test_a_question_asks_even_without_its_mark(sentence: str, is_question: bool) -> None:
+def test_questions_without_question_mark(sentence: str, is_question: bool) -> None:
     assert asks(sentence) is is_question

@@ -21,7 +21,7 @@ def written(tmp_path: Path, *concepts: Concept) -> Vocabulary:
     return Vocabulary.open(tmp_path / "vocabulary.arrow")
 
 
-def test_spellings_of_one_name_are_equal(subtests: pytest.Subtests) -> None:
+def test_normalise_joins_spellings(subtests: pytest.Subtests) -> None:
     for one, other in [
         ("Type 2 Diabetes", "type-2  diabetes"),
         ("non\u2010small\u2011cell", "non small cell"),
@@ -39,7 +39,7 @@ def test_spellings_of_one_name_are_equal(subtests: pytest.Subtests) -> None:
             assert normalise(one) == normalise(other)
 
 
-def test_different_names_stay_apart(subtests: pytest.Subtests) -> None:
+def test_normalise_separates_different_names(subtests: pytest.Subtests) -> None:
     for one, other in [
         ("AS", "as"),
         ("CAT", "cat"),
@@ -57,24 +57,24 @@ def test_different_names_stay_apart(subtests: pytest.Subtests) -> None:
 
 @pytest.mark.slow
 @given(st.text(max_size=30))
-def test_normal_form_has_no_outer_or_double_space(name: str) -> None:
+def test_normal_form_has_single_spaces(name: str) -> None:
     assert normalise(name) == " ".join(normalise(name).split(" ")).strip()
 
 
-def test_every_name_leads_to_its_concept_and_another_to_none(tmp_path: Path) -> None:
+def test_lookup_finds_concepts_by_every_name(tmp_path: Path) -> None:
     cancer = concept("kw:b", "breast cancer", "BC", "mammary carcinoma")
     scan = concept("abbr:x", "computed axial tomography", "CAT")
     vocabulary = written(tmp_path, concept("kw:a", "asthma"), cancer, scan)
     for name in ("Breast Cancers", "BC", "mammary carcinoma"):
         assert vocabulary.lookup(name) == [cancer]
-    # Capitals fall back to lower case, and a short form never is an everyday word.
+    # Lookup falls back to lower case, but an everyday word does not match a short form.
     assert [c.id for c in vocabulary.lookup("ASTHMA")] == ["kw:a"]
     for name in ("breast", "breast cancer x", "zzz", "", "cat"):
         assert vocabulary.lookup(name) == []
     assert written(tmp_path).lookup("asthma") == []
 
 
-def test_most_used_meaning_of_a_name_comes_first(tmp_path: Path) -> None:
+def test_most_used_concept_comes_first(tmp_path: Path) -> None:
     rare = concept("abbr:atopic dermatitis", "atopic dermatitis", "AD", uses=3)
     usual = concept("abbr:alzheimer disease", "Alzheimer disease", "AD", uses=9)
     found = written(tmp_path, rare, usual).lookup("AD")
@@ -83,7 +83,7 @@ def test_most_used_meaning_of_a_name_comes_first(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @given(st.sets(st.text(min_size=1, max_size=5).map(normalise).filter(bool), max_size=40))
-def test_search_finds_each_name(tmp_path_factory: pytest.TempPathFactory, names: set[str]) -> None:
+def test_lookup_finds_any_name(tmp_path_factory: pytest.TempPathFactory, names: set[str]) -> None:
     names = {name for name in names if normalise(name) == name}
     directory = tmp_path_factory.mktemp("vocabulary")
     vocabulary = written(directory, *(concept(f"kw:{name}", name) for name in sorted(names)))
@@ -91,7 +91,7 @@ def test_search_finds_each_name(tmp_path_factory: pytest.TempPathFactory, names:
         assert [c.id for c in vocabulary.lookup(name)] == [f"kw:{name}"]
 
 
-def test_absent_damaged_or_other_file_is_named(tmp_path: Path) -> None:
+def test_invalid_vocabulary_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(IndexFormatError, match=r"none\.arrow.*citeray index build"):
         Vocabulary.open(tmp_path / "none.arrow")
     path = tmp_path / "vocabulary.arrow"

@@ -1,4 +1,4 @@
-"""Asks the graph through every worker's proxy, all the time."""
+"""Threads that ask the graph continuously through each worker's proxy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Reply:
 
 @dataclass
 class Asker:
-    """What came of asking one node: replies in their order, and what got none."""
+    """Replies of one node in order, and the errors of requests without a reply."""
 
     url: str
     network: Network
@@ -43,7 +43,7 @@ class Asker:
     unheard: list[str] = field(default_factory=list)
 
     def ask(self, stopped: threading.Event) -> None:
-        # A connection each: one to a node that is lost is never heard of again.
+        # One connection per request: a connection to a lost node never gets a reply.
         limits = httpx.Limits(max_keepalive_connections=0)
         with (
             self.network.entered(),
@@ -56,7 +56,7 @@ class Asker:
                     self.unheard.append(repr(error))
 
     def at_once(self, number: int) -> list[Reply]:
-        """The replies to as many questions, none of which waits for another."""
+        """Return the replies to `number` concurrent questions."""
 
         def one(_: int) -> Reply:
             with self.network.entered():
@@ -66,7 +66,7 @@ class Asker:
             return list(threads.map(one, range(number)))
 
     def await_whole(self) -> None:
-        """Until some answers in a row were whole."""
+        """Wait for several complete answers in a row."""
         mark = len(self.replies)
 
         def whole() -> bool:
@@ -83,7 +83,7 @@ class Asker:
         await_that(self.partial, self.last)
 
     def partial(self) -> list[Reply]:
-        """Answers from a part of the shards."""
+        """Return the answers from only a part of the shards."""
         return [r for r in self.replies if r.status == 200 and r.body["coverage"] != WHOLE]
 
     def last(self) -> str:
@@ -93,7 +93,7 @@ class Asker:
         return self.replies[mark:]
 
     def faults(self) -> list[Reply]:
-        """What was neither answered nor told when to ask again."""
+        """Return the replies that are neither answers nor errors with Retry-After."""
         return [
             reply
             for reply in self.replies
@@ -103,7 +103,7 @@ class Asker:
 
 @contextmanager
 def asking(nodes: Sequence[Pod], port: int) -> Iterator[dict[int, Asker]]:
-    """An asker a node, by the node's number, each asking until the block ends."""
+    """Yield one asker per node, by the node's number; they ask until the block ends."""
     urls = [f"http://{node.address}:{port}" for node in nodes]
     with asking_at(urls, nodes[0].network) as askers:
         yield {node.number: asker for node, asker in zip(nodes, askers, strict=True)}
@@ -111,7 +111,7 @@ def asking(nodes: Sequence[Pod], port: int) -> Iterator[dict[int, Asker]]:
 
 @contextmanager
 def asking_at(urls: Sequence[str], network: Network) -> Iterator[list[Asker]]:
-    """An asker a URL, each asking until the block ends."""
+    """Yield one asker per URL; they ask until the block ends."""
     askers = [Asker(url, network) for url in urls]
     stopped = threading.Event()
     threads = [threading.Thread(target=a.ask, args=(stopped,)) for a in askers]

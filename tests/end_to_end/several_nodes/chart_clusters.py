@@ -1,4 +1,4 @@
-"""The Ray clusters of the chart on one network, as KubeRay starts them, under its policies.
+"""The chart's Ray clusters on one network under its policies, started as KubeRay does.
 
 others: store, operator, gateway ... ── bridge ──┬── index: 10.77.0.1 head, .2 worker
                                                  ├── service: 10.77.0.11 head, .12 worker
@@ -31,7 +31,7 @@ CASE = "kind"
 INDEX, SERVICE, SUBMITTER, STORE = (1, 2), (11, 12), 21, 31
 STORE_URL = f"http://10.77.0.{STORE}:9000"
 KEYS = {"AWS_ACCESS_KEY_ID": "anyone", "AWS_SECRET_ACCESS_KEY": "anything"}
-# What KubeRay gives every `ray start`, and the head's.
+# Options that KubeRay adds to every `ray start`, and to that of the head.
 STARTED = ("--metrics-export-port=8080",)
 DASHBOARD = ("--include-dashboard=true", "--dashboard-host=0.0.0.0")
 LIGHT = ("gateway", "expander", "encoder", "writer")
@@ -39,7 +39,7 @@ CALL = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[
 
 
 def policy_pods() -> dict[int, PolicyPod]:
-    """The pods of this network that are the chart's, by their numbers."""
+    """Return the chart's pods on this network by number."""
     found = chart.all_pods(CASE) | chart.all_pods(f"{CASE}/build")
     names = {
         INDEX[0]: "RayJob/citeray-build/head",
@@ -58,7 +58,7 @@ def policy_pods() -> dict[int, PolicyPod]:
 
 
 def store_variables() -> dict[str, str]:
-    """As the chart's pods have them, with the store's address in place of its name."""
+    """Return the variables of the chart's pods, with the store's address instead of its name."""
     head = chart.all_pods(f"{CASE}/build")["RayJob/citeray-build/head"]
     [container] = head["spec"]["containers"]
     given = {e["name"]: e["value"] for e in container["env"] if e["name"].startswith("AWS_")}
@@ -76,7 +76,7 @@ def policy_rules() -> dict[int, str]:
 
 @dataclass
 class Submitter:
-    """A pod that sends jobs to the heads of Ray clusters, with rules of its own."""
+    """A pod with its own rules that submits jobs to the heads of Ray clusters."""
 
     network: Namespace
 
@@ -92,7 +92,7 @@ class Submitter:
         self.network.run("nft", "-f", "-", given=rules)
 
     def submit(self, cluster: Pods, entrypoint: list[str]) -> str:
-        """What the job says that has succeeded."""
+        """Return the output of a job that must succeed."""
         token = {name: cluster.driver[name] for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN")}
         address = f"http://{cluster.head.address}:8265"
         command = [str(BIN / "ray"), "job", "submit", "--address", address, "--", *entrypoint]
@@ -108,7 +108,7 @@ class Submitter:
 
 @dataclass
 class Clusters:
-    """Both Ray clusters, and what is around them."""
+    """Both Ray clusters, their network, and a pod that submits jobs."""
 
     network: Network
     index: Pods
@@ -118,7 +118,7 @@ class Clusters:
     settings: Path
 
     def client(self, source: str) -> httpx.Client:
-        """Of someone at that address; to be used while its thread has entered the network."""
+        """Return a client with that address, for a thread that has entered the network."""
         transport = httpx.HTTPTransport(local_address=source)
         return httpx.Client(transport=transport, timeout=60)
 
@@ -127,7 +127,7 @@ class Clusters:
             return client.get(url)
 
     def reaches(self, source: str, target: str, port: int) -> bool:
-        """Whether someone who is no Ray node gets a connection."""
+        """Return whether a peer outside Ray can connect."""
         call = CALL.replace(", 1)", f", 1, ('{source}', 0))")
         with self.network.entered():
             return ended_well([sys.executable, "-c", call, target, str(port)])
@@ -138,7 +138,7 @@ class Clusters:
         return with_settings([*command, *config], self.overrides)
 
     def deploy(self) -> None:
-        """Hand Serve's configuration to the head as the operator does."""
+        """Send Serve's configuration to the head as the operator does."""
         service = chart.named(CASE, "RayService", "citeray")
         config = yaml.safe_load(service["spec"]["serveConfigV2"])
         for application in config["applications"]:
@@ -176,7 +176,7 @@ def pod_reaches(pod: Pod, target: str, port: int) -> bool:
 
 
 def refused(pod: Pod) -> dict[str, set[tuple[str, int]]]:
-    """Whom the rules refused the pod to call, and who was refused to call it; with ports."""
+    """Return the refused outgoing and incoming connections of the pod, with ports."""
     found = {}
     for way in ("egress", "ingress"):
         command = ["nft", "-j", "list", "set", "inet", "policies", f"refused_{way}"]
@@ -210,7 +210,7 @@ def object_store(network: Network, bucket: str) -> Iterator[None]:
 
 @contextmanager
 def chart_clusters(folder: Path, encoder: Path, addresses: Mapping[str, str]) -> Iterator[Clusters]:
-    """Both clusters under the policies of the chart; everyone else has one of `addresses`."""
+    """Start both clusters under the chart's policies; all other peers have one of `addresses`."""
     text = chart.settings_text(CASE)
     found = re.search(r"path: (s3://([^/]+)/\S+)", text)
     assert found

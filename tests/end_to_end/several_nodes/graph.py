@@ -1,4 +1,4 @@
-"""Deploys a graph from within a pod, and tells where its replicas are.
+"""Deploy a graph from within a pod, and report where its replicas are.
 
     python -m tests.end_to_end.several_nodes.graph deploy SETTING...
     python -m tests.end_to_end.several_nodes.graph placed FILE

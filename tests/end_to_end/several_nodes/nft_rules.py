@@ -1,8 +1,8 @@
-"""NetworkPolicies as nftables rules, to be loaded in the network of one pod.
+"""Translate NetworkPolicies into nftables rules for the network of one pod.
 
-Semantics as in https://kubernetes.io/docs/concepts/services-networking/network-policies/. What that
-page leaves to network plugins is decided strictly: what is refused is dropped without a reply, and
-the node gets no exception for its probes.
+Semantics as in https://kubernetes.io/docs/concepts/services-networking/network-policies/. Where
+that page leaves a choice to network plugins, the rules are strict: refused packets are dropped
+without a reply, and probes of the node get no exception.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WAYS = {
     "ingress": ("Ingress", "input", "from", "saddr", "iif"),
     "egress": ("Egress", "output", "to", "daddr", "oif"),
 }
-# Packets between a pod and itself, replies, and what finds a neighbour in IPv6 are never refused.
+# Loopback traffic, replies and IPv6 neighbour discovery are always accepted.
 HEAD = """\
   set refused_{way} {{
     type ipv4_addr . inet_proto . inet_service
@@ -34,7 +34,7 @@ HEAD = """\
     ct state established,related accept
     icmpv6 type {{ nd-neighbor-solicit, nd-neighbor-advert }} accept
 """
-# The set names what was refused, for tests that look for it.
+# Refused connections are recorded in a set, which tests read.
 FOOT = """\
     meta nfproto ipv4 meta l4proto {{ tcp, udp }} add @refused_{way} {{ \
       ip {address} . meta l4proto . th dport }}
@@ -44,7 +44,7 @@ FOOT = """\
 
 @dataclass(frozen=True)
 class PolicyPod:
-    """A pod as policies see it."""
+    """The attributes of a pod that policies select by."""
 
     namespace: str
     labels: Labels
@@ -53,19 +53,19 @@ class PolicyPod:
 
 @dataclass(frozen=True)
 class PolicyCluster:
-    """The policies of a cluster, its pods, and the labels of its namespaces by their names."""
+    """Policies and pods of a cluster, and the labels of its namespaces by name."""
 
     policies: Sequence[Mapping[str, Any]]
     pods: Sequence[PolicyPod]
     namespaces: Mapping[str, Labels] = field(default_factory=dict)
 
     def rules(self, pod: PolicyPod) -> str:
-        """What `nft -f -` loads in the pod's network; loaded again, it replaces the old."""
+        """Return input for `nft -f -` that replaces the rules in the pod's network."""
         chains = "".join(self._chain(pod, way) for way in WAYS)
         return f"table inet {TABLE}\ndelete table inet {TABLE}\ntable inet {TABLE} {{\n{chains}}}\n"
 
     def _chain(self, pod: PolicyPod, way: str) -> str:
-        """Empty where no policy selects the pod in that direction: then all is let through."""
+        """Return no rules, which allows everything, if no policy selects the pod."""
         kind, hook, _, address, device = WAYS[way]
         specs = [
             (policy_namespace(policy), policy["spec"])
@@ -87,7 +87,7 @@ class PolicyCluster:
         return head + body + FOOT.format(way=way, address=address)
 
     def _accepts(self, rule: Mapping[str, Any], way: str, namespace: str) -> Iterator[str]:
-        """One line for each peer's addresses and protocol that the rule lets through."""
+        """Return one line per peer and protocol that the rule allows."""
         _, _, key, address, _ = WAYS[way]
         require_keys(rule, {key, "ports"})
         words = port_words(rule.get("ports") or [])
@@ -100,7 +100,7 @@ class PolicyCluster:
             yield from lines_of("", words)
 
     def _peers(self, peers: Sequence[Mapping[str, Any]], namespace: str) -> Iterator[PolicyPod]:
-        """The pods that a rule names; those of its own namespace where it selects no other."""
+        """Return the pods that a rule selects, by default in its own namespace."""
         for peer in peers:
             require_keys(peer, PEER_KEYS)
             if "ipBlock" in peer:
@@ -116,7 +116,7 @@ class PolicyCluster:
                     yield pod
 
     def _namespace_labels(self, name: str) -> Labels:
-        """With the one that Kubernetes itself sets."""
+        """Return the labels, including the one that Kubernetes sets."""
         return {**self.namespaces.get(name, {}), NAME_LABEL: name}
 
 
@@ -126,7 +126,7 @@ def policy_namespace(policy: Mapping[str, Any]) -> str:
 
 
 def policy_types(spec: Mapping[str, Any]) -> list[str]:
-    """As they are given; without them Ingress, and Egress where rules for it are given."""
+    """Return the policy types; by default Ingress, and Egress if there are rules for it."""
     given: list[str] = spec.get("policyTypes") or []
     return given or ["Ingress", *(["Egress"] if spec.get("egress") else [])]
 
@@ -165,7 +165,7 @@ def address_words(cidr: str, address: str) -> str:
 
 
 def port_words(ports: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Matches of the ports; names of ports and ranges are not translated."""
+    """Return matches of the ports; port names and ranges are not supported."""
     if not ports:
         return [""]
     found: dict[str, list[str]] = {}
@@ -181,6 +181,6 @@ def lines_of(address: str, ports: Iterable[str]) -> Iterator[str]:
 
 
 def require_keys(found: Mapping[str, Any], known: set[str]) -> None:
-    """Raises ValueError for a field that is not translated here, rather than pass over it."""
+    """Raise ValueError for an unsupported field."""
     if more := set(found) - known:
         raise ValueError(f"not translated to nftables: {sorted(more)}")

@@ -1,10 +1,10 @@
-"""Ray nodes with a network, a process table and a folder of their own each, as pods have.
+"""Ray nodes that have their own network, process table and folder, as pods do.
 
     test ── bridge ──┬── 10.77.0.1 head
                      ├── 10.77.0.2 worker
                      └── 10.77.0.3 worker
 
-No namespace has a name: all of them, and the links between them, go with their processes.
+Namespaces are unnamed, so that they and their links disappear with their processes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 
 import pytest
 
-from serve.graph.run_graph import PROXY_ENVIRONMENT
+from serve.client.run_graph import PROXY_ENVIRONMENT
 from tests.end_to_end.command import BIN, ROOT, environment
 from tests.network_namespaces import OWN, Namespace, run
 
@@ -31,9 +31,9 @@ GCS_PORT = 6379
 BRIDGE_ADDRESS = "02:00:00:00:00:01"
 DEADLINE_S = 480
 MEMORY = 128 << 20
-# A killed pod dies whole: its first process is the first of its process table.
+# Killing the first process of a PID namespace kills the whole pod.
 POD = ("setpriv", "--pdeathsig", "KILL", "unshare", "-n", "-pf", "--mount-proc", "--kill-child")
-# Its folder is its own, though all pods call it by the same name.
+# Each pod mounts its own folder at the same path.
 BOOT = """
 read _
 mount --bind "$1" "$2" && ip link set lo up && ip addr add "$3/24" dev eth0 &&
@@ -42,19 +42,19 @@ shift 3
 "$@"
 """
 MAKE_LINKS = "ip link add pod0 type veth peer name eth0 && ip link add bridge type bridge"
-# Ray takes a node for lost after some 10 s instead of over a minute.
+# Ray declares a node dead after some 10 s instead of over a minute.
 HEALTH = {
     "RAY_health_check_initial_delay_ms": "1000",
     "RAY_health_check_period_ms": "1000",
     "RAY_health_check_timeout_ms": "2000",
     "RAY_health_check_failure_threshold": "3",
 }
-# Where none is to be lost: a busy machine's pause is no loss.
+# For tests that lose no node, so that a pause of a busy machine is not taken for a loss.
 NO_LOSS = {"RAY_health_check_failure_threshold": "60"}
 
 
 def require_namespaces() -> None:
-    """Skip where a test may not make namespaces and links, or has not the tools."""
+    """Skip the test without the tools or the right to create namespaces and links."""
     try_out = [*POD, "sh", "-c", MAKE_LINKS]
     try:
         done = subprocess.run(try_out, capture_output=True, text=True, check=False)
@@ -69,8 +69,8 @@ class Network(Namespace):
 
     def __init__(self) -> None:
         super().__init__()
-        # An address of its own: else it is that of a pod's link, and with that pod gone
-        # the others send to an address that nobody has until they ask anew.
+        # A fixed MAC address. Otherwise the bridge takes that of a pod's link, and after the pod is
+        # gone, the other pods send to the old address until their ARP caches expire.
         self.ip("link", "add", "bridge", "address", BRIDGE_ADDRESS, "type", "bridge")
         self.ip("addr", "add", "10.77.0.254/24", "dev", "bridge")
         self.ip("link", "set", "bridge", "up")
@@ -81,14 +81,14 @@ class Network(Namespace):
 
 @dataclass
 class Pod:
-    """One node; it may be started again after it was killed, with an empty folder."""
+    """One node. After `kill`, it can be started again with an empty folder."""
 
     number: int
     folder: Path
     variables: Mapping[str, str]
     network: Network
     process: subprocess.Popen | None = None
-    # What nftables are to let through in its network; "": everything.
+    # nftables rules of the pod's network; "" allows everything.
     rules: str = ""
 
     @property
@@ -122,7 +122,7 @@ class Pod:
             self._connect(self.process)
 
     def _connect(self, process: subprocess.Popen) -> None:
-        """Give it a link to the bridge as soon as it has a network of its own."""
+        """Connect the pod to the bridge as soon as it has its own network."""
         network = Path(f"/proc/{process.pid}/ns/net")
         await_that(lambda: network.readlink() != Path(OWN).readlink())
         pair = ("type", "veth", "peer", "name", "eth0", "netns", str(process.pid))
@@ -145,9 +145,9 @@ class Pod:
         return self.process is not None and self.process.poll() is None
 
     def inside(self, command: Sequence[str]) -> list[str]:
-        """`command` as the pod itself would run it."""
+        """Return `command` wrapped so that it runs inside the pod."""
         first = str(child_of(self._pid))
-        # In another file system's view the working directory is lost.
+        # Entering the mount namespace loses the working directory.
         back = ["env", f"--chdir={Path.cwd()}"]
         return ["nsenter", "-t", first, "-n", "-p", "-m", *back, *command]
 
@@ -157,16 +157,19 @@ class Pod:
         return self.process.pid
 
     def end(self, grace_s: float) -> None:
-        """Ask Ray to end, as Kubernetes does; fails where it is not gone when its grace ends."""
+        """Send SIGTERM as Kubernetes does; fail if the pod has not ended after `grace_s`."""
         assert self.process
         os.kill(child_of(child_of(self._pid)), signal.SIGTERM)
         self.process.wait(grace_s)
 
     def kill(self) -> None:
-        """Every process in it at once, as when its machine loses power."""
+        """Kill every process of the pod at once, as a power failure does."""
         if self.process:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
+            # The kernel removes the link some time after the pod's last process has ended.
+            with self.network.entered():
+                await_that(lambda: f" {self.link}@" not in run("ip", "-o", "link"))
 
     def cut(self) -> None:
         self.network.ip("link", "set", self.link, "down")
@@ -180,7 +183,7 @@ def child_of(pid: int) -> int:
 
 
 def await_that(holds: Callable[[], object], said: Callable[[], str] = str) -> None:
-    """Returns once it holds; fails with what is `said` where it does not for minutes."""
+    """Wait until `holds` returns a true value; fail with `said()` after DEADLINE_S."""
     begun = time.monotonic()
     while not holds():
         assert time.monotonic() - begun < DEADLINE_S, said()
@@ -189,14 +192,14 @@ def await_that(holds: Callable[[], object], said: Callable[[], str] = str) -> No
 
 @dataclass
 class Pods:
-    """A head that runs no task and workers; `driver` is what a driver there needs."""
+    """A head without CPUs, and workers. `driver` is the environment of a driver."""
 
     folder: Path
     driver: dict[str, str]
     head: Pod
     workers: list[Pod]
     cpus: int
-    # More of `ray start`.
+    # Further options of `ray start`.
     head_options: Sequence[str] = ("--include-dashboard=false",)
     worker_options: Sequence[str] = ()
 
@@ -209,12 +212,12 @@ class Pods:
         worker.start(*joined, *self.worker_options)
 
     def lost(self) -> int:
-        """How many nodes the head has taken for lost since it was started."""
+        """Return how many nodes the head has declared dead since it was started."""
         [log] = self.head.own_folder.glob("session_2*/logs/gcs_server.out")
         return log.read_text(errors="replace").count("Node is dead because the health check")
 
     def require_workers(self) -> None:
-        """Start those again that were killed, or ended since Ray took them for lost."""
+        """Start the workers again that were killed, or ended after Ray declared them dead."""
         missing = [worker for worker in self.workers if not worker.runs()]
         for worker in missing:
             self.start_worker(worker)
@@ -224,9 +227,9 @@ class Pods:
 
 @contextmanager
 def pods(more: Mapping[str, str], cpus: int = 2) -> Iterator[Pods]:
-    """Three nodes that ask for a token, `cpus` a worker, with `more` in their environment.
+    """Start three nodes that require a token, with `cpus` per worker and `more` variables.
 
-    Skips the test where there can be none.
+    Skip the test without the right to create namespaces.
     """
     require_namespaces()
     with closing(Network()) as network, pods_on(network, more, cpus) as found:
@@ -243,14 +246,14 @@ def pods_on(
     rules: Mapping[int, str] | None = None,
     **options: Sequence[str],
 ) -> Iterator[Pods]:
-    """The same on a network that is there, by the pods' numbers, and with rules by them.
+    """Start nodes as `pods` does on an existing network, with optional rules by pod number.
 
     `options` are head_options and worker_options.
     """
     # Short: Ray's sockets lie in it, and a socket's path has at most 107 characters.
     folder = Path(tempfile.mkdtemp(prefix="cr-", dir="/tmp"))
     auth = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    # As an image and the chart have it: no driver's folder is known where its node was lost.
+    # As in the image and the chart: after a node is lost, the driver's folder is unknown there.
     variables = {**auth, **HEALTH, **PROXY_ENVIRONMENT, "PYTHONPATH": str(ROOT), **more}
     head, *workers = (
         Pod(number, folder, variables, network, rules=(rules or {}).get(number, ""))

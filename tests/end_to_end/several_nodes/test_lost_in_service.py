@@ -1,4 +1,4 @@
-"""The graph over three nodes, that loses its head, a worker, and a worker's network."""
+"""A graph on three nodes that loses its head, a worker, and a worker's network."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.end_to_end.several_nodes.asking import Asker, asking
 from tests.end_to_end.several_nodes.pods import Pod, Pods, await_that, pods
 from tests.end_to_end.small_graph import SHARDS, graph_settings, make_graphs_index
 
-pytestmark = [pytest.mark.durability, pytest.mark.ray, pytest.mark.nightly]
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
 ON_WORKERS = ("gateway", "expander", "encoder", "writer")
 STAGES = [*map(str.title, ON_WORKERS), *(f"Shard-{n:04d}" for n in range(SHARDS))]
-# Of the shards a worker has room for half: what is lost stays so until its node is back.
+# Each worker has room for half of the shards, so lost shards cannot move to the other worker.
 CPUS, SHARD_CPUS = 3, 1.2
 AT_ONCE = 8
 Placed = dict[str, list[list]]
@@ -35,7 +35,7 @@ class Graph:
     settings: Settings
 
     def tool(self, *words: str) -> None:
-        """The graph's tool, run to its end in the head's pod."""
+        """Run the module `graph` in the head's pod."""
         command = [sys.executable, "-m", "tests.end_to_end.several_nodes.graph", *words]
         done = subprocess.run(
             self.pods.head.inside(command),
@@ -45,7 +45,7 @@ class Graph:
         assert done.returncode == 0, done.stderr
 
     def placed(self) -> Placed:
-        """The address and the process of each deployment's replicas."""
+        """Return the node address and process id of each deployment's replicas."""
         self.tool("placed", str(self.folder / "placed.json"))
         found: Placed = json.loads((self.folder / "placed.json").read_text())
         return found
@@ -54,12 +54,12 @@ class Graph:
         return asking(self.pods.workers, self.settings.serve.port)
 
     def await_gateways(self) -> None:
-        """Until every worker has its own, so that none asks another's."""
+        """Wait until every worker has its own gateway, so that none uses the other's."""
         await_that(lambda: len(self.placed()["Gateway"]) == len(self.pods.workers))
 
     @contextmanager
     def losing(self, victim: Pod) -> Iterator[Asker]:
-        """Asks on while the block loses a worker, and after it until all is whole again."""
+        """Ask while the block loses a worker, and until all answers are complete again."""
         self.await_gateways()
         with self.asking() as askers:
             await_whole(askers)
@@ -83,15 +83,15 @@ def graph(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Iterator[G
     folder = tmp_path_factory.mktemp("pods")
     overrides = [*graph_settings(folder, encoder), "serve.host=0.0.0.0"]
     overrides += [f"serve.gateway.{name}=2" for name in ("min_replicas", "max_replicas")]
-    # Of more at once than it may hold, a gateway's proxy sends some to the other's.
+    # With a small limit, a proxy sends some of several concurrent requests to the other gateway.
     overrides += ["serve.gateway.per_node=1", f"serve.gateway.max_ongoing={AT_ONCE // 4}"]
-    # What wants no CPU may be put on the head, and is lost with it.
+    # Replicas without CPUs could be placed on the head and be lost with it.
     overrides += [f"serve.{stage}.cpus=0.1" for stage in ON_WORKERS]
     overrides += [f"serve.shard.cpus={SHARD_CPUS}"]
     settings = load_settings(overrides=overrides)
     make_graphs_index(folder, encoder, settings)
     kept = {"RAY_gcs_storage": "rocksdb", "RAY_gcs_storage_path": str(folder / "gcs")}
-    # Or workers end that have not heard from a head for a minute.
+    # By default, workers stop after a minute without a head.
     kept["RAY_gcs_rpc_server_reconnect_timeout_s"] = "600"
     with pods(kept, cpus=CPUS) as found:
         served = Graph(found, folder, settings)
@@ -102,7 +102,8 @@ def graph(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Iterator[G
         yield served
 
 
-def test_answers_go_on_while_the_head_is_away_and_nothing_is_started_anew(graph: Graph) -> None:
+@pytest.mark.durability
+def test_lost_head_interrupts_no_answer_and_restarts_no_replica(graph: Graph) -> None:
     before = graph.placed()
     with graph.asking() as askers:
         await_whole(askers)
@@ -116,20 +117,21 @@ def test_answers_go_on_while_the_head_is_away_and_nothing_is_started_anew(graph:
     for asker in askers.values():
         assert asker.unheard == []
         assert [reply for reply in asker.replies if not reply.whole] == []
-    # What was on the head comes back.
+    # Deployments on the head restart.
     await_that(lambda: all(graph.placed().values()))
     after = graph.placed()
     assert {name: after[name] for name in STAGES} == {name: before[name] for name in STAGES}
 
 
-def test_while_a_node_is_lost_the_other_answers_and_says_what_it_lacks(graph: Graph) -> None:
+def test_killed_node_causes_partial_answers_that_are_marked(graph: Graph) -> None:
     victim, _ = graph.pods.workers
     with graph.losing(victim) as left:
         victim.kill()
         left.await_partial()
 
 
-def test_while_a_network_is_cut_the_other_answers_and_says_what_it_lacks(graph: Graph) -> None:
+@pytest.mark.durability
+def test_disconnected_node_causes_partial_answers_that_are_marked(graph: Graph) -> None:
     _, victim = graph.pods.workers
     given_up = graph.pods.lost()
     with graph.losing(victim) as left:
@@ -137,5 +139,5 @@ def test_while_a_network_is_cut_the_other_answers_and_says_what_it_lacks(graph: 
         left.await_partial()
         await_that(lambda: graph.pods.lost() > given_up, left.last)
         victim.mend()
-        # One that is back learns that it was given up, and ends.
+        # A node that returns after it was declared dead stops by itself.
         await_that(lambda: not victim.runs(), left.last)

@@ -37,7 +37,7 @@ sys.stdin.read()
 # The name servers of this machine, in place of the cluster's.
 NAME_SERVERS = re.findall(r"^nameserver (\S+)", Path("/etc/resolv.conf").read_text(), re.M)
 USELESS = {(address, 53) for address in NAME_SERVERS}
-# Where something listens that is not the chart's.
+# Peers outside the chart that accept connections.
 OUTSIDE = {("internet", 443), ("internet", 80), ("gke-identity", 80)}
 
 
@@ -101,7 +101,7 @@ def done(clusters: Clusters, tmp_path_factory: pytest.TempPathFactory) -> Done:
     return Done(clusters, built, updated, answers)
 
 
-def test_a_build_and_an_update_that_are_submitted_succeed(done: Done) -> None:
+def test_submitted_build_and_update_succeed(done: Done) -> None:
     assert '"version": "v000001"' in done.built
     assert '"version": "v000002"' in done.updated
 
@@ -123,10 +123,10 @@ def scraped(done: Done, address: str) -> str:
     return done.clusters.get(WHO["prometheus"], f"http://{address}:8080/metrics").text
 
 
-def test_nothing_that_they_need_was_refused(done: Done) -> None:
-    """Before the next test tries what must be."""
+def test_policies_refused_no_needed_connection(done: Done) -> None:
+    """Runs before the next test, which attempts connections that must be refused."""
     found = done.clusters
-    # Ray on a head asks which cloud it is in, and goes on without a reply.
+    # Ray asks on a head which cloud it runs in, and continues without a reply.
     cloud = {(ADDRESSES["gke-identity"], 80)}
     for cluster in (found.index, found.service):
         assert refused(cluster.head)["egress"] <= USELESS | cloud
@@ -136,7 +136,7 @@ def test_nothing_that_they_need_was_refused(done: Done) -> None:
             assert refused(pod)["ingress"] == set()
 
 
-def test_what_is_not_allowed_is_refused(done: Done) -> None:
+def test_policies_refuse_other_connections(done: Done) -> None:
     found = done.clusters
     serve, index = found.service, found.index
     worker = serve.workers[0].address

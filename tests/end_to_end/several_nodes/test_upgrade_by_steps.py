@@ -1,7 +1,7 @@
-"""An upgrade as KubeRay makes it step by step: a second cluster, weights, and the old one drained.
+"""An incremental upgrade as KubeRay performs it: new cluster, shifted weights, drained old cluster.
 
-Each cluster is a head and a worker. The new version serves an index with another number of shards,
-which no running graph can take up.
+Each cluster has a head and a worker. The new version serves an index with another number of shards,
+which a running graph cannot load.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SHARDS = {OLD: 3, NEW: 2}
 NUMBERS = {OLD: (1, 2), NEW: (11, 12)}
 GATEWAY = "10.77.0.254"
 ASKERS = 2
-# Answers from each step of the weights before the next.
+# Answers to collect at each weight.
 ANSWERS = 30
 DRAIN_S, GRACE_S, STEP = 8, 40, 25
 VALUES = {
@@ -68,7 +68,7 @@ def rendered_pod() -> dict[str, Any]:
 
 @dataclass
 class Cluster:
-    """A Ray cluster that serves the graph over an index of its own."""
+    """A Ray cluster that serves the graph over its own index."""
 
     name: str
     pods: Pods
@@ -101,7 +101,7 @@ class Cluster:
 
 @dataclass
 class Rehearsed:
-    """Replies at each step, and what was seen of the worker that was drained."""
+    """Replies at each weight, and observations of the drained worker."""
 
     switch: Switch
     askers: Sequence[Asker]
@@ -120,7 +120,7 @@ def start(stack: ExitStack, network: Network, folder: Path, encoder: Path, name:
     settings = [*graph_settings(where, encoder), "serve.host=0.0.0.0", "serve.shard.cpus=0.1"]
     settings += [f"index.shards={SHARDS[name]}"]
     settings += [f"serve.{stage}.cpus=0.1" for stage in LIGHT]
-    # Or a change in place has requests wait for the one gateway that starts again.
+    # With one gateway, requests of an in-place change would wait for its restart.
     settings += [f"serve.gateway.{name}=2" for name in ("min_replicas", "max_replicas")]
     make_graphs_index(where, encoder, load_settings(overrides=settings), shards=SHARDS[name])
     pods = stack.enter_context(pods_on(network, NO_LOSS, 3, numbers=NUMBERS[name]))
@@ -131,7 +131,7 @@ def start(stack: ExitStack, network: Network, folder: Path, encoder: Path, name:
 
 
 def run_pre_stop(cluster: Cluster, worker: Pod, network: Network) -> tuple[Any, list[int]]:
-    """The chart's hook, run to its end in the pod, and what the proxy says of itself meanwhile."""
+    """Run the chart's pre-stop hook; return its result and the proxy's health statuses."""
     [container] = rendered_pod()["spec"]["containers"]
     command = container["lifecycle"]["preStop"]["exec"]["command"]
     statuses = []
@@ -171,7 +171,7 @@ def rehearsed(clusters: tuple[Network, dict[str, Cluster]]) -> Rehearsed:
     ):
         for weight in range(0, 101, STEP):
             switch.weights = {OLD: 100 - weight, NEW: weight}
-            # Those that were on their way are of the weights before.
+            # Requests in flight were sent with the previous weights.
             marks = [len(asker.replies) + 1 for asker in askers]
             for asker, mark in zip(askers, marks, strict=True):
                 await_that(lambda a=asker, m=mark: len(a.since(m)) >= ANSWERS, asker.last)
@@ -195,7 +195,7 @@ def test_no_request_fails_until_the_old_cluster_is_gone(rehearsed: Rehearsed) ->
     assert len(rehearsed.replies()) >= ASKERS * ANSWERS * len(rehearsed.steps)
 
 
-def test_the_hook_drains_the_worker_and_its_proxy_says_so(rehearsed: Rehearsed) -> None:
+def test_pre_stop_hook_drains_the_worker_and_its_health_check_fails(rehearsed: Rehearsed) -> None:
     assert rehearsed.pre_stop.returncode == 0, rehearsed.pre_stop.stdout
     assert "Error" not in rehearsed.pre_stop.stdout
     assert rehearsed.while_draining[0] == 200
@@ -203,10 +203,10 @@ def test_the_hook_drains_the_worker_and_its_proxy_says_so(rehearsed: Rehearsed) 
     assert rehearsed.ended_s < GRACE_S - DRAIN_S
 
 
-def test_a_change_in_place_loses_no_request(
+def test_in_place_change_loses_no_request(
     rehearsed: Rehearsed, clusters: tuple[Network, dict[str, Cluster]]
 ) -> None:
-    """As when Serve's configuration alone changes: replicas of the new settings in turn."""
+    """A change of only Serve's configuration replaces the replicas one by one."""
     network, found = clusters
     new = found[NEW]
     with asking_at([new.proxy] * ASKERS, network) as askers:

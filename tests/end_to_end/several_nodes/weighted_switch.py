@@ -1,4 +1,4 @@
-"""What a Gateway does between two clusters: requests by weight, to proxies that are ready."""
+"""A gateway that distributes requests between two clusters by weight, to ready proxies only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import httpx
 
 from tests.end_to_end.several_nodes.pods import Network
 
-# How often a pod is asked whether it is ready, how long that and a request may take.
+# Interval and timeout of readiness probes, and timeout of a request, in seconds.
 PROBE_S, PROBE_WAIT_S, REQUEST_S = 1.0, 5.0, 60.0
 
 
@@ -23,7 +23,7 @@ class Switch:
 
     proxies: Mapping[str, Sequence[str]]
     weights: dict[str, int]
-    # Proxies that a Service would name: ready, and of no pod that is to end.
+    # The endpoints of a Service: ready proxies whose pods are not terminating.
     ready: set[str] = field(default_factory=set)
     ending: set[str] = field(default_factory=set)
     url: str = ""
@@ -71,7 +71,7 @@ def handler_of(switch: Switch) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """A line a request would drown what a test prints."""
+            """Log nothing, to keep the output of tests readable."""
 
     return Handler
 
@@ -80,11 +80,11 @@ def handler_of(switch: Switch) -> type[BaseHTTPRequestHandler]:
 def switching(
     network: Network, address: str, proxies: Mapping[str, Sequence[str]], first: str
 ) -> Iterator[Switch]:
-    """A switch at an address of the network, which sends everything to the cluster `first`."""
+    """Start a switch at an address of the network that first sends everything to `first`."""
     switch = Switch(proxies, {name: 100 if name == first else 0 for name in proxies})
     stopped = threading.Event()
     with network.entered():
-        # Threads that begin here stay on the network.
+        # Threads that are started here stay in the network namespace.
         server = ThreadingHTTPServer((address, 0), handler_of(switch))
         switch.url = f"http://{address}:{server.server_address[1]}"
         switch.probe()

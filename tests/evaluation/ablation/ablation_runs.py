@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from cluster.answers import SearchResult
 from commands.evaluation.ablate import ablate
+from serve.contracts.request import Request
+from serve.contracts.stage_watch import StageLostError
 from serve.formats.bioasq import document_url
-from serve.graph.watch_stages import StageLostError
-from serve.request import Request
 from tests.serve.service import CORPUS, SmallService
 
 app = typer.Typer()
@@ -43,7 +43,7 @@ ROWS = [
 
 
 class FlakyService(SmallService):
-    """Fails on the ids `lost`; says that its index is of `version`."""
+    """Service that fails for the ids in `lost`, with an index of `version`."""
 
     lost: tuple[str, ...] = ()
     version = "v000001"

@@ -39,7 +39,7 @@ def run(
     service: FlakyService,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Ablation:
-    # One more try: what is lost here stays lost, and the client would wait half a minute for it.
+    # Only one retry: a lost stage stays lost, and the client would wait half a minute for it.
     monkeypatch.setattr(call_endpoint, "PAUSES_S", (0.1,))
     return Ablation(tmp_path, served[1])
 

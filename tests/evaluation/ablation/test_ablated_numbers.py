@@ -13,7 +13,7 @@ from evaluation.bootstrap import Interval, differences, intervals
 from tests.evaluation.ablation.ablation_runs import Ablation
 
 
-def test_the_numbers_are_those_of_evaluate_on_the_same_run_file(run: Ablation) -> None:
+def test_ablation_measures_equal_those_of_evaluate(run: Ablation) -> None:
     found = run.json("bm25", "citeray", "--answers")
     gold = read_gold(run.gold)
     for system in found["systems"]:
@@ -26,7 +26,7 @@ def test_the_numbers_are_those_of_evaluate_on_the_same_run_file(run: Ablation) -
             assert Interval(**interval) == expected[name]
 
 
-def test_differences_are_paired_and_from_the_first_system(run: Ablation) -> None:
+def test_differences_are_paired_with_the_first_system(run: Ablation) -> None:
     found = run.json("hybrid", "bm25")
     gold = read_gold(run.gold)
     one, other = (
@@ -39,22 +39,22 @@ def test_differences_are_paired_and_from_the_first_system(run: Ablation) -> None
     assert Interval(**difference) == differences(one, other)["documents MAP"]
 
 
-def test_a_cutoff_has_the_first_k_documents_alone(run: Ablation) -> None:
-    """BM25 finds of q1's two documents, 2 and 1, only the first."""
+def test_cutoff_uses_the_first_k_documents(run: Ablation) -> None:
+    """BM25 finds only the first of q1's documents 2 and 1."""
     cutoffs = {row["k"]: row for row in run.json("bm25", "--k", "1", "--k", "20")["cutoffs"]}
     assert set(cutoffs) == {1, 20}
-    # There are no numbers beyond ten snippets.
+    # A run has at most ten snippets, so it has no measures at larger depths.
     assert "snippets recall" in cutoffs[1]["measures"]
     assert "snippets recall" not in cutoffs[20]["measures"]
     # Over q3, q1 and q2: 1 of 1, 1 of 2, 1 of 1.
     recall = cutoffs[1]["measures"]["documents recall"]["value"]
     assert recall == pytest.approx((1 + 1 / 2 + 1) / 3)
     assert cutoffs[1]["measures"]["documents MAP"]["value"] == 1.0
-    # "What does imatinib inhibit?" also finds warfarin, which inhibits too.
+    # "What does imatinib inhibit?" also finds warfarin, because its text contains "inhibits".
     assert cutoffs[20]["measures"]["documents precision"]["value"] < 1.0
 
 
-def test_the_widest_interval_of_all_seeds_is_shown() -> None:
+def test_interval_covers_all_seeds() -> None:
     one = {"MAP": Interval(0.5, 0.3, 0.6), "none": Interval(math.nan, math.nan, math.nan)}
     other = {"MAP": Interval(0.5, 0.4, 0.7), "none": Interval(math.nan, math.nan, math.nan)}
     assert covering([one, other]) == {"MAP": Interval(0.5, 0.3, 0.7)}

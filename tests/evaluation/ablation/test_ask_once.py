@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from evaluation.ablation.ask_once import each_asked_once
+from evaluation.ablation.ask_once import with_reply_cache
 from serve.llm.model_roles import ModelRoles
 
 WORDS = [{"role": "user", "content": "Other words for aspirin?"}]
 
 
 class Numbering:
-    """Each reply is another."""
+    """Chat model whose replies are numbered."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -22,7 +22,7 @@ class Numbering:
         return f"reply {self.calls}"
 
 
-def test_the_same_words_are_asked_once_and_others_again(subtests: pytest.Subtests) -> None:
+def test_identical_prompts_are_asked_once(subtests: pytest.Subtests) -> None:
     for again, calls in [
         ({}, 1),
         ({"max_tokens": 20}, 2),
@@ -32,7 +32,7 @@ def test_the_same_words_are_asked_once_and_others_again(subtests: pytest.Subtest
     ]:
         with subtests.test(again=again):
             model = Numbering()
-            rewriter = each_asked_once(ModelRoles(None, (model,))).of("rewriter")
+            rewriter = with_reply_cache(ModelRoles(None, (model,))).of("rewriter")
             assert rewriter is not None
             asked: dict[str, Any] = {"messages": WORDS, "max_tokens": 10, "temperature": 0.0}
             replies = [asyncio.run(rewriter.chat(**{**asked, **more})) for more in ({}, again)]
@@ -40,16 +40,12 @@ def test_the_same_words_are_asked_once_and_others_again(subtests: pytest.Subtest
             assert (replies[0] == replies[1]) == (calls == 1)
 
 
-def test_what_is_drawn_with_a_seed_is_drawn_once_and_with_another_anew() -> None:
+def test_seeded_replies_are_cached_per_seed() -> None:
     model = Numbering()
-    rewriter = each_asked_once(ModelRoles(None, (model,))).of("rewriter")
+    rewriter = with_reply_cache(ModelRoles(None, (model,))).of("rewriter")
     assert rewriter is not None
     replies = [
         asyncio.run(rewriter.chat(WORDS, max_tokens=10, temperature=0.7, seed=seed))
         for seed in (0, 1, 0, 1)
     ]
     assert replies == ["reply 1", "reply 2", "reply 1", "reply 2"]
-
-
-def test_models_that_are_not_at_hand_stay_away() -> None:
-    assert each_asked_once(ModelRoles(None)) == ModelRoles(None)

@@ -1,4 +1,4 @@
-"""RAGAS inside `citeray ablate`: judged by the passages that the model was shown."""
+"""RAGAS in `citeray ablate`, judged by the passages that the model received."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.nightly
 
 
 class Judged:
-    """Ablations of a service whose model writes, by a judge behind a socket."""
+    """Ablations of a service with a language model, with a judge over HTTP."""
 
     def __init__(self, run: Ablation, judge: ScriptedJudge, url: str, encoder: Path) -> None:
         self.run, self.judge = run, judge
@@ -50,7 +50,7 @@ def judged(tmp_path: Path) -> Iterator[Judged]:
             yield Judged(run, judge, f"http://127.0.0.1:{port}/v1", encoder)
 
 
-def test_a_judge_sees_the_passages_that_the_model_was_shown(judged: Judged) -> None:
+def test_judge_receives_the_passages_shown_to_the_model(judged: Judged) -> None:
     found = judged.json("bm25", "biorag-v1")
     for system in found["systems"]:
         assert {"faithfulness", "passages relevant", "snippets covered"} <= system[
@@ -68,7 +68,7 @@ def test_a_judge_sees_the_passages_that_the_model_was_shown(judged: Judged) -> N
     assert "right on 100% of cases with known verdicts" in judged.run.log
 
 
-def test_what_was_judged_is_not_judged_again(judged: Judged) -> None:
+def test_stored_judgements_are_reused(judged: Judged) -> None:
     first = judged.json("bm25")
     record = judged.run.output / "bm25.judged.jsonl"
     lines = record.read_text().splitlines(keepends=True)
@@ -76,7 +76,7 @@ def test_what_was_judged_is_not_judged_again(judged: Judged) -> None:
     judged.judge.bodies.clear()
     assert judged.json("bm25")["systems"] == first["systems"]
     assert judged.judge.users("statements") == []
-    # Broken off in the middle of a line, as by a crash.
+    # Truncate the file in the middle of a line, as a crash does.
     record.write_text("".join(lines[:3]) + lines[3][:9])
     assert judged.json("bm25")["systems"] == first["systems"]
     assert len(judged.judge.users("noncommittal")) == 1
@@ -84,7 +84,7 @@ def test_what_was_judged_is_not_judged_again(judged: Judged) -> None:
     assert len(judged.judge.users("noncommittal")) == 1
 
 
-def test_another_judge_begins_anew(judged: Judged) -> None:
+def test_another_judge_starts_over(judged: Judged) -> None:
     judged.json("bm25")
     record = judged.run.output / "bm25.judged.jsonl"
     record.write_text(record.read_text().replace("j at http", "other at http"))
@@ -95,9 +95,7 @@ def test_another_judge_begins_anew(judged: Judged) -> None:
     assert len(judged.judge.users("noncommittal")) == 3
 
 
-def test_the_settings_judge_judges_by_its_own_key(
-    judged: Judged, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_judge_uses_its_own_key(judged: Judged, monkeypatch: pytest.MonkeyPatch) -> None:
     url = judged.options[2]
     monkeypatch.setenv("MY_JUDGES_KEY", "of-mine")
     judge = f"{{kind: url, url: '{url}', model_id: j, api_key_env: MY_JUDGES_KEY}}"

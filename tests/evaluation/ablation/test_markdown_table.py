@@ -1,4 +1,4 @@
-"""`citeray ablate --markdown` over runs that are stored: one line for each system."""
+"""`citeray ablate --markdown` over stored runs."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ pytestmark = pytest.mark.slow
 
 
 def rewrite(record: Path, *changes: dict[str, Any]) -> None:
-    """Changes the replies of a stored run, in their order."""
+    """Change the replies of a stored run in order."""
     head, *rows = map(json.loads, record.read_text(encoding="utf-8").splitlines())
     changed = [{**row, **change} for row, change in zip(rows, changes, strict=True)]
-    # A run kept before waits were has none.
-    changed = [{k: v for k, v in row.items() if (k, v) != ("wait_ms", None)} for row in changed]
     record.write_text("".join(json.dumps(x) + "\n" for x in (head, *changed)), encoding="utf-8")
 
 
 def rows(shown: str) -> dict[str, dict[str, str]]:
-    """The cells of each system by their headings."""
+    """Return the cells of each system by heading."""
     lines = [line for line in shown.splitlines() if line.startswith("|")]
     headings, _, *others = [[c.strip() for c in line[1:-1].split("|")] for line in lines]
     return {cells[0]: dict(zip(headings, cells, strict=True)) for cells in others}
@@ -32,10 +30,10 @@ def rows(shown: str) -> dict[str, dict[str, str]]:
 ANSWERS = ("yes/no accuracy", "factoid MRR", "ROUGE-2")
 
 
-def test_every_system_has_a_line_with_its_measures(run: Ablation) -> None:
-    """BM25 finds of q1's two documents, 2 and 1, only the first, and all of the others'."""
+def test_markdown_has_one_row_per_system(run: Ablation) -> None:
+    """BM25 finds the first of q1's documents 2 and 1, and all documents of the others."""
     shown = run.text("hybrid", "bm25", "--markdown")
-    # Without losses nothing stands below the table.
+    # Without losses, no note follows the table.
     assert shown.splitlines()[-1][0] == "|"
     found = rows(shown)
     assert list(found) == ["`hybrid`", "`bm25`"]
@@ -44,7 +42,7 @@ def test_every_system_has_a_line_with_its_measures(run: Ablation) -> None:
     assert {cells[name] for name in (*ANSWERS, "recall@100")} == {"-"}
 
 
-def test_answers_and_recall_of_the_candidates_are_measured_where_they_were_asked_for(
+def test_markdown_shows_answers_and_candidate_recall_on_request(
     run: Ablation,
 ) -> None:
     (cells,) = rows(run.text("bm25", "--answers", "--depth", "100", "--markdown")).values()
@@ -52,7 +50,7 @@ def test_answers_and_recall_of_the_candidates_are_measured_where_they_were_asked
     assert cells["recall@100"] == "0.833"
 
 
-def test_the_search_has_its_own_latency_beside_the_whole_wait(run: Ablation) -> None:
+def test_markdown_separates_search_latency_from_the_wait(run: Ablation) -> None:
     run.text("bm25")
     rewrite(
         run.output / "bm25.jsonl",
@@ -65,7 +63,7 @@ def test_the_search_has_its_own_latency_beside_the_whole_wait(run: Ablation) -> 
     assert cells["whole p50, p95 ms"] == "503, 512"
 
 
-def test_losses_stand_below_each_kind_once(run: Ablation) -> None:
+def test_markdown_lists_each_kind_of_degradation_once(run: Ablation) -> None:
     run.text("bm25")
     losses = (["pubmed: 3 of 20 PMIDs are lost"], ["pubmed: 1 of 9 PMIDs are lost"], [])
     rewrite(run.output / "bm25.jsonl", *({"degraded": loss} for loss in losses))

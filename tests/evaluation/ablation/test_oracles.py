@@ -1,4 +1,4 @@
-"""Presets and oracles that run in this process, and what is lost at each stage."""
+"""Presets and oracles that run in this process, and the loss of each stage."""
 
 from __future__ import annotations
 
@@ -15,23 +15,21 @@ from tests.serve.http_server import free_port
 pytestmark = pytest.mark.ray
 
 
-def test_answers_are_run_again_for_each_k_that_is_not_the_presets() -> None:
+def test_answers_are_rerun_for_each_other_k() -> None:
     names = [plan.name for plan in make_plans([load_system("bm25")], [5, 10], True, ["retrieve"])]
     (plan,) = make_plans([load_system("bm25")], [5, 20], False, [])
     assert (plan.name, plan.k) == ("bm25", 20), "rankings are not run again"
     assert names == ["bm25", "bm25.evidence-5", "bm25.oracle-retrieve"]
 
 
-def test_without_an_endpoint_presets_run_in_this_process(tmp_path: Path, local: list[str]) -> None:
+def test_presets_run_in_process_without_an_endpoint(tmp_path: Path, local: list[str]) -> None:
     run = Ablation(tmp_path, free_port())
     found = run.json("bm25", *local)
     assert "loading the graph here" in run.log
     assert found["systems"][0]["measures"]["documents MRR@10"]["value"] == 1.0
 
 
-def test_a_preset_of_a_file_and_its_variants_run_in_this_process(
-    tmp_path: Path, local: list[str]
-) -> None:
+def test_preset_file_and_variants_run_in_process(tmp_path: Path, local: list[str]) -> None:
     run = Ablation(tmp_path, free_port())
     file = tmp_path / "mine.yaml"
     file.write_text("over: bm25\nevidence: 2\n", encoding="utf-8")
@@ -42,7 +40,7 @@ def test_a_preset_of_a_file_and_its_variants_run_in_this_process(
     assert "presets of your own run in this process" in run.log
 
 
-def test_two_systems_of_one_name_and_bad_variations_are_refused(tmp_path: Path) -> None:
+def test_duplicate_systems_and_bad_variations_are_refused(tmp_path: Path) -> None:
     files = [tmp_path / folder / "mine.yaml" for folder in ("a", "b")]
     for file in files:
         file.parent.mkdir()
@@ -54,8 +52,8 @@ def test_two_systems_of_one_name_and_bad_variations_are_refused(tmp_path: Path) 
             vary_systems([load_system("bm25")], [option])
 
 
-def test_oracles_show_what_is_lost_at_each_stage(tmp_path: Path, local: list[str]) -> None:
-    """Of q1's documents 2 and 1 BM25 finds one: a recall of 1/2 in one of three questions."""
+def test_oracles_show_the_loss_of_each_stage(tmp_path: Path, local: list[str]) -> None:
+    """BM25 finds one of q1's documents 2 and 1: recall 1/2 in one of three questions."""
     run = Ablation(tmp_path, free_port())
     oracles = [word for name in ("retrieve", "evidence") for word in ("--oracle", name)]
     losses = run.json("bm25", *oracles, *local)["losses"]
@@ -69,7 +67,7 @@ def test_oracles_show_what_is_lost_at_each_stage(tmp_path: Path, local: list[str
     assert not any(o == "evidence" and m.startswith("documents") for o, m in found)
 
 
-def test_oracles_are_refused_where_the_gold_has_changed(tmp_path: Path, local: list[str]) -> None:
+def test_oracle_run_is_refused_if_gold_changed(tmp_path: Path, local: list[str]) -> None:
     run = Ablation(tmp_path, free_port())
     run.text("bm25", "--oracle", "evidence", *local)
     run.gold = run.write(tmp_path / "gold.json", [*ROWS[:2], {**ROWS[2], "documents": ["9"]}])

@@ -1,4 +1,4 @@
-"""Measures of one ranking, by hand and beside other libraries."""
+"""Ranking measures compared with hand calculations and other libraries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evaluation.ablation.tabulate_runs import score_ranking
 from evaluation.bioasq.score_question import score_documents
 
 
-def test_ranking_measures_by_hand() -> None:
+def test_ranking_measures_match_hand_calculation() -> None:
     """Gold a, b, c; found x a b: relevant at ranks 2 and 3."""
     found = score_ranking(["a", "b", "c"], ["x", "a", "b", "y"], 3)
     assert found["precision"] == 2 / 3
@@ -34,7 +34,7 @@ rankings = st.tuples(
 
 @pytest.mark.slow
 @given(rankings)
-def test_at_ten_the_measures_are_the_official_ones(case: tuple[list[str], list[str]]) -> None:
+def test_ranking_measures_at_ten_equal_the_official_ones(case: tuple[list[str], list[str]]) -> None:
     ranked, gold = case
     precision, recall, _, average = score_documents(gold, ranked)
     found = score_ranking(gold, ranked, 10)
@@ -44,7 +44,7 @@ def test_at_ten_the_measures_are_the_official_ones(case: tuple[list[str], list[s
 
 @pytest.mark.slow
 @given(rankings, st.integers(1, 15))
-def test_ndcg_is_scikit_learns(case: tuple[list[str], list[str]], k: int) -> None:
+def test_ndcg_matches_scikit_learn(case: tuple[list[str], list[str]], k: int) -> None:
     ranked, wanted = case
     gold = [document for document in wanted if document in ranked] or [ranked[-1]]
     truth = np.asarray([[document in gold for document in ranked]], float)

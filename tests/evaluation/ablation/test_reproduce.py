@@ -1,4 +1,4 @@
-"""`citeray reproduce`: each paper's systems over three questions, its tables beside ours."""
+"""`citeray reproduce` with each paper over three questions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from evaluation.reproduce.read_paper import (
     paper_settings,
     read_paper,
 )
-from serve.batches.answer_batch import answer_batch
+from serve.client.answer_batch import answer_batch
 from tests.evaluation.ablation.ablation_runs import ROWS
 from tests.evaluation.evaluate_command.small_runs import label, lines
 from tests.evaluation.scripted_judge import ScriptedJudge
@@ -44,7 +44,7 @@ def endpoint() -> Iterator[ChatEndpoint]:
 
 @pytest.fixture
 def options(tmp_path: Path, local: list[str], endpoint: ChatEndpoint) -> Iterator[list[str]]:
-    """Options for an index, a model and a PubMed that are here, and a folder for the runs."""
+    """Options for a local index, model and PubMed server, and a folder for the runs."""
     with eutils(CorpusPubMed(citations=CORPUS)) as pubmed:
         values = [
             f"entrez.base_url={pubmed.url}",
@@ -70,7 +70,7 @@ def run_json(number: str, questions: Path, gold: Path, options: list[str]) -> di
 
 
 def values(found: dict[str, Any], table: str, system: str) -> dict[str, float | None]:
-    """Ours of a system's row in a table, by the paper's columns."""
+    """Return our values of a system's row by column."""
     [shown] = [t for t in found["tables"] if t["name"] == table]
     here = next(row["here"] for row in shown["rows"] if row["system"] == system)
     return {column: cell and cell["value"] for column, cell in here.items()}
@@ -84,7 +84,7 @@ def questions(tmp_path: Path) -> Path:
 
 
 @pytest.mark.nightly
-def test_a_papers_table_has_ours_beside_its_own(
+def test_paper_table_shows_new_values_beside_published_ones(
     questions: Path, options: list[str], subtests: pytest.Subtests
 ) -> None:
     for number, table, system, column in [
@@ -103,7 +103,7 @@ def test_a_papers_table_has_ours_beside_its_own(
             assert 0 <= got <= 1
 
 
-def test_recall_is_split_by_the_type_of_question(questions: Path, options: list[str]) -> None:
+def test_recall_is_split_by_question_type(questions: Path, options: list[str]) -> None:
     found = run_json("003", questions, questions, options)
     got = values(found, "Table 3", "huang-bm25")
     assert got["list"] is None, "there is no such question"
@@ -112,7 +112,7 @@ def test_recall_is_split_by_the_type_of_question(questions: Path, options: list[
 
 
 @pytest.mark.nightly
-def test_biorag_is_judged_and_its_calls_are_counted(
+def test_biorag_is_judged_and_model_calls_are_counted(
     tmp_path: Path, questions: Path, options: list[str]
 ) -> None:
     judge = ScriptedJudge()
@@ -130,13 +130,13 @@ def test_biorag_is_judged_and_its_calls_are_counted(
     assert {"biorag-v1", "biorag-v1.evidence-10", "biorag-v7.evidence-3"} <= runs
 
 
-def test_what_differs_is_told_with_the_papers_own_models_and_a_run_goes_on(
+def test_differences_are_listed_and_a_run_resumes(
     questions: Path, options: list[str], endpoint: ChatEndpoint
 ) -> None:
     first = run_json("001", questions, questions, options)
     endpoint.asked.clear()
     text = run("001", questions, questions, options)
-    told = text.partition("What differs from the paper:")[2]
+    told = text.partition("Differences from the paper:")[2]
     assert "llm.model_id: smollm2-135m-instruct, in the paper gpt-4" in told
     assert told.count("where the paper has GPT-3.5 and GPT-4") == 1, "what holds for both, once"
     assert run_json("001", questions, questions, options)["tables"] == first["tables"]
@@ -152,7 +152,7 @@ def topics(path: Path, *, answered: bool) -> Path:
 
 
 @pytest.mark.nightly
-def test_biogen_topics_without_answers_fill_the_table_of_task_b(
+def test_biogen_topics_fill_the_table_of_task_b(
     tmp_path: Path, options: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     depths = []
@@ -161,7 +161,7 @@ def test_biogen_topics_without_answers_fill_the_table_of_task_b(
         depths.append(load_system("udine-b").rerank.depth)
         return answer_batch(*args, **options)
 
-    monkeypatch.setattr("serve.batches.answer_batch.answer_batch", answer_within_bounds)
+    monkeypatch.setattr("serve.client.answer_batch.answer_batch", answer_within_bounds)
     gold = lines(tmp_path / "gold.jsonl", label(1, "support"), label(2, "contradict"))
     found = run_json("004", topics(tmp_path / "t.json", answered=False), gold, options)
     assert [table["name"] for table in found["tables"]] == ["Table 3"]
@@ -170,7 +170,7 @@ def test_biogen_topics_without_answers_fill_the_table_of_task_b(
     assert load_system("udine-b").rerank.depth == 100, "the bounds were for this run alone"
 
 
-def test_a_papers_files_are_whole_and_show_what_is_run(subtests: pytest.Subtests) -> None:
+def test_paper_files_are_complete(subtests: pytest.Subtests) -> None:
     for number in paper_names():
         with subtests.test(number=number):
             paper = read_paper(number)
@@ -185,7 +185,7 @@ def test_a_papers_files_are_whole_and_show_what_is_run(subtests: pytest.Subtests
             assert small.encoder == load_settings().encoder
 
 
-def test_what_cannot_be_reproduced_is_refused(
+def test_invalid_reproduction_is_refused(
     tmp_path: Path, questions: Path, options: list[str], subtests: pytest.Subtests
 ) -> None:
     absent = tmp_path / "pubmed26n9999.xml"
@@ -195,14 +195,17 @@ def test_what_cannot_be_reproduced_is_refused(
         (["005"], "paper 005: unknown; there are: 000, 001, 002, 003, 004"),
         (["002", "--scale", "tiny"], "--scale tiny: unknown; there are: full, small"),
         (["002", "--judge", "settings"], "they have no models.judge"),
-        (["003", "--judge", url, "--judge-model", "j"], "nothing that a judge measures"),
+        (
+            ["003", "--judge", url, "--judge-model", "j"],
+            "no table of this paper has a measure by a judge",
+        ),
         (["001", "--corpus", str(absent)], "lacks 1 of the 1 files of --corpus, such as pubmed26n"),
     ]:
         with subtests.test(arguments=arguments), pytest.raises(InputError, match=message):
             run(arguments[0], questions, questions, [*options, *arguments[1:]])
 
 
-def test_bad_topics_and_a_missing_corpus_are_refused_before_anything_is_indexed(
+def test_bad_topics_and_missing_corpus_are_refused_before_indexing(
     tmp_path: Path, questions: Path
 ) -> None:
     missing = ["--set", f"index.path={tmp_path / 'none'}", "--scale", "small"]

@@ -1,4 +1,4 @@
-"""An interrupted run goes on where it stopped, unless it is another run."""
+"""Interrupted runs resume unless they belong to another run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cluster.settings.settings import load_settings
 from evaluation.ablation.ask_graph import Ask, Found, Plan
 from evaluation.ablation.run_plans import complete_runs, open_run, run_key
 from serve.client.open_client import OwnLoop
-from serve.request import Request
+from serve.contracts.request import Request
 from tests.evaluation.ablation.ablation_runs import ROWS, Ablation, FlakyService
 from tests.serve.http_server import free_port
 from tests.serve.service import SmallService
@@ -29,7 +29,7 @@ from tests.serve.service import SmallService
 pytestmark = pytest.mark.nightly
 
 
-def test_a_run_that_is_complete_needs_no_graph(run: Ablation, service: FlakyService) -> None:
+def test_complete_run_needs_no_graph(run: Ablation, service: FlakyService) -> None:
     found = run.json("bm25", "hybrid")
     service.asked.clear()
     run.port = free_port()
@@ -37,7 +37,7 @@ def test_a_run_that_is_complete_needs_no_graph(run: Ablation, service: FlakyServ
     assert service.asked == []
 
 
-def test_an_interrupted_run_goes_on_where_it_stopped(run: Ablation, service: FlakyService) -> None:
+def test_interrupted_run_resumes(run: Ablation, service: FlakyService) -> None:
     service.lost = ("q2",)
     with pytest.raises(CiteRayError, match="q2 is lost"):
         run.text("bm25")
@@ -50,7 +50,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(run: Ablation, service: Fla
     assert [entry["id"] for entry in entries] == ["q3", "q1", "q2"]
 
 
-def test_a_line_that_was_cut_by_a_kill_is_asked_again(run: Ablation, service: FlakyService) -> None:
+def test_truncated_line_is_asked_again(run: Ablation, service: FlakyService) -> None:
     found = run.json("bm25")
     record = run.output / "bm25.jsonl"
     record.write_bytes(record.read_bytes()[:-30])
@@ -61,20 +61,20 @@ def test_a_line_that_was_cut_by_a_kill_is_asked_again(run: Ablation, service: Fl
     assert len(record.read_text(encoding="utf-8").splitlines()) == 4
 
 
-def test_record_that_is_none_is_refused_by_name(run: Ablation, service: FlakyService) -> None:
+def test_invalid_record_is_refused(run: Ablation, service: FlakyService) -> None:
     run.output.mkdir()
     record = run.output / "bm25.jsonl"
     for text in ("[]\n", "7\n", '{"run": 3}\n', "hello\n", '{"run": {}}\n[]\n'):
         record.write_text(text)
-        with pytest.raises(InputError, match=r"bm25\.jsonl: is no record of a run"):
+        with pytest.raises(InputError, match=r"bm25\.jsonl: is damaged or not the record of a run"):
             run.text("bm25")
-    # A head that was cut off starts the run anew.
+    # A file with a truncated first line is discarded, and the run starts again.
     record.write_text('{"run": {"pre')
     run.text("bm25")
     assert set(service.ids()) == {"q3", "q1", "q2"}
 
 
-def test_another_preset_under_the_same_name_is_refused_unless_its_words_alone_differ(
+def test_changed_preset_of_the_same_name_is_refused(
     run: Ablation,
 ) -> None:
     run.text("bm25")
@@ -89,7 +89,7 @@ def test_another_preset_under_the_same_name_is_refused_unless_its_words_alone_di
         open_run(run.output, plan, key(expand=True))
 
 
-def test_another_index_version_within_a_run_is_refused(
+def test_change_of_index_version_within_a_run_is_refused(
     run: Ablation, service: FlakyService
 ) -> None:
     service.lost = ("q2",)
@@ -100,7 +100,7 @@ def test_another_index_version_within_a_run_is_refused(
         run.text("bm25")
 
 
-def test_runs_over_two_index_versions_are_not_compared(
+def test_runs_over_different_index_versions_are_refused(
     run: Ablation, service: FlakyService
 ) -> None:
     run.text("bm25")
@@ -109,7 +109,7 @@ def test_runs_over_two_index_versions_are_not_compared(
         run.text("bm25", "hybrid")
 
 
-def test_several_questions_at_once_give_the_run_of_one_at_a_time(tmp_path: Path) -> None:
+def test_concurrent_run_equals_a_sequential_one(tmp_path: Path) -> None:
     service = SmallService()
     plan = Plan(load_system("bm25"), 10, False)
     questions = [Question(question["id"], question["body"], question["type"]) for question in ROWS]
@@ -122,7 +122,7 @@ def test_several_questions_at_once_give_the_run_of_one_at_a_time(tmp_path: Path)
             with closing(OwnLoop()) as loop:
 
                 def ask(question: Question, plan: Plan) -> Found:
-                    # The first is asked alone, and thrown away.
+                    # The first question is asked alone, as a warm-up, and its reply is discarded.
                     if meet and plan.answers:
                         together.wait()
                     return loop.run(service.search(Request(question, plan.system, plan.k, True)))

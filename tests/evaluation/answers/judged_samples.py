@@ -1,7 +1,7 @@
-"""The judge follows a script; figures are worked by hand.
+"""Samples for a scripted judge; expected measures are calculated by hand.
 
-It stands behind a real socket where the way there matters, and is called directly elsewhere: a
-client for each of twenty requests costs seconds.
+Tests call the judge directly unless they test the HTTP client: a client for each of twenty
+requests costs seconds.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 
 def outcomes(count: int = 200) -> list[Outcome]:
-    """Outcomes whose first feature decides whether they are right, but for a tenth."""
+    """Outcomes whose first feature predicts correctness in 90% of cases."""
     draw = random.Random(0)
     found = []
     for kind, features in FEATURES.items():
@@ -36,7 +36,7 @@ def outcomes(count: int = 200) -> list[Outcome]:
     return found
 
 
-def test_fitted_calibration_ranks_right_answers_first_and_keeps_its_budget(tmp_path: Path) -> None:
+def test_calibration_ranks_right_answers_first_and_keeps_its_budget(tmp_path: Path) -> None:
     path = tmp_path / "calibration.json"
     path.write_text(json.dumps(fit_calibration(outcomes())), encoding="utf-8")
     calibration = read_calibration(path)
@@ -47,7 +47,7 @@ def test_fitted_calibration_ranks_right_answers_first_and_keeps_its_budget(tmp_p
         assert calibration.threshold(kind, 0.05) > calibration.threshold(kind, 0.3)
 
 
-def test_outcomes_are_written_and_read(tmp_path: Path) -> None:
+def test_outcomes_survive_a_round_trip(tmp_path: Path) -> None:
     path = tmp_path / "outcomes.jsonl"
     made = outcomes(3)
     write_outcomes(path, made)
@@ -59,7 +59,7 @@ def test_outcomes_are_written_and_read(tmp_path: Path) -> None:
         read_outcomes([tmp_path / "nowhere"])
 
 
-def test_calibration_needs_right_and_wrong_answers_of_each_type() -> None:
+def test_calibration_requires_right_and_wrong_answers_of_each_type() -> None:
     old = [Outcome(o.kind, {"cosine": 0.5}, o.wrong) for o in outcomes()]
     with pytest.raises(InputError, match="no feature 'share'"):
         fit_calibration(old)
@@ -74,11 +74,11 @@ def reply(exact: Any = None, pmids: tuple[int, ...] = (1,)) -> dict[str, Any]:
     return {**said, "guess": None, "signals": {"share": 1.0}}
 
 
-def test_losses_are_those_of_the_question_type(subtests: pytest.Subtests) -> None:
+def test_loss_depends_on_question_type(subtests: pytest.Subtests) -> None:
     documents = ["http://www.ncbi.nlm.nih.gov/pubmed/1"]
     cases: list[tuple[dict[str, Any], dict[str, Any], float | None]] = [
         ({"type": "yesno", "exact_answer": "yes"}, reply("yes"), 0.0),
-        # A guess is scored where nothing is stated.
+        # If no answer is stated, the guess is scored.
         ({"type": "yesno", "exact_answer": "yes"}, reply() | {"guess": {"exact": "yes"}}, 0.0),
         ({"type": "yesno", "exact_answer": "no"}, reply("yes"), 1.0),
         ({"type": "yesno", "exact_answer": "maybe"}, reply("yes"), 1.0),
@@ -96,7 +96,7 @@ def test_losses_are_those_of_the_question_type(subtests: pytest.Subtests) -> Non
             assert score_answer(gold, answer) == loss
 
 
-def test_questions_of_a_file_are_asked_with_guesses(tmp_path: Path) -> None:
+def test_calibration_asks_questions_with_guess(tmp_path: Path) -> None:
     path = tmp_path / "questions.json"
     rows = [
         {"id": "1", "type": "yesno", "body": "Does it help?", "exact_answer": "yes"},

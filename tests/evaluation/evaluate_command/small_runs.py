@@ -1,4 +1,4 @@
-"""`citeray evaluate` on small files of every format, with nothing replaced."""
+"""`citeray evaluate` on small files of every format."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from tests.tiny_models import make_tiny_encoder
 
 
 @pytest.mark.model
-def test_bleu_and_bertscore_are_of_ideal_and_exact_answers(
+def test_bleu_and_bertscore_cover_ideal_and_exact_answers(
     tmp_path: Path, good: Path, gold: Path
 ) -> None:
     model = make_tiny_encoder(tmp_path / "tiny").parent / "base"
@@ -39,33 +39,33 @@ def exact_bleu(tmp_path: Path, kind: str, gold: object, said: object) -> float:
     return measures(run, asked, "--bleu")["exact BLEU"]
 
 
-def test_bleu_of_an_exact_answer_is_that_of_its_names_as_a_text(
+def test_bleu_of_exact_answer_compares_joined_names(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     for kind, gold, said, bleu in [
         ("yesno", "yes", "yes", 100),
         ("yesno", "yes", "no", 0),
-        # The first answer alone is compared, with each of the gold names.
+        # Only the first answer is compared, with each gold name.
         ("factoid", [["JC virus", "JCV"]], [["JCV"], ["JC virus"]], 100),
         ("factoid", [["JC virus"]], [["HIV"], ["JC virus"]], 0),
         # Words 2/3, pairs 1/2, triples 0/1, smoothed to a half.
         ("factoid", [["a b gliomas"]], [["a b glioma"]], 100 * (2 / 3 * 1 / 2 * 1 / 2) ** (1 / 3)),
-        # A whole list is compared as one text, and is perfect where it is the gold list.
+        # A list is compared as one text, so a complete list is perfect.
         ("list", [["a", "x"], ["b"], ["c"]], [["a"], ["b"], ["c"]], 100),
-        # No name of the gold list alone has a pair of words.
+        # No single gold name contains a pair of words.
         ("list", [["a"], ["b"], ["c"]], [["b"], ["a"]], 100 * (1 * 1 / 2) ** (1 / 2)),
     ]:
         with subtests.test(kind=kind, gold=gold):
             assert exact_bleu(tmp_path, kind, gold, said) == pytest.approx(bleu)
 
 
-def test_an_exact_answer_that_is_left_out_scores_0(tmp_path: Path) -> None:
+def test_missing_exact_answer_scores_zero_bleu(tmp_path: Path) -> None:
     asked = [question(n, "yesno", exact_answer="yes") for n in "12"]
     run = write(tmp_path / "run.json", asked[0], question("2", "yesno"))
     assert measures(run, write(tmp_path / "gold.json", *asked), "--bleu")["exact BLEU"] == 50
 
 
-def test_options_that_cannot_be_met_are_refused(tmp_path: Path, good: Path, gold: Path) -> None:
+def test_unusable_options_are_refused(tmp_path: Path, good: Path, gold: Path) -> None:
     blank = write(tmp_path / "run.json", question("1", "yesno", "7"))
     with pytest.raises(InputError, match="no ideal answer to a question with a gold one"):
         run_evaluate(blank, gold, "--bleu")
@@ -85,13 +85,13 @@ def judged(good: Path, gold: Path, tmp_path: Path, judge: ScriptedJudge) -> Resu
 
 
 @pytest.mark.ray
-def test_ragas_is_measured_by_the_judge_at_the_url(tmp_path: Path, gold: Path) -> None:
+def test_ragas_measures_come_from_the_judge_at_the_url(tmp_path: Path, gold: Path) -> None:
     said = question(
         "1", "yesno", ideal_answer="A is true. B is false.", snippets=[snippet("7", 0, "useful")]
     )
     done = judged(write(tmp_path / "run.json", said), gold, tmp_path, ScriptedJudge())
     found = json.loads(done.stdout)
-    # Of the answer's two statements the script supports one; "Iron is stored" it does not.
+    # The script supports one of the answer's two statements, but not "Iron is stored".
     assert found["measures"]["faithfulness"]["value"] == 0.5
     assert found["measures"]["context precision"]["value"] == 1
     assert found["measures"]["context recall"]["value"] == 0
@@ -101,7 +101,7 @@ def test_ragas_is_measured_by_the_judge_at_the_url(tmp_path: Path, gold: Path) -
 
 
 @pytest.mark.ray
-def test_a_weak_judge_is_flagged(tmp_path: Path, good: Path, gold: Path) -> None:
+def test_weak_judge_is_noted(tmp_path: Path, good: Path, gold: Path) -> None:
     judge = ScriptedJudge()
     judge.wrong = 6
     notes = json.loads(judged(good, gold, tmp_path, judge).stdout)["notes"]

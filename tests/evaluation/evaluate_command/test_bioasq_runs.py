@@ -15,13 +15,13 @@ from tests.evaluation.evaluate_command.small_runs import measures, question, run
 pytestmark = pytest.mark.slow
 
 
-def test_every_family_of_bioasq_is_measured(good: Path, gold: Path) -> None:
+def test_bioasq_evaluation_has_every_family_of_measures(good: Path, gold: Path) -> None:
     found = measures(good, gold)
-    # 1/2 of question 1's documents at rank 1, all of the others'.
+    # Question 1 has half of its documents, at rank 1; the others have all.
     assert found["documents MAP"] == pytest.approx((1 / 2 + 1 + 1) / 3)
-    # The 6 that question 1 adds was judged by nobody.
+    # Document 6 of question 1 is unjudged.
     assert found["documents unjudged rate at 10"] == pytest.approx((1 / 2 + 0 + 0) / 3)
-    # 4 to 12 inside 0 to 12, ends inclusive: 9 of 13 said, 9 of 9 asked for.
+    # 4 to 12 within 0 to 12, ends inclusive: 9 of 13 returned characters, 9 of 9 gold characters.
     assert found["snippets precision"] == pytest.approx(9 / 13)
     assert found["yesno accuracy"] == found["list F1"] == found["factoid MRR"] == 1
     assert found["ROUGE-2 F1"] == 1
@@ -29,16 +29,14 @@ def test_every_family_of_bioasq_is_measured(good: Path, gold: Path) -> None:
     assert all(map(math.isfinite, found.values()))
 
 
-def test_unanswered_questions_and_breaches_are_told(tmp_path: Path, gold: Path) -> None:
+def test_notes_count_unanswered_questions_and_breaches(tmp_path: Path, gold: Path) -> None:
     run = write(tmp_path / "run.json", question("2", "list", *map(str, range(1, 13))))
     shown = run_evaluate(run, gold).stderr
     assert "2 of 3 gold questions have no answer" in shown
     assert "breaches of the task's limits or form; `citeray lint` names them" in shown
 
 
-def test_a_run_without_any_answer_is_refused_unless_it_is_allowed(
-    tmp_path: Path, gold: Path
-) -> None:
+def test_empty_run_is_refused_without_allow_empty(tmp_path: Path, gold: Path) -> None:
     empty = question("2", "list", exact_answer=[[]], ideal_answer=[" "], snippets=[])
     run = write(tmp_path / "run.json", question("1", "yesno"), empty)
     with pytest.raises(InputError, match=r"run\.json: answers nothing.*--allow-empty"):
@@ -46,13 +44,13 @@ def test_a_run_without_any_answer_is_refused_unless_it_is_allowed(
     assert measures(run, gold, "--allow-empty")["documents MAP"] == 0
 
 
-def test_feedback_qrels_and_training_data_are_heeded(
+def test_feedback_qrels_and_training_data_options_apply(
     tmp_path: Path, good: Path, gold: Path
 ) -> None:
     judged = {"id": "1", "documents": [{"id": "7", "golden": True}, {"id": "6", "golden": False}]}
     feedback = write(tmp_path / "feedback.json", judged)
     found = measures(good, gold, "--feedback", feedback, "--format", "synergy")
-    # Of question 1 only the gold 8 is left, and nothing of the run.
+    # Only the gold document 8 of question 1 remains, and no document of the run.
     assert found["documents MAP"] == pytest.approx((0 + 1 + 1) / 3)
     qrels, data = tmp_path / "qrels", tmp_path / "train.jsonl"
     qrels.write_text("1 0 6 0\n", encoding="utf-8")
@@ -63,7 +61,7 @@ def test_feedback_qrels_and_training_data_are_heeded(
 
 
 def store(models: Path, name: str) -> Path:
-    """A stored model's folder, as ModelStore lays it out."""
+    """Create a model's folder with the layout of ModelStore."""
     entry = models / "hf" / name.partition(":")[2].replace("/", "--")
     (entry / "model").mkdir(parents=True)
     record = {"name": name, "sha256": "0" * 64, "path": "model"}
@@ -71,7 +69,7 @@ def store(models: Path, name: str) -> Path:
     return entry / "model"
 
 
-def test_cards_of_stored_models_and_of_those_used_in_their_place_are_read(
+def test_leakage_check_reads_cards_of_stored_and_local_models(
     tmp_path: Path, good: Path, gold: Path
 ) -> None:
     name = "hf:a/ranker@main"
@@ -99,12 +97,12 @@ def test_cards_of_stored_models_and_of_those_used_in_their_place_are_read(
 
 
 def told(path: Path, good: Path, **fields: object) -> Path:
-    """The run `good` with `fields` beside each question."""
+    """Write the run `good` with `fields` added to each question, and return its path."""
     rows = json.loads(good.read_text())["questions"]
     return write(path, *({**row, **fields} for row in rows))
 
 
-def test_verdict_and_confidence_measures_need_a_run_that_states_them(
+def test_verdict_measures_require_verdicts_and_confidence(
     tmp_path: Path, good: Path, gold: Path
 ) -> None:
     run = told(tmp_path / "told.json", good, confidence=0.9, verdict="answered")
@@ -114,6 +112,6 @@ def test_verdict_and_confidence_measures_need_a_run_that_states_them(
     for kind in ("yesno", "factoid", "list"):
         assert found[f"risk {kind} AURC"] == found[f"risk {kind} at 30%"] == 0
         assert (found[f"risk {kind} answered"], found[f"coverage {kind} answered"]) == (0, 1)
-    # The two runs are still of one task.
+    # The two runs still belong to the same task.
     assert run_evaluate(run, gold, "--against", good).exit_code == 0
     assert "coverage" not in "".join(measures(good, gold))

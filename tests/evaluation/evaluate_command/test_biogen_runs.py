@@ -1,4 +1,4 @@
-"""BioGen runs by people's labels and by our NLI."""
+"""BioGen runs scored by human labels and by NLI."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.small_index import citation, make_index
 from tests.tiny_models import make_tiny_cross_encoder
 
 
-def test_biogen_b_is_measured_by_peoples_labels(tmp_path: Path) -> None:
+def test_biogen_b_run_is_scored_by_human_labels(tmp_path: Path) -> None:
     gold = lines(tmp_path / "gold.jsonl", label(1, "support"), label(2, "contradict"))
     found = measures(lines(tmp_path / "run.jsonl", task_b(1, 2, 3)), gold)
     assert found["citation coverage"] == 1
@@ -31,7 +31,7 @@ def test_biogen_b_is_measured_by_peoples_labels(tmp_path: Path) -> None:
     assert found["share of unjudged citations"] == pytest.approx(1 / 3)
 
 
-def test_biogen_a_is_told_from_b_by_its_form(tmp_path: Path) -> None:
+def test_biogen_task_is_detected_from_the_file(tmp_path: Path) -> None:
     sentence = {
         "text": "Aspirin inhibits fever.",
         "existing_supported_citations": [],
@@ -52,7 +52,7 @@ def test_biogen_a_is_told_from_b_by_its_form(tmp_path: Path) -> None:
 
 @pytest.fixture
 def nli(tmp_path: Path) -> Path:
-    """A tiny NLI model that says entailment to everything."""
+    """Tiny NLI model that always predicts entailment."""
     from transformers import BertForSequenceClassification
 
     path = make_tiny_cross_encoder(tmp_path / "nli", labels=3)
@@ -66,14 +66,14 @@ def nli(tmp_path: Path) -> Path:
 
 
 @pytest.mark.model
-def test_biogen_is_judged_by_our_nli_over_the_index(tmp_path: Path, nli: Path) -> None:
+def test_biogen_run_is_judged_by_nli_over_the_index(tmp_path: Path, nli: Path) -> None:
     index = tmp_path / "index"
     make_index(index, [citation(1, "Aspirin inhibits fever.")], shards=1)
     topics = lines(tmp_path / "topics.jsonl", {"topic_id": "116"})
     run = lines(tmp_path / "run.jsonl", task_b(1, 2))
     options = ("--set=support.kind=nli", f"--set=support.model=file:{nli}")
     found = measures(run, topics, *options, f"--set=index.path={index}")
-    # The index holds 1 alone: nobody can judge 2.
+    # The index holds only PMID 1, so PMID 2 cannot be judged.
     assert found["citation coverage"] == 1
     assert found["share of machine judgements"] == found["share of unjudged citations"] == 0.5
     with pytest.raises(InputError, match="no index; the NLI judge reads"):

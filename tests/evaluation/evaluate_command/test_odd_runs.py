@@ -22,8 +22,8 @@ from tests.evaluation.evaluate_command.small_runs import (
 )
 
 
-def test_leaving_hard_questions_out_makes_no_answer_better(tmp_path: Path) -> None:
-    """Both give the first answer in the gold's words; the second run also gets others wrong."""
+def test_leaving_out_hard_questions_gives_no_advantage(tmp_path: Path) -> None:
+    """Both runs answer the first question exactly; the second run also answers others, wrongly."""
     rows = [question(str(n), ideal_answer=[f"Iron number {n} is stored."]) for n in range(6)]
     said = [{**row, "ideal_answer": "No idea at all of that."} for row in rows]
     first = {**rows[0], "ideal_answer": rows[0]["ideal_answer"][0]}
@@ -36,7 +36,7 @@ def test_leaving_hard_questions_out_makes_no_answer_better(tmp_path: Path) -> No
     assert plain["against"]["BLEU"]["verdict"] == "no difference shown"
 
 
-def test_runs_of_two_tasks_are_not_compared(tmp_path: Path) -> None:
+def test_runs_of_different_tasks_cannot_be_compared(tmp_path: Path) -> None:
     gold = lines(tmp_path / "gold.jsonl", label(1, "support"))
     sentence = {"text": "Iron.", "supported_citations": [], "contradicted_citations": []}
     other = {"metadata": {"qa_id": "116"}, "answer": [sentence]}
@@ -46,10 +46,8 @@ def test_runs_of_two_tasks_are_not_compared(tmp_path: Path) -> None:
         )
 
 
-def test_a_snippet_that_ends_before_it_begins_costs_only_its_own_gmap(
-    tmp_path: Path, gold: Path
-) -> None:
-    """Lengths 10 - 30 + 1 and 12 - 4 + 1, as the official program has them: -10 in all."""
+def test_reversed_snippet_affects_only_its_own_gmap(tmp_path: Path, gold: Path) -> None:
+    """The official program's lengths are 10 - 30 + 1 and 12 - 4 + 1, together -10."""
     backwards = {**snippet("9", 30, ""), "offsetInEndSection": 10}
     row = question("2", "list", "9", snippets=[backwards, snippet("9", 4, "ferritin")])
     found = measures(write(tmp_path / "run.json", row), gold)
@@ -58,7 +56,7 @@ def test_a_snippet_that_ends_before_it_begins_costs_only_its_own_gmap(
 
 
 @pytest.mark.process
-def test_half_a_surrogate_pair_in_an_id_is_printed_as_its_escape(tmp_path: Path) -> None:
+def test_unpaired_surrogate_in_id_is_printed_escaped(tmp_path: Path) -> None:
     path = tmp_path / "gold.json"
     row = question("x", "summary", "7")
     path.write_text(

@@ -1,4 +1,4 @@
-"""Rows of run files, right and wrong ones, and what a checker says of them."""
+"""Valid and invalid rows of run files."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def ideal(value: Any) -> tuple[Any, Checked]:
     return checked.rows[0]["ideal_answer"], checked
 
 
-def test_yes_is_written_plainly_and_another_word_is_left() -> None:
+def test_yesno_answer_is_normalised() -> None:
     for written in (" Yes", "YES\n"):
         value, checked = exact("yesno", written)
         assert value == "yes"
@@ -32,14 +32,14 @@ def test_yes_is_written_plainly_and_another_word_is_left() -> None:
         assert len(messages(checked, mendable=False)) == 1
 
 
-def test_entities_are_cut_to_the_limit_of_the_type() -> None:
+def test_entities_beyond_the_limit_are_dropped() -> None:
     for kind, limit in (("factoid", 5), ("list", 100)):
         value, checked = exact(kind, [[str(n)] for n in range(limit + 1)])
         assert value == [[str(n)] for n in range(limit)]
         assert messages(checked) == [f"{limit + 1} items, at most {limit}"]
 
 
-def test_list_answers_are_mended(subtests: pytest.Subtests) -> None:
+def test_list_answers_are_repaired(subtests: pytest.Subtests) -> None:
     nested = "must be a list of lists"
     synonyms = "2 synonyms, of which only the first counts"
     for kind, written, wanted, told in [
@@ -49,7 +49,7 @@ def test_list_answers_are_mended(subtests: pytest.Subtests) -> None:
             "list",
             [["Iron"], [" "], ["iron"], []],
             [["Iron"]],
-            ["is empty", "is empty", "'iron' comes twice"],
+            ["is empty", "is empty", "'iron' occurs twice"],
         ),
         ("list", [["a" * 101], ["b" * 100]], [["b" * 100]], ["101 characters, at most 100"]),
         ("factoid", [["a" * 101]], [["a" * 101]], []),
@@ -64,33 +64,33 @@ def test_list_answers_are_mended(subtests: pytest.Subtests) -> None:
             assert "must be a list of lists of strings" in messages(checked, mendable=False)[0]
 
 
-def test_a_summary_question_has_no_exact_answer() -> None:
+def test_exact_answer_of_summary_question_is_removed() -> None:
     value, checked = exact("summary", "yes")
     assert value is None
     assert [p.mend for p in checked.problems] == ["removes it"]
 
 
-def test_ideal_answer_ends_with_the_last_whole_sentence_of_200_words() -> None:
+def test_ideal_answer_is_cut_after_the_last_sentence_within_200_words() -> None:
     sentence = "Word " * 49 + "word."
     value, checked = ideal(" ".join([sentence] * 5))
     assert value == " ".join([sentence] * 4)
     assert messages(checked, mendable=True) == ["250 words, at most 200"]
-    # A first sentence that is longer is left.
+    # A first sentence over the limit is kept.
     text = "Word " * 200 + "word."
     value, checked = ideal(text)
     assert value == text
     assert messages(checked, mendable=False) == ["201 words, at most 200"]
 
 
-def test_citations_are_taken_out_of_texts(subtests: pytest.Subtests) -> None:
+def test_citation_marks_are_removed_from_texts(subtests: pytest.Subtests) -> None:
     for text, wanted in [
         ("Iron [12345678]. Zinc (PMID 123; 456).", "Iron. Zinc."),
         ("Iron [12345678, 23456789].", "Iron."),
         ("Iron [PMID: 1, PMID: 2] binds [3].", "Iron binds."),
         ("[12345678] Iron.", "Iron."),
-        # What is left when the inner one goes is a citation itself.
+        # Removing the inner citation mark leaves another one.
         ("Iron [1(PMID 2)3].", "Iron."),
-        # These only look like citations.
+        # These texts only look like citations.
         *((t, t) for t in ("[18F]FDG in [1989]", "95% CI [12, 45]", "benzo[3]annulene")),
         ("[2+2] (n = 12345)", "[2+2] (n = 12345)"),
     ]:
@@ -100,7 +100,7 @@ def test_citations_are_taken_out_of_texts(subtests: pytest.Subtests) -> None:
             assert len(messages(checked, mendable=True)) == (text != wanted)
 
 
-def test_an_answer_that_other_questions_have_is_missed(subtests: pytest.Subtests) -> None:
+def test_missing_answer_is_reported_if_others_have_one(subtests: pytest.Subtests) -> None:
     for nothing in [None, "", " ", [], [""], [[]], [[""]]]:
         with subtests.test(nothing=nothing):
             full = question(id="a", type="yesno", exact_answer="no", ideal_answer="No.")
@@ -112,12 +112,12 @@ def test_an_answer_that_other_questions_have_is_missed(subtests: pytest.Subtests
             ]
             assert not any(p.mendable for p in checked.problems)
             assert check_bioasq([empty]).problems == ()
-    # A summary question has no exact answer to miss.
+    # A summary question needs no exact answer.
     checked = check_bioasq([full, question(id="b")])
     assert [p.place for p in checked.problems] == ["question 1 (id b), ideal_answer"]
 
 
-def test_ids_are_held_against_the_questions_file() -> None:
+def test_ids_are_checked_against_the_questions_file() -> None:
     asked = {str(n): Asked("summary") for n in range(8)}
     rows = [question(id="0"), question(id="0"), question(id="x")]
     checked = check_bioasq(rows, asked)
@@ -128,11 +128,11 @@ def test_ids_are_held_against_the_questions_file() -> None:
     ]
 
 
-def test_a_wrong_form_is_named_and_left(subtests: pytest.Subtests) -> None:
+def test_invalid_structure_is_reported_and_kept(subtests: pytest.Subtests) -> None:
     for row, message in [
         (5, "must be an object, not 5"),
         ({"type": "list"}, "id must be a string that is not empty, not None"),
-        ({"id": "q"}, "is missing, and no questions file tells it"),
+        ({"id": "q"}, "is missing; name a file of questions with --questions"),
         (
             question(type="essay", exact_answer=[5]),
             "'essay' is none of yesno, factoid, list, summary",
@@ -147,7 +147,7 @@ def test_a_wrong_form_is_named_and_left(subtests: pytest.Subtests) -> None:
             assert checked.rows == [row]
 
 
-def test_synergy_wants_answers_for_ready_questions_and_for_no_others() -> None:
+def test_synergy_requires_answers_only_for_ready_questions() -> None:
     answers = {"exact_answer": "yes", "ideal_answer": "Yes."}
     rows = [
         question(id="ready", type="yesno"),
@@ -169,7 +169,7 @@ def test_synergy_wants_answers_for_ready_questions_and_for_no_others() -> None:
     assert checked.rows[1:] == [question(id="early", type="yesno"), rows[2]]
 
 
-def test_the_runs_own_flag_counts_where_the_questions_file_has_none() -> None:
+def test_answer_ready_flag_of_the_run_is_the_fallback() -> None:
     row = question(answer_ready=False, ideal_answer="Early.")
     assert check_bioasq([row], synergy=True).rows == [question(answer_ready=False)]
     assert check_bioasq([row]).problems == ()

@@ -18,23 +18,23 @@ from tests.evaluation.lint.lint_runs import (
 )
 
 
-def test_a_biogen_run_at_its_limits_is_clean() -> None:
+def test_biogen_run_at_its_limits_has_no_problem() -> None:
     words = "Word " * 124 + "word."
     assert task_a([grounded()], {"116": Asked()}).problems == ()
     assert task_a([grounded(existing_supported_citations=None)]).problems == ()
-    # Texts of task A are given.
+    # The sentences of task A are given, so their texts are not checked.
     assert task_a([grounded(text="Iron [1]. Zinc [12345].")]).problems == ()
     full = cited(sentence(words, 1, 2, 3), sentence(words))
     assert task_b([full], {"181": Asked()}).problems == ()
 
 
-def test_task_a_keeps_three_new_pmids_of_each_kind() -> None:
+def test_task_a_keeps_three_new_pmids_per_kind() -> None:
     row = grounded(supported_citations=[1, "2", 2, 3, 4, 5], contradicted_citations=[9, 6, 7, 8])
     checked = task_a([row])
     new = checked.rows[0]["answer"][0]
     assert (new["supported_citations"], new["contradicted_citations"]) == (["2", 3, 4], [9, 6, 7])
     assert messages(checked) == [
-        "2 comes twice",
+        "2 occurs twice",
         "1 of them in existing_supported_citations",
         "4 items, at most 3",
         "4 items, at most 3",
@@ -42,7 +42,7 @@ def test_task_a_keeps_three_new_pmids_of_each_kind() -> None:
     assert messages(checked, mendable=False) == []
 
 
-def test_task_a_a_pmid_cannot_both_support_and_contradict() -> None:
+def test_task_a_reports_pmid_that_supports_and_contradicts() -> None:
     checked = task_a([grounded(contradicted_citations=[1, 2])])
     assert messages(checked, mendable=False) == [
         "PMID 1 supports the sentence as well",
@@ -50,7 +50,7 @@ def test_task_a_a_pmid_cannot_both_support_and_contradict() -> None:
     ]
 
 
-def test_task_a_a_missing_list_is_empty_and_another_name_the_fields_own() -> None:
+def test_task_a_repairs_missing_and_misnamed_lists() -> None:
     item = grounded()["answer"][0]
     del item["supported_citations"]
     item["contradicting_citations"] = item.pop("contradicted_citations")
@@ -61,16 +61,16 @@ def test_task_a_a_missing_list_is_empty_and_another_name_the_fields_own() -> Non
     assert messages(checked, mendable=False) == []
 
 
-def test_task_b_citations_are_one_to_three_bare_pmids(subtests: pytest.Subtests) -> None:
+def test_task_b_requires_one_to_three_bare_pmids(subtests: pytest.Subtests) -> None:
     for given, wanted, told in [
         (
             ["PMID: 7", f"{URL}8", "x"],
             ["7", "8", "x"],
-            ["'PMID: 7' is not the bare PMID", f"'{URL}8' is not the ba", "'x' is no PMID"],
+            ["'PMID: 7' is not the bare PMID", f"'{URL}8' is not the ba", "'x' is not a PMID"],
         ),
         ({"7": "why", "8": "how"}, ["7", "8"], ["is an object"]),
         ([1, 2, 3, 4], [1, 2, 3], ["4 items, at most 3"]),
-        ([], [], ["none; 1 to 3 are wanted"]),
+        ([], [], ["no citation; 1 to 3 are required"]),
     ]:
         with subtests.test(given=given):
             checked = task_b([cited({"text": "Iron.", "citations": given})])
@@ -79,17 +79,19 @@ def test_task_b_citations_are_one_to_three_bare_pmids(subtests: pytest.Subtests)
             assert all(map(str.startswith, found, told)), found
             assert len(found) == len(told)
             fixed = all(p.mendable for p in checked.problems)
-            assert fixed == (told[-1] not in ("'x' is no PMID", "none; 1 to 3 are wanted"))
+            assert fixed == (
+                told[-1] not in ("'x' is not a PMID", "no citation; 1 to 3 are required")
+            )
 
 
-def test_task_b_texts_are_one_sentence_without_citations() -> None:
+def test_task_b_requires_one_sentence_without_citation_marks() -> None:
     checked = task_b([cited(sentence("Iron is stored. Zinc is not."))])
-    assert messages(checked, mendable=False) == ["2 sentences; one to an item is wanted"]
+    assert messages(checked, mendable=False) == ["2 sentences; each item must have one"]
     checked = task_b([cited(sentence("Iron is stored [12345678]."))])
     assert checked.rows[0]["responses"] == [sentence("Iron is stored.")]
 
 
-def test_task_b_sentences_beyond_250_words_are_dropped() -> None:
+def test_task_b_drops_sentences_beyond_250_words() -> None:
     words = "Word " * 124 + "word."
     checked = task_b([cited(sentence(words), sentence(words), sentence(words))])
     assert len(checked.rows[0]["responses"]) == 2
@@ -98,14 +100,14 @@ def test_task_b_sentences_beyond_250_words_are_dropped() -> None:
     assert messages(one, mendable=False) == ["251 words, at most 250"]
 
 
-def test_biogen_pmids_are_held_against_the_index(lookup: CitationLookup) -> None:
+def test_biogen_pmids_are_checked_against_the_index(lookup: CitationLookup) -> None:
     row = cited(sentence("Iron.", 7, 8, 9))
     assert len(messages(task_b([row], lookup=lookup), mendable=False)) == 2
     told = task_b([row], lookup=lookup, drop_unknown=True)
     assert told.rows[0]["responses"][0]["citations"] == [7]
 
 
-def test_a_wrong_biogen_form_is_named_and_left(subtests: pytest.Subtests) -> None:
+def test_invalid_biogen_structure_is_reported_and_kept(subtests: pytest.Subtests) -> None:
     for row, places in [
         (5, ["record 1"]),
         ({"responses": [sentence()]}, ["record 1, metadata"]),

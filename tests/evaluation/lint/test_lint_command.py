@@ -40,42 +40,38 @@ def somewhere(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"--set=index.path={index}"
 
 
-def test_a_clean_run_says_so_and_exits_0(tmp_path: Path, nowhere: str) -> None:
+def test_clean_run_exits_0(tmp_path: Path, nowhere: str) -> None:
     result = run_lint(write(tmp_path / "run", f"{URL}7"), nowhere)
     assert (result.exit_code, result.stdout) == (0, "")
     assert "bioasq, checked without an index: 0 problems" in result.stderr
 
 
-def test_each_problem_is_a_line_or_an_object_with_its_place_and_its_mend(
-    tmp_path: Path, nowhere: str
-) -> None:
+def test_problems_are_printed_as_lines_or_json(tmp_path: Path, nowhere: str) -> None:
     run = write(tmp_path / "run", "7", "[red]x")
     result = run_lint(run, nowhere)
     assert result.exit_code == 1
     form = f"{URL}PMID"
     assert result.stdout.splitlines() == [
         f"question 0 (id q), document 0: '7' is not of the form {form} (--fix writes {URL}7)",
-        f"question 0 (id q), document 1: '[red]x' is no article of PubMed; the form is {form}",
+        f"question 0 (id q), document 1: '[red]x' is not a PubMed article; the form is {form}",
     ]
     told = json.loads(run_lint(run, "--json", nowhere).stdout)
     assert (told["format"], told["done"]) == ("bioasq", [])
     assert told["problems"][0]["mend"] == f"writes {URL}7"
 
 
-def test_fix_writes_a_clean_run_elsewhere_and_says_what_it_did(
-    tmp_path: Path, nowhere: str
-) -> None:
+def test_fix_writes_a_repaired_run(tmp_path: Path, nowhere: str) -> None:
     run = write(tmp_path / "run", "7", "7")
     before = run.read_bytes()
     result = run_lint(run, "--fix", "--output", tmp_path / "out", nowhere)
     assert result.exit_code == 0
     assert [line.split(":")[0] for line in result.stdout.splitlines()] == ["mended"] * 3
-    assert result.stdout.splitlines()[-1].endswith("comes twice: drops the second")
+    assert result.stdout.splitlines()[-1].endswith("occurs twice: drops the second")
     assert run.read_bytes() == before
     assert json.loads((tmp_path / "out").read_text())["questions"][0]["documents"] == [f"{URL}7"]
 
 
-def test_fix_leaves_what_is_not_safe_and_exits_1(tmp_path: Path, nowhere: str) -> None:
+def test_fix_keeps_unsafe_problems_and_exits_1(tmp_path: Path, nowhere: str) -> None:
     run = write(tmp_path / "run", "7", "x")
     result = run_lint(run, "--fix", "--output", run, nowhere)
     assert result.exit_code == 1
@@ -83,21 +79,18 @@ def test_fix_leaves_what_is_not_safe_and_exits_1(tmp_path: Path, nowhere: str) -
     assert json.loads(run.read_text())["questions"][0]["documents"] == [f"{URL}7", "x"]
 
 
-def test_an_index_is_used_where_there_is_one(tmp_path: Path, somewhere: str) -> None:
+def test_existing_index_is_used_by_default(tmp_path: Path, somewhere: str) -> None:
     run = write(tmp_path / "run", f"{URL}7", f"{URL}8")
     result = run_lint(run, somewhere)
     assert result.exit_code == 1
     assert result.stdout == (
-        "question 0 (id q), document 1: PMID 8 is not there, or was deleted, in index version "
-        "v000001\n"
+        "question 0 (id q), document 1: PMID 8 is missing or deleted in index version v000001\n"
     )
     assert "against index version v000001" in result.stderr
     assert run_lint(run, somewhere, "--no-index").exit_code == 0
 
 
-def test_unknown_pmids_are_dropped_only_when_the_index_was_asked_for(
-    tmp_path: Path, somewhere: str
-) -> None:
+def test_unknown_pmids_are_dropped_only_with_index_option(tmp_path: Path, somewhere: str) -> None:
     run = write(tmp_path / "run", f"{URL}7", f"{URL}8")
     fix = ("--fix", "--output", tmp_path / "out", somewhere)
     assert run_lint(run, *fix).exit_code == 1
@@ -105,9 +98,7 @@ def test_unknown_pmids_are_dropped_only_when_the_index_was_asked_for(
     assert json.loads((tmp_path / "out").read_text())["questions"][0]["documents"] == [f"{URL}7"]
 
 
-def test_file_that_is_no_run_or_index_that_is_not_there_is_bad_input(
-    tmp_path: Path, nowhere: str
-) -> None:
+def test_invalid_run_or_missing_index_is_bad_input(tmp_path: Path, nowhere: str) -> None:
     with pytest.raises(InputError, match="no index here"):
         run_lint(write(tmp_path / "run"), "--index", nowhere)
     (tmp_path / "run").write_text("{")

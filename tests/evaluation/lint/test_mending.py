@@ -1,4 +1,4 @@
-"""Whatever is wrong with a run, mending is complete and final."""
+"""Repairs are complete and idempotent for any input."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def synergy(*args: Any, **options: Any) -> Checked:
 )
 @pytest.mark.parametrize("with_index", [False, True])
 @pytest.mark.slow
-def test_a_mended_run_has_nothing_left_to_mend(
+def test_repairing_twice_changes_nothing(
     check: Check, rows: Any, with_index: bool, lookup: CitationLookup
 ) -> None:
     asked = {"q": Asked("list", answer_ready=True), "181": Asked()}

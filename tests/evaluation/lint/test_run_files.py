@@ -1,4 +1,4 @@
-"""Run files and question files: their form, reading, writing."""
+"""Reading and writing of run files and question files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evaluation.lint.lint_run import read_asked, read_run_file, write_run_file
 from evaluation.lint.note_problems import Asked
 
 
-def test_the_format_is_guessed_from_the_form(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_run_format_is_detected(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for text, wanted in [
         ('{"questions": [{"id": "q"}]}', "bioasq"),
         ('{"questions": []}', "bioasq"),
@@ -26,7 +26,7 @@ def test_the_format_is_guessed_from_the_form(tmp_path: Path, subtests: pytest.Su
             assert read_run_file(tmp_path / "run").format == wanted
 
 
-def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_unreadable_run_file_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for text, run_format, message in [
         ("", None, "is empty"),
         ("[5]", None, "not the form of a known run format"),
@@ -52,7 +52,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, subtests: pytest.
         '{"answer": []}\n{"answer": [1]}',
     ],
 )
-def test_a_run_is_written_in_its_own_form(tmp_path: Path, text: str) -> None:
+def test_run_is_written_in_its_own_form(tmp_path: Path, text: str) -> None:
     (tmp_path / "run").write_text(text, encoding="utf-8")
     run = read_run_file(tmp_path / "run")
     write_run_file(tmp_path / "out", run)
@@ -65,7 +65,7 @@ def test_a_run_is_written_in_its_own_form(tmp_path: Path, text: str) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "run"]
 
 
-def test_questions_are_read_from_any_form(tmp_path: Path) -> None:
+def test_questions_are_read_from_every_format(tmp_path: Path) -> None:
     path = tmp_path / "asked"
     path.write_text(
         '{"questions": [{"id": "q", "type": "list", "answerReady": true}, {"id": "r"}]}'

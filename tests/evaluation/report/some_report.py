@@ -1,12 +1,13 @@
-"""A report with some of everything, and how a page is read."""
+"""A report with every kind of content, and helpers to read the page."""
 
 from __future__ import annotations
 
+import base64
 import math
 from dataclasses import replace
 from typing import Any
 
-from lxml import html
+from lxml import etree, html
 
 from evaluation.bootstrap import Interval
 from evaluation.report.render_report import render_report
@@ -81,7 +82,7 @@ REPORT = Report(
     notes=("The judge is weak.",),
     spread={"documents AP": [0.0, 0.25, 1.0, 1.0, math.nan]},
 )
-# Without plots, for what is not about them.
+# Without plots, for tests that do not need them.
 LIGHT = replace(REPORT, groups=(), against=None, spread={})
 
 
@@ -90,7 +91,7 @@ def page(report: Report) -> Any:
 
 
 def text(element: Any) -> str:
-    """What a reader sees, the pieces apart."""
+    """Return the visible text of an element."""
     return " ".join(" ".join(element.itertext()).split())
 
 
@@ -102,5 +103,11 @@ def with_case(**fields: Any) -> Report:
     return replace(LIGHT, worst=(replace(CASE, **fields),))
 
 
-def svg_text(svg: str) -> list[str]:
-    return [text(element) for element in html.fromstring(svg).xpath("//text")]
+def svg_of(image: str) -> str:
+    """Return the SVG in the address of an image."""
+    (source,) = html.fragment_fromstring(f"<div>{image}</div>").xpath("./img/@src")
+    return base64.b64decode(source.removeprefix("data:image/svg+xml;base64,")).decode()
+
+
+def svg_text(image: str) -> list[str]:
+    return [text(e) for e in etree.fromstring(svg_of(image).encode()).iter("{*}text")]

@@ -1,4 +1,4 @@
-"""Single questions: scores, documents, snippets, answers, and how much is shown."""
+"""Single questions on the page, and limits on their length and number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evaluation.report.report import SnippetRow
 from tests.evaluation.report.some_report import CASE, DASH, LIGHT, page, rows, text, with_case
 
 
-def test_a_case_shows_its_question_scores_documents_and_answers(whole: Any) -> None:
+def test_case_shows_question_scores_documents_and_answers(whole: Any) -> None:
     (case,) = whole.xpath("//details[@class='case']")
     assert text(case.xpath(".//h3")[0]) == "Which protein is it?"
     assert text(case.xpath("./summary/span")[0]) == "factoid · documents AP 0.1250 · 6402c9"
@@ -35,7 +35,7 @@ def test_a_case_shows_its_question_scores_documents_and_answers(whole: Any) -> N
     ]
 
 
-def test_the_matched_part_of_a_snippet_is_marked(whole: Any) -> None:
+def test_matched_part_of_snippet_is_marked(whole: Any) -> None:
     items = whole.xpath("//ul[@class='snippets']/li")
     assert [text(li.find("span")) for li in items] == [
         "run, matched · 11",
@@ -50,7 +50,7 @@ def test_the_matched_part_of_a_snippet_is_marked(whole: Any) -> None:
     ]
 
 
-def test_long_text_is_cut_and_a_long_snippet_around_its_mark() -> None:
+def test_long_text_is_shortened() -> None:
     body = "w" * (TEXT_SHOWN + 1234)
     long = SnippetRow("d", "x" * (TEXT_SHOWN + 5), True, True, True, (10, TEXT_SHOWN + 3))
     tree = page(with_case(body=body, snippets=(long,)))
@@ -61,7 +61,7 @@ def test_long_text_is_cut_and_a_long_snippet_around_its_mark() -> None:
     assert shown.text_content() == cut(long.text)
 
 
-def test_of_5000_cases_the_worst_are_shown_and_the_page_says_of_how_many() -> None:
+def test_only_the_worst_cases_are_shown() -> None:
     cases = tuple(replace(CASE, id=f"case-{n}") for n in range(5000))
     rendered = render_report(replace(LIGHT, worst=cases, questions=5000))
     tree = html.document_fromstring(rendered)

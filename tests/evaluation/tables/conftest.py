@@ -24,7 +24,7 @@ def gold(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def first(tmp_path: Path) -> Path:
-    """Right but for a name of the list and the first document of question 1."""
+    """Run with one wrong list name and one wrong document of question 1."""
     return write(
         tmp_path / "first.json",
         question("1", "yesno", "6", "7", exact_answer="yes", ideal_answer="Iron is stored."),
@@ -35,7 +35,7 @@ def first(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def second(tmp_path: Path) -> Path:
-    """Better documents for question 1, and no other answer quite right."""
+    """Run with better documents for question 1 and worse answers elsewhere."""
     return write(
         tmp_path / "second.json",
         question("1", "yesno", "7", "8", exact_answer="no", ideal_answer="Iron is not."),

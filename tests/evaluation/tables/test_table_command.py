@@ -1,4 +1,4 @@
-"""`citeray table` on small runs of every form."""
+"""`citeray table` on small runs of every format."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def as_data(*arguments: object) -> dict[str, dict[str, dict[str, float]]]:
 
 
 def rows(markdown: str, title: str) -> list[list[str]]:
-    """The cells of the table below a title, its headings first."""
+    """Return the cells of the table below a title, headings first."""
     below = markdown.partition(f"### {title}\n\n")[2].partition("\n\n")[0].splitlines()
     return [[cell.strip() for cell in line[1:-1].split("|")] for line in (below[0], *below[2:])]
 
 
-def test_values_are_those_that_evaluate_prints(gold: Path, first: Path, second: Path) -> None:
+def test_table_values_equal_those_of_evaluate(gold: Path, first: Path, second: Path) -> None:
     found = as_data(first, second, "--gold", gold, "--bleu")
     for run in (first, second):
         told = measures(run, gold, "--bleu")
@@ -69,7 +69,7 @@ def test_values_are_those_that_evaluate_prints(gold: Path, first: Path, second: 
         assert sum(ideal) / 2 == pytest.approx(told["BLEU"])
 
 
-def test_biogen_b_has_the_tracks_columns_and_less_contradiction_is_better(tmp_path: Path) -> None:
+def test_biogen_b_table_has_the_tracks_columns(tmp_path: Path) -> None:
     gold = lines(tmp_path / "gold.jsonl", label(1, "support"), label(2, "contradict"))
     good = lines(tmp_path / "good.jsonl", task_b(1))
     bad = lines(tmp_path / "bad.jsonl", task_b(1, 2))
@@ -82,7 +82,7 @@ def test_biogen_b_has_the_tracks_columns_and_less_contradiction_is_better(tmp_pa
     assert rows(shown, "Document relevancy")[2] == ["bad", "1.0000", "**1.0000**"]
 
 
-def test_runs_of_one_file_name_are_told_apart_by_their_paths(
+def test_runs_with_the_same_file_name_are_named_by_path(
     tmp_path: Path, gold: Path, first: Path
 ) -> None:
     (tmp_path / "other").mkdir()
@@ -93,7 +93,9 @@ def test_runs_of_one_file_name_are_told_apart_by_their_paths(
         run_table(first, first, "--gold", gold)
 
 
-def test_runs_over_other_questions_are_refused(tmp_path: Path, gold: Path, first: Path) -> None:
+def test_table_refuses_runs_over_different_questions(
+    tmp_path: Path, gold: Path, first: Path
+) -> None:
     few = write(tmp_path / "few.json", question("1", "yesno", "7", exact_answer="yes"))
     with pytest.raises(
         InputError, match=r"few\.json: answers 1 of 3 questions and lacks '2', which .*first\.json"
@@ -101,9 +103,9 @@ def test_runs_over_other_questions_are_refused(tmp_path: Path, gold: Path, first
         run_table(first, few, "--gold", gold)
 
 
-def test_runs_of_two_forms_are_refused(tmp_path: Path, gold: Path, first: Path) -> None:
+def test_table_refuses_runs_of_different_formats(tmp_path: Path, gold: Path, first: Path) -> None:
     other = lines(tmp_path / "b.jsonl", task_b(1))
-    with pytest.raises(InputError, match=r"b\.jsonl: its form is biogen-b, and that of .*bioasq"):
+    with pytest.raises(InputError, match=r"b\.jsonl: its format is biogen-b, and that of .*bioasq"):
         run_table(first, other, "--gold", gold)
     with pytest.raises(InputError, match="--format trec: unknown; there are: bioasq"):
         run_table(first, "--gold", gold, "--format", "trec")

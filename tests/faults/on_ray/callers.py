@@ -1,4 +1,4 @@
-"""Callers who ask a graph all the time, and what is wrong with the replies that they got."""
+"""Callers that ask a graph continuously, and the faults of their replies."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tests.end_to_end.small_graph import ANSWER_S
 
 CALLERS = 3
 PAUSE_S = 0.1
-# Longer than any reply may take, so that one that hangs is told from one that is late.
+# Longer than any valid reply, to distinguish a hang from a late reply.
 HANG_S = 300.0
-# What a question took is not what it was answered.
+# Fields that may differ between equal answers.
 TIMES = ("timings_ms", "spent")
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A request that is made over and over; without a question it is a GET."""
+    """A repeated request; without a question it is a GET."""
 
     path: str
     question: str = ""
@@ -53,7 +53,7 @@ ASKED = (
 
 @dataclass(frozen=True)
 class Reply:
-    """What came of a request that was sent at `begun`; `lost` is why there was no reply."""
+    """Reply to a request that was sent at `begun`; `lost` is the error if there was none."""
 
     asked: Asked
     begun: float
@@ -65,13 +65,13 @@ class Reply:
 
     @property
     def losses(self) -> list[str]:
-        """What a search or an answer says that it lacks."""
+        """Return the losses that a search or an answer reports."""
         found: list[str] = self.body.get("degraded", []) if isinstance(self.body, dict) else []
         return found
 
     @property
     def told(self) -> str:
-        """How it ended, in a word or two."""
+        """Return the result in one or two words."""
         if self.lost:
             return "lost connection"
         if self.status == 200:
@@ -92,7 +92,7 @@ def reply_to(asked: Asked, http: httpx.Client) -> Reply:
 
 @dataclass
 class Callers:
-    """Asks each of ASKED in turn, at once with the others."""
+    """Threads that ask continuously, one for each request of ASKED."""
 
     url: str
     replies: list[Reply] = field(default_factory=list)
@@ -123,10 +123,10 @@ class Callers:
 
 @dataclass(frozen=True)
 class Allowed:
-    """What a round excuses from `begun` to `ended`, when its faults were over and made up for.
+    """Errors that a round allows from `begun` until recovery at `ended`.
 
-    `held_up_s` is how long the way to the stages was stopped: to that nobody else could reply.
-    `may_lose` says whether connections may be lost, which a proxy takes with it.
+    `held_up_s` is how long the gateway or proxy was stopped, in which time no reply is possible.
+    `may_lose` says whether connections may be lost, as when a proxy is killed.
     """
 
     begun: float
@@ -135,7 +135,7 @@ class Allowed:
     may_lose: bool = False
 
     def faults(self, reply: Reply, wanted: Any) -> Iterator[str]:
-        """What is wrong with `reply`, where undisturbed the body is `wanted`."""
+        """Yield the faults of `reply`, whose undisturbed body is `wanted`."""
         meanwhile = reply.begun < self.ended and reply.begun + reply.seconds > self.begun
         told = f"{reply.asked}, asked at {reply.begun - self.begun:.1f} s: {reply.told}"
         if reply.seconds > ANSWER_S + (self.held_up_s if meanwhile else 0.0):
@@ -152,7 +152,7 @@ class Allowed:
 
 
 def difference(found: Any, wanted: Any, where: str = "reply") -> str:
-    """The first place at which two bodies differ, or nothing."""
+    """Return the first difference of two bodies, or ""."""
     if isinstance(wanted, dict) and isinstance(found, dict):
         if found.keys() != wanted.keys():
             return f"{where} has {sorted(found.keys() ^ wanted.keys())} in one alone"
@@ -163,7 +163,7 @@ def difference(found: Any, wanted: Any, where: str = "reply") -> str:
         places = range(len(wanted))
         pairs = [(found[n], wanted[n], f"{where}[{n}]") for n in places]
     elif isinstance(wanted, float) and isinstance(found, float | int):
-        # An encoder's last bits depend on what it was given in one batch.
+        # The last bits of a vector depend on the other texts of its batch.
         near = math.isclose(found, wanted, abs_tol=5e-3)
         return "" if near else f"{where} is {found}, not {wanted}"
     else:
@@ -174,6 +174,6 @@ def difference(found: Any, wanted: Any, where: str = "reply") -> str:
 def faults_of(
     replies: Sequence[Reply], allowed: Allowed, references: Mapping[Asked, Any]
 ) -> list[str]:
-    """What is wrong with the replies, the first few of it."""
+    """Return the first faults of the replies."""
     found = [fault for reply in replies for fault in allowed.faults(reply, references[reply.asked])]
     return [*found[:5], f"and {len(found) - 5} more"] if len(found) > 5 else found

@@ -1,4 +1,4 @@
-"""Rounds on real processes by a seed: what runs, what strikes whom, when and for how long."""
+"""Rounds on real processes by seed: the job, its victim, and the fault's kind, time and length."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ SERVING = "serving"
 KINDS = ("index", SERVING)
 FAULTS = ("kill", "stop", "long stop")
 SHORT_S = (0.5, 8.0)
-# Past the lease of the index, and past what Ray waits for a node that is silent.
+# Longer than the lease of the index and than Ray's health checks of a node.
 LONG_JOB_S = (25.0, 40.0)
-# Past Serve's three failed looks at a replica, of 30 s each, or at a proxy, of 10 s each.
+# Longer than three failed health checks of a replica (30 s each) or of a proxy (10 s each).
 LONG_REPLICA_S, LONG_OTHER_S = (100.0, 115.0), (40.0, 55.0)
-# Nobody waits for these with a limit: a long stop is only a longer one.
+# These have no health check that fails only after LONG_OTHER_S.
 PATIENT = ("proxy", "controller", "model")
 
 
 @dataclass(frozen=True)
 class Strike:
-    """A fault to come to `victim`: `kill` ends it, a stop holds it up for `pause_s` seconds.
+    """A fault of `victim`: `kill` ends it, a stop suspends it for `pause_s` seconds.
 
-    `after` is when: the share of what an undisturbed job writes, or while serving the seconds
-    since the last strike was over. What is started again by hand stays away for `pause_s`.
+    `after` is its time: the share of the files that an undisturbed job writes or, while serving,
+    the seconds since the last fault ended. The model process restarts after `pause_s`.
     """
 
     victim: str
@@ -44,7 +44,7 @@ class Strike:
 
 @dataclass(frozen=True)
 class RayRound:
-    """`about` is a job, or serving."""
+    """A job, or serving, and the faults that hit it."""
 
     seed: int
     about: str
@@ -55,7 +55,7 @@ class RayRound:
         return f"seed {self.seed} ({self.about}): {told}"
 
 
-# Every way in which a round of a kind can begin: what it is about, and its first strike.
+# Every combination of job, victim and fault with which a round of a kind can begin.
 FIRST: Mapping[str, Sequence[tuple[str, str, str]]] = {
     "index": tuple(product(JOBS, INDEX_VICTIMS, FAULTS)),
     SERVING: tuple(product((SERVING,), SERVING_VICTIMS, FAULTS)),
@@ -63,13 +63,13 @@ FIRST: Mapping[str, Sequence[tuple[str, str, str]]] = {
 
 
 def draw_rounds(first: int, rounds: int, kinds: Sequence[str] = KINDS) -> list[RayRound]:
-    """The rounds of `kinds` whose seeds come next, from seed `first` on."""
+    """Return the next rounds of `kinds` from seed `first` on."""
     seeds = (seed for seed in count(first) if KINDS[seed % len(KINDS)] in kinds)
     return [draw_round(seed) for seed in islice(seeds, rounds)]
 
 
 def draw_round(seed: int) -> RayRound:
-    """The round of `seed`: kinds take turns, and each meets all that it can begin with in turn."""
+    """Return the round of `seed`. Kinds alternate, and each takes its beginnings in turn."""
     turn, place = divmod(seed, len(KINDS))
     begins = FIRST[KINDS[place]]
     cycle, turn = divmod(turn, len(begins))
@@ -86,7 +86,7 @@ def draw_round(seed: int) -> RayRound:
 
 
 def draw_strike(dice: random.Random, about: str, victim: str, fault: str) -> Strike:
-    """When it comes, and for how long."""
+    """Draw the time and the length of a fault."""
     limits = SHORT_S
     if fault == "long stop":
         serving = LONG_OTHER_S if victim in PATIENT else LONG_REPLICA_S

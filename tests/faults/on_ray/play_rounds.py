@@ -1,4 +1,4 @@
-"""Plays rounds on real Ray processes, and tells what came of each."""
+"""Play rounds on real Ray processes and report the result of each."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from tests.end_to_end.index_jobs import Jobs, write_corpus
 from tests.faults.on_ray.draw_rounds import KINDS, SERVING, RayRound, draw_rounds
 from tests.faults.on_ray.job_rounds import job_rounds
 from tests.faults.on_ray.served_graph import served_graph
@@ -19,21 +20,21 @@ from tests.tiny_models import make_tiny_encoder
 
 
 class Played(Protocol):
-    """What came of a round: the faults that happened, and what was wrong; as text, figures."""
+    """Result of a round: the injected faults and the failures; `str` adds measurements."""
 
     happened: list[str]
     failures: list[str]
 
 
 class Player(Protocol):
-    """Plays rounds of one kind, one after the other."""
+    """Play rounds of one kind, one after the other."""
 
     def play(self, round_: RayRound) -> Played: ...
 
 
 @dataclass
 class Broken:
-    """A round that could not be played to its end."""
+    """Result of a round that could not be completed."""
 
     failures: list[str]
     happened: list[str] = field(default_factory=list)
@@ -45,17 +46,21 @@ class Broken:
 Open = Callable[[Path, Path], AbstractContextManager[Player]]
 
 
+def index_rounds(folder: Path, encoder: Path) -> AbstractContextManager[Player]:
+    return job_rounds(Jobs(folder, encoder, write_corpus(folder / "pubmed")))
+
+
 @contextmanager
 def serving_rounds(folder: Path, encoder: Path) -> Iterator[ServingRounds]:
     with served_graph(folder, encoder) as graph:
         yield ServingRounds(graph)
 
 
-OPEN: dict[str, Open] = {"index": job_rounds, SERVING: serving_rounds}
+OPEN: dict[str, Open] = {"index": index_rounds, SERVING: serving_rounds}
 
 
 class Stage:
-    """What rounds of a kind are played on, opened anew after one that failed."""
+    """The cluster or graph for rounds of a kind, opened again after a failed round."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -89,9 +94,9 @@ class Stage:
 
 
 def play_rounds(seed: int, rounds: int, kinds: Sequence[str] = KINDS) -> int:
-    """Play so many rounds of `kinds`, those whose seeds come next; how many failed.
+    """Play `rounds` rounds of `kinds` from `seed` on; return the number of failures.
 
-    Kinds come one after the other, so that one Ray alone runs at a time.
+    Kinds run one after the other, so that only one Ray runs at a time.
     """
     begun, failed, happened = time.monotonic(), 0, Counter[str]()
     drawn = draw_rounds(seed, rounds, kinds)

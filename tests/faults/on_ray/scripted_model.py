@@ -1,8 +1,8 @@
-"""A language model for the serving rounds: it says again what the evidence says first.
+"""A language model for the serving rounds that repeats the first sentence of the evidence.
 
     python -m tests.faults.on_ray.scripted_model PORT
 
-A process of its own, to be killed and stopped. Ends with standard input.
+It is a process of its own so that a round can kill and stop it. It ends when standard input closes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.serve.http_server import serving
 
 
 def first_sentence(prompt: str) -> str:
-    """A whole sentence of the first passage in a prompt."""
+    """Return a whole sentence of the first passage in a prompt."""
     passage = prompt.partition("[1] ")[2].partition("\n[2] ")[0]
     sentences = re.split(r"(?<=\.)\s+", re.sub(r"^\([^)]*\) ", "", passage))
     return sentences[1] if len(sentences) > 1 else sentences[0]

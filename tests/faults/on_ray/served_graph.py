@@ -1,4 +1,4 @@
-"""A small graph that `citeray serve` runs on a Ray of its own, and each of its processes."""
+"""A small graph that `citeray serve` runs on its own Ray, and its processes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tests.serve.http_server import free_port
 
 SHARDS = 2
 START_S = 480.0
-# A graph that has lost a part is whole again so long after it at the latest. On a machine with
-# other work a process of Ray alone takes half a minute to start.
+# Timeout for the recovery of a graph. On a busy machine one Ray process takes half a minute to
+# start.
 WHOLE_S = 240.0
 STOP_S = 90.0
 REPLICA = "ray::ServeReplica:citeray:"
-# How the title of each victim's process begins.
+# Beginning of the command line of each victim.
 TITLES = {
     "gateway": f"{REPLICA}Gateway",
     "encoder": f"{REPLICA}Encoder",
@@ -41,7 +41,7 @@ TITLES = {
 
 
 class Model:
-    """The process of the language model, which is started again by hand."""
+    """The process of the language model, which nothing restarts by itself."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}/v1"
@@ -58,7 +58,7 @@ class Model:
 
 @dataclass
 class ServedGraph:
-    """`references` has the undisturbed answer to each of ASKED."""
+    """A serving graph; `references` has the undisturbed answer to each of ASKED."""
 
     url: str
     command: subprocess.Popen
@@ -67,14 +67,14 @@ class ServedGraph:
     references: dict[Asked, Any] = field(default_factory=dict)
 
     def pids(self, victim: str) -> list[int]:
-        """The processes of a victim: one, but while it is away or replaced."""
+        """Return the process ids of a victim: normally one, none or two while it is restarted."""
         if victim == "model":
             return [self.model.process.pid]
         below = descendants(self.command.pid)
         return [pid for pid in below if title_of(pid).startswith(TITLES[victim])]
 
     def what_lacks(self) -> str:
-        """What keeps the graph from being as it was before any fault, or nothing."""
+        """Return why the graph has not recovered yet, or ""."""
         for victim in TITLES:
             if len(found := self.pids(victim)) != 1:
                 return f"{len(found)} processes of {victim}"
@@ -94,7 +94,7 @@ class ServedGraph:
         return ""
 
     def await_whole(self, seconds: float = WHOLE_S) -> str:
-        """Until nothing lacks; what still does after so many seconds."""
+        """Wait for recovery; return what is still missing after `seconds`."""
         end = time.monotonic() + seconds
         while (lacks := self.what_lacks()) and time.monotonic() < end:
             assert self.command.poll() is None, self.log.read_text(errors="replace")
@@ -102,7 +102,7 @@ class ServedGraph:
         return lacks
 
     def refer(self) -> None:
-        """Take the references, from answers that lack nothing and come twice."""
+        """Record as reference for each question an undisturbed answer that was given twice."""
         with httpx.Client(base_url=self.url, timeout=60) as http:
             for asked in ASKED:
                 found: list[Any] = [{}, {}]
@@ -126,7 +126,7 @@ def _await(true: Callable[[], bool], told: str) -> None:
 
 @contextmanager
 def served_graph(folder: Path, encoder: Path) -> Iterator[ServedGraph]:
-    """The graph, once it answers as a whole; it stops with the block."""
+    """Start the graph, yield it once it answers completely, and stop it with the block."""
     model = Model(free_port())
     overrides = [*graph_settings(folder, encoder), "serve.shard.cpus=0"]
     overrides += ["llm.kind=url", f"llm.url={model.url}", "llm.model_id=m"]

@@ -1,7 +1,7 @@
-"""A served graph whose processes are struck while callers ask it, and what must then hold.
+"""Faults in the processes of a served graph while callers ask it.
 
-Each reply is the undisturbed one, or says what it lacks, or says when to ask again; none takes
-longer than its deadline. Afterwards the graph is as it was.
+Each reply equals the undisturbed reply, reports what was lost, or has Retry-After, and none exceeds
+its deadline. Afterwards the graph recovers.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from tests.faults.on_ray.draw_rounds import RayRound, Strike
 from tests.faults.on_ray.served_graph import SHARDS, WHOLE_S, ServedGraph
 from tests.faults.on_ray.signals import stopped
 
-# Every reply comes by these, so that nobody can reply while they are stopped.
+# Every reply passes through these, so none can arrive while one is stopped.
 ON_THE_WAY = ("gateway", "proxy")
-# A few more replies, to see what follows when all is whole.
+# Seconds after the recovery in which further replies are collected.
 AFTER_S = 2.0
 
 
 @dataclass
 class Served:
-    """A round while a graph served."""
+    """Result of a round on a serving graph."""
 
     round: RayRound
     counted: Counter[str] = field(default_factory=Counter)
@@ -43,12 +43,12 @@ class Served:
 
 @dataclass(frozen=True)
 class ServingRounds:
-    """Strikes the processes of `graph`."""
+    """Inject faults into the processes of `graph`."""
 
     graph: ServedGraph
 
     def play(self, round_: RayRound) -> Served:
-        """Strike as drawn while callers ask, and look at what they got."""
+        """Inject the faults of `round_` while callers ask, and check their replies."""
         served, dice = Served(round_), random.Random(round_.seed)
         callers = Callers(self.graph.url)
         with callers.asking():
@@ -72,7 +72,7 @@ class ServingRounds:
 
     def _strike(self, strike: Strike, served: Served, dice: random.Random) -> None:
         victim = f"shard {dice.randrange(SHARDS)}" if strike.victim == "shard" else strike.victim
-        # One that another strike took is not there until Ray has started it again.
+        # A victim of an earlier fault is missing until Ray has restarted it.
         end = time.monotonic() + WHOLE_S
         while not (pids := self.graph.pids(victim)):
             assert time.monotonic() < end, f"no {victim} for {WHOLE_S:.0f} s"
@@ -90,9 +90,9 @@ class ServingRounds:
 
 
 def _excused(round_: RayRound) -> tuple[float, bool]:
-    """How long nobody could reply, and whether connections may be lost."""
+    """Return the seconds without replies, and whether connections may be lost."""
     on_the_way = [strike for strike in round_.strikes if strike.victim in ON_THE_WAY]
-    # Serve replaces a proxy that is stopped for long, too.
+    # Serve also replaces a proxy that was stopped for long.
     proxies = [strike for strike in on_the_way if strike.victim == "proxy"]
     may_lose = any(strike.fault in ("kill", "long stop") for strike in proxies)
     return sum(strike.pause_s for strike in on_the_way), may_lose

@@ -1,4 +1,4 @@
-"""`citeray` with a short lease of the index, so that a test can stop a holder for longer.
+"""Run `citeray` with a short lease, so that a test can stop a holder beyond it.
 
 python -m tests.faults.on_ray.short_lease index build SOURCE ...
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from cluster.index import lease
 
-# Ample for a busy machine's pauses, and a round that outlasts it takes no two minutes.
+# Longer than a pause of a busy machine, and short enough for a round of under two minutes.
 LEASE_S = 20.0
 
 
 def main() -> None:
     lease.LEASE_S, lease.RENEW_S = LEASE_S, 2.0
-    # Only now: others take the lease's length from its module as they are imported.
+    # Imported after the change, because other modules copy the constant when they are imported.
     from commands.cli import main as run_command
 
     run_command()

@@ -1,4 +1,4 @@
-"""Signals to processes that a test started, of which none is left stopped."""
+"""Signals to processes that a test started; none is left stopped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 def send(pids: Sequence[int], number: signal.Signals) -> None:
-    """Send signal `number`; what has ended meanwhile is passed over."""
+    """Send signal `number` to the processes that still run."""
     for pid in pids:
         try:
             os.kill(pid, number)

@@ -55,7 +55,7 @@ def download(
 
 
 def kept(destination: Path) -> dict[str, bytes]:
-    """What looks whole there."""
+    """Return the content of the files without temporary ones, by path."""
     return {str(p.relative_to(destination)): p.read_bytes() for p in destination.rglob("*.xml.gz")}
 
 
@@ -63,7 +63,7 @@ def whole(server: PubMedServer) -> dict[str, bytes]:
     return {path: data for path, data in server.files.items() if path.endswith(".xml.gz")}
 
 
-def test_every_file_comes_with_its_checksum_alone(server: PubMedServer, tmp_path: Path) -> None:
+def test_each_file_is_stored_with_its_checksum(server: PubMedServer, tmp_path: Path) -> None:
     outcomes = download(server, tmp_path / "p")
     assert [o.state for o in outcomes.values()] == ["fetched"] * 4
     found = {str(p.relative_to(tmp_path / "p")): p for p in (tmp_path / "p").rglob("*.*")}
@@ -71,7 +71,7 @@ def test_every_file_comes_with_its_checksum_alone(server: PubMedServer, tmp_path
     assert {name: p.read_bytes() for name, p in found.items()} == server.files
 
 
-def test_a_rerun_fetches_only_what_is_missing(server: PubMedServer, tmp_path: Path) -> None:
+def test_rerun_fetches_only_missing_files(server: PubMedServer, tmp_path: Path) -> None:
     download(server, tmp_path)
     (tmp_path / SECOND).unlink()
     server.asked.clear()
@@ -80,21 +80,21 @@ def test_a_rerun_fetches_only_what_is_missing(server: PubMedServer, tmp_path: Pa
     assert [path for path in whole(server) if server.gets(path)] == [SECOND]
 
 
-def test_a_file_put_there_by_hand_is_taken_by_its_md5(server: PubMedServer, tmp_path: Path) -> None:
+def test_manually_copied_file_is_accepted_by_its_md5(server: PubMedServer, tmp_path: Path) -> None:
     (tmp_path / "baseline").mkdir()
     (tmp_path / FIRST).write_bytes(server.files[FIRST])
     assert download(server, tmp_path)[FIRST].state == "present"
     assert (tmp_path / f"{FIRST}.md5").read_bytes() == server.files[f"{FIRST}.md5"]
 
 
-def test_a_file_damaged_on_disk_is_fetched_again(server: PubMedServer, tmp_path: Path) -> None:
+def test_damaged_local_file_is_fetched_again(server: PubMedServer, tmp_path: Path) -> None:
     download(server, tmp_path)
     (tmp_path / FIRST).write_bytes(server.files[FIRST][:-1] + b"?")
     assert download(server, tmp_path)[FIRST].state == "fetched"
     assert kept(tmp_path) == whole(server)
 
 
-def test_bytes_that_come_wrong_once_are_fetched_anew(server: PubMedServer, tmp_path: Path) -> None:
+def test_transfer_with_a_wrong_md5_is_retried(server: PubMedServer, tmp_path: Path) -> None:
     server.script[FIRST] = ["wrong"]
     watching = Watching()
     assert download(server, tmp_path, watching)[FIRST].state == "fetched"
@@ -102,7 +102,7 @@ def test_bytes_that_come_wrong_once_are_fetched_anew(server: PubMedServer, tmp_p
     assert "pubmed26n0001.xml.gz: its md5 is " in watching.notes[0]
 
 
-def test_bytes_that_come_wrong_twice_are_named_and_not_kept_and_the_others_come(
+def test_file_with_a_persistently_wrong_md5_fails_alone(
     server: PubMedServer, tmp_path: Path
 ) -> None:
     server.script[SECOND] = ["wrong", "wrong"]
@@ -112,7 +112,7 @@ def test_bytes_that_come_wrong_twice_are_named_and_not_kept_and_the_others_come(
     assert not list(tmp_path.rglob("*0002*"))
 
 
-def test_a_bad_file_never_replaces_a_good_one(server: PubMedServer, tmp_path: Path) -> None:
+def test_failed_download_keeps_the_previous_file(server: PubMedServer, tmp_path: Path) -> None:
     download(server, tmp_path)
     before = (tmp_path / UPDATE).read_bytes()
     server.files[f"{UPDATE}.md5"] = md5_line("pubmed26n0004.xml.gz", b"what is not there")
@@ -121,7 +121,7 @@ def test_a_bad_file_never_replaces_a_good_one(server: PubMedServer, tmp_path: Pa
 
 
 @pytest.mark.parametrize("checksum", [None, b"<html>maintenance</html>", b"x" * 5000])
-def test_files_need_checksum(server: PubMedServer, tmp_path: Path, checksum: bytes | None) -> None:
+def test_checksum_is_required(server: PubMedServer, tmp_path: Path, checksum: bytes | None) -> None:
     del server.files[f"{THIRD}.md5"]
     if checksum is not None:
         server.files[f"{THIRD}.md5"] = checksum
@@ -132,14 +132,14 @@ def test_files_need_checksum(server: PubMedServer, tmp_path: Path, checksum: byt
 
 
 @pytest.mark.slow
-def test_only_so_many_files_come_at_once(server: PubMedServer, tmp_path: Path) -> None:
+def test_concurrent_downloads_are_limited(server: PubMedServer, tmp_path: Path) -> None:
     for path in whole(server):
         server.script[path] = ["slow"]
     download(server, tmp_path, at_once=2)
     assert server.most_together == 2
 
 
-def test_a_disk_that_is_too_small_is_refused_before_anything_is_fetched(
+def test_insufficient_disk_space_is_refused_before_downloading(
     server: PubMedServer, tmp_path: Path
 ) -> None:
     server.sizes[FIRST] = 10**16
@@ -149,7 +149,7 @@ def test_a_disk_that_is_too_small_is_refused_before_anything_is_fetched(
     assert not any(server.gets(path) for path in whole(server))
 
 
-def test_two_downloads_to_one_folder_are_refused(server: PubMedServer, tmp_path: Path) -> None:
+def test_second_download_into_a_folder_is_refused(server: PubMedServer, tmp_path: Path) -> None:
     with (
         FileLock(tmp_path / ".download.lock"),
         pytest.raises(CiteRayError, match="another download writes there"),
@@ -157,7 +157,7 @@ def test_two_downloads_to_one_folder_are_refused(server: PubMedServer, tmp_path:
         download(server, tmp_path)
 
 
-def test_a_place_that_cannot_be_written_fails_by_name(server: PubMedServer, tmp_path: Path) -> None:
+def test_unwritable_destination_is_named(server: PubMedServer, tmp_path: Path) -> None:
     (tmp_path / FIRST).mkdir(parents=True)
     outcomes = download(server, tmp_path)
     assert "pubmed26n0001.xml.gz: it cannot be kept" in outcomes[FIRST].error

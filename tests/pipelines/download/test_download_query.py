@@ -1,4 +1,4 @@
-"""The records of a query as files, over E-utilities on loopback."""
+"""Download of a query's records from a local E-utilities server."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def year() -> str:
     return f"{date.today():%y}"
 
 
-def test_the_records_come_in_files_that_a_build_takes(server: EUtils, tmp_path: Path) -> None:
+def test_query_records_are_written_as_sources_for_a_build(server: EUtils, tmp_path: Path) -> None:
     done = download(server, tmp_path / "q", part=3)
     names = [f"query{year()}n000{n}.xml.gz" for n in (1, 2, 3)]
     assert (done.files, done.found, done.records, done.missing) == (tuple(names), 7, 7, 0)
@@ -54,7 +54,9 @@ def test_the_records_come_in_files_that_a_build_takes(server: EUtils, tmp_path: 
     assert {form["term"] for form in server.requests if "term" in form} == {QUERY}
 
 
-def test_what_broke_off_goes_on_without_a_new_search(server: EUtils, tmp_path: Path) -> None:
+def test_interrupted_query_download_resumes_without_a_new_search(
+    server: EUtils, tmp_path: Path
+) -> None:
     whole = download(server, tmp_path / "whole", part=3)
     folder = tmp_path / "q"
     server.script[:] = []
@@ -65,7 +67,7 @@ def test_what_broke_off_goes_on_without_a_new_search(server: EUtils, tmp_path: P
         download(server, folder, part=3)
     server.script[:], server.for_ever = [], False
     assert [p.name for p in sorted(folder.glob("*.gz"))] == [whole.files[0]]
-    # Another record since: it is not of this download.
+    # A record added since then is not part of this download.
     server.entered[4] = DAY
     server.requests.clear()
     done = download(server, folder, part=3)
@@ -76,7 +78,7 @@ def test_what_broke_off_goes_on_without_a_new_search(server: EUtils, tmp_path: P
 
 
 def _answer(server: EUtils, number: int) -> Reply:
-    """What the server answers to the requests of a download, in turn."""
+    """Return the server's successive responses to the requests of a download."""
     pmids = sorted(server.entered)
     if number == 2:
         return Reply(server.records(pmids[:3], []))
@@ -84,7 +86,7 @@ def _answer(server: EUtils, number: int) -> Reply:
     return Reply(json.dumps({"esearchresult": found}))
 
 
-def test_a_folder_holds_one_query(server: EUtils, tmp_path: Path) -> None:
+def test_folder_of_another_query_is_refused(server: EUtils, tmp_path: Path) -> None:
     download(server, tmp_path / "q")
     with pytest.raises(InputError, match=r"this folder holds what 'neurology.* found"):
         download(server, tmp_path / "q", "cardiology[mh]")
@@ -96,7 +98,7 @@ def test_a_folder_holds_one_query(server: EUtils, tmp_path: Path) -> None:
         download(server, tmp_path / "q")
 
 
-def test_a_query_that_finds_nothing_writes_nothing(server: EUtils, tmp_path: Path) -> None:
+def test_query_without_results_writes_nothing(server: EUtils, tmp_path: Path) -> None:
     server.start_over({})
     with pytest.raises(InputError, match="PubMed finds nothing"):
         download(server, tmp_path / "q")

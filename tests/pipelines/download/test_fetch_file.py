@@ -35,7 +35,7 @@ def fetch(web: Web, server: PubMedServer, partial: Path) -> bytes:
     return partial.read_bytes()
 
 
-def test_each_form_of_a_checksum_is_read_and_nothing_else(subtests: pytest.Subtests) -> None:
+def test_both_checksum_formats_are_parsed(subtests: pytest.Subtests) -> None:
     for text in (
         f"MD5(a.xml.gz)= {DIGEST}\n",
         f"MD5 (a.xml.gz) = {DIGEST}",
@@ -53,7 +53,7 @@ def test_each_form_of_a_checksum_is_read_and_nothing_else(subtests: pytest.Subte
             parse_md5(text, "a.xml.gz")
 
 
-def test_a_file_comes_whole_and_tells_how_far_it_is(
+def test_fetch_writes_the_whole_file_and_reports_progress(
     web: Web, server: PubMedServer, tmp_path: Path
 ) -> None:
     steps: list[tuple[int, int | None]] = []
@@ -72,7 +72,7 @@ def test_a_file_comes_whole_and_tells_how_far_it_is(
         (["claims:999999999"], ["", "bytes=SIZE-"]),
     ],
 )
-def test_a_transfer_goes_on_at_the_byte_where_it_broke_and_comes_whole(
+def test_broken_transfer_resumes_at_its_last_byte(
     web: Web, server: PubMedServer, tmp_path: Path, script: list[str], asked: list[str]
 ) -> None:
     server.script[FILE] = script
@@ -82,7 +82,7 @@ def test_a_transfer_goes_on_at_the_byte_where_it_broke_and_comes_whole(
 
 
 @pytest.mark.parametrize("is_changed", [False, True])
-def test_what_an_earlier_run_left_is_gone_on_with_and_never_spliced_to_another_file(
+def test_partial_file_resumes_only_for_the_same_remote_file(
     web: Web, server: PubMedServer, tmp_path: Path, is_changed: bool
 ) -> None:
     server.script[FILE] = ["drop:1000", "busy:503:0", "busy:503:0"]
@@ -95,13 +95,15 @@ def test_what_an_earlier_run_left_is_gone_on_with_and_never_spliced_to_another_f
     assert server.gets(FILE)[-1] == "bytes=1000-"
 
 
-def test_without_validator_it_begins_again(web: Web, server: PubMedServer, tmp_path: Path) -> None:
+def test_partial_file_without_validator_restarts(
+    web: Web, server: PubMedServer, tmp_path: Path
+) -> None:
     (tmp_path / "p").write_bytes(b"from who knows where")
     assert fetch(web, server, tmp_path / "p") == server.files[FILE]
     assert server.gets(FILE) == [""]
 
 
-def test_a_whole_partial_file_is_kept(web: Web, server: PubMedServer, tmp_path: Path) -> None:
+def test_complete_partial_file_is_kept(web: Web, server: PubMedServer, tmp_path: Path) -> None:
     fetch(web, server, tmp_path / "p")
     assert fetch(web, server, tmp_path / "p") == server.files[FILE]
     assert server.gets(FILE) == ["", f"bytes={len(server.files[FILE])}-"]
@@ -111,7 +113,7 @@ def test_a_whole_partial_file_is_kept(web: Web, server: PubMedServer, tmp_path: 
     ("status", "after"),
     [(429, "0"), (500, "0"), (503, "86400"), (503, "Fri, 01 Jan 2100 00:00:00 GMT"), (503, "soon")],
 )
-def test_a_busy_server_is_asked_again_when_it_said_but_no_later_than_the_longest(
+def test_retry_after_is_respected_up_to_the_maximum(
     web: Web, server: PubMedServer, tmp_path: Path, notes: list[str], status: int, after: str
 ) -> None:
     server.script[FILE] = [f"busy:{status}:{after}"]
@@ -120,12 +122,12 @@ def test_a_busy_server_is_asked_again_when_it_said_but_no_later_than_the_longest
 
 
 @pytest.mark.slow
-def test_a_silent_server_is_asked_again(web: Web, server: PubMedServer, tmp_path: Path) -> None:
+def test_read_timeout_is_retried(web: Web, server: PubMedServer, tmp_path: Path) -> None:
     server.script[FILE] = ["hang"]
     assert fetch(web, server, tmp_path / "p") == server.files[FILE]
 
 
-def test_a_missing_file_is_asked_for_once_and_a_lost_server_several_times(
+def test_not_found_is_not_retried_but_connection_errors_are(
     web: Web, server: PubMedServer, tmp_path: Path
 ) -> None:
     server.script[FILE] = ["drop:10"] * 3
@@ -139,7 +141,7 @@ def test_a_missing_file_is_asked_for_once_and_a_lost_server_several_times(
     assert server.gets("nowhere") == [""]
 
 
-def test_a_stopped_client_asks_nothing_more(web: Web, server: PubMedServer, tmp_path: Path) -> None:
+def test_stopped_client_sends_no_request(web: Web, server: PubMedServer, tmp_path: Path) -> None:
     web.stop()
     with pytest.raises(StoppedError):
         fetch(web, server, tmp_path / "p")

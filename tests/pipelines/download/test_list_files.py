@@ -24,14 +24,14 @@ TWO = {
 }
 
 
-def test_only_whole_xml_gz_files_are_taken_in_number_order_once_each() -> None:
+def test_listing_returns_distinct_xml_gz_files_by_number() -> None:
     hrefs = ["p26n10.xml.gz", "./p26n9.xml.gz", "p26n10.xml.gz", FOLDER + "p25n11.xml.gz"]
     hrefs += ["a1.xml.gz.md5", "README.txt", "?C=N;O=D", "/pubmed/baseline/p26n12.xml.gz"]
     names = ["p25n11.xml.gz", "p26n9.xml.gz", "p26n10.xml.gz", "p26n12.xml.gz"]
     assert parse_listing(page(*hrefs), FOLDER) == names
 
 
-def test_a_link_that_leaves_the_folder_is_no_file_of_it(subtests: pytest.Subtests) -> None:
+def test_links_outside_the_folder_are_ignored(subtests: pytest.Subtests) -> None:
     for href in [
         "../updatefiles/a1.xml.gz",
         "https://elsewhere.org/pubmed/baseline/a1.xml.gz",
@@ -45,7 +45,7 @@ def test_a_link_that_leaves_the_folder_is_no_file_of_it(subtests: pytest.Subtest
             assert parse_listing(page(href), FOLDER) == []
 
 
-def test_a_page_that_is_no_listing_is_refused_by_its_address() -> None:
+def test_page_without_links_is_refused() -> None:
     with pytest.raises(CiteRayError, match=r"baseline/: it is not the index page.*--base-url"):
         parse_listing("<html>Please log in</html>", FOLDER)
 
@@ -60,13 +60,13 @@ def test_a_page_that_is_no_listing_is_refused_by_its_address() -> None:
         ({"limit": 3}, ["0001", "0002", "0003"]),
     ],
 )
-def test_the_baseline_comes_before_the_updates_and_part_can_be_left_out(
+def test_baseline_precedes_updates_and_either_can_be_omitted(
     options: dict[str, object], numbers: list[str]
 ) -> None:
     assert [n[9:13] for n in listed(TWO, **options)] == numbers
 
 
-def test_an_empty_baseline_is_refused_and_no_updates_yet_are_no_fault() -> None:
+def test_empty_baseline_is_refused_but_empty_updates_are_not() -> None:
     with pytest.raises(CiteRayError, match=r"baseline/: it lists no \.xml\.gz file"):
         listed(TWO | {"baseline": page("../")})
     assert len(listed(TWO | {"updatefiles": page("../")})) == 2

@@ -22,7 +22,7 @@ from cluster.records import (
 from pipelines.sample.render_articles import render_articles
 from pipelines.sample.render_citation import BookChapter, strip_inline
 
-# NLM's own DTD, as Biopython ships it.
+# NLM's DTD, from Biopython.
 DTD = Path(Bio.__file__).parent / "Entrez/DTDs/pubmed_250101.dtd"
 
 FULL = Citation(
@@ -52,7 +52,7 @@ BOOK = BookChapter(7, "Chapter", "Book", "Publisher", 2020, "Text.")
 
 
 def words(minimum: int = 1) -> st.SearchStrategy[str]:
-    """Text as XML can hold it, white space as the parser leaves it: single, not at the ends."""
+    """Return text that is valid in XML, with white space as the parser normalises it."""
     letters = st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn", "Co", "Zs"])
     return st.lists(st.text(letters, min_size=1, max_size=8), min_size=minimum, max_size=5).map(
         " ".join
@@ -74,7 +74,7 @@ citations = st.builds(
         year=date[0], month=date[1], journal=titles[0], journal_abbreviation=titles[1], **fields
     ),
     dates,
-    # A journal without a title is read as its abbreviation.
+    # The parser uses the abbreviation of a journal without a title.
     st.one_of(st.just(("", "")), st.tuples(words(), names)),
     pmid=st.integers(1, 999_999_999),
     version=st.integers(1, 99),
@@ -99,7 +99,7 @@ citations = st.builds(
 @pytest.mark.slow
 @settings(deadline=None, max_examples=30)
 @given(st.lists(citations, min_size=1, max_size=3))
-def test_every_field_survives_render_and_parse(tmp_path_factory, written):
+def test_every_field_survives_a_round_trip(tmp_path_factory, written):
     path = tmp_path_factory.mktemp("round") / "trip.xml"
     render_articles(written, path)
     expected = [
@@ -109,7 +109,7 @@ def test_every_field_survives_render_and_parse(tmp_path_factory, written):
     assert list(read_records(path)) == expected
 
 
-def test_a_full_record_a_book_and_a_deletion_are_valid_by_nlms_dtd(tmp_path):
+def test_rendered_records_are_valid_by_the_nlm_dtd(tmp_path):
     path = tmp_path / "a.xml"
     assert render_articles([FULL, BOOK, Deletion(5, "", 0)], path, note="a note") == 3
     dtd = etree.DTD(str(DTD))
@@ -117,7 +117,7 @@ def test_a_full_record_a_book_and_a_deletion_are_valid_by_nlms_dtd(tmp_path):
     assert not dtd.error_log
 
 
-def test_inline_markup_becomes_elements_and_reads_back_as_plain_text(tmp_path):
+def test_inline_markup_becomes_elements_and_is_parsed_as_plain_text(tmp_path):
     marked = "<i>TP53</i><sub>2</sub>, <b>a <sup>b</sup></b> & P<0.05"
     plain = "TP532, a b & P<0.05"
     assert strip_inline(marked) == plain
@@ -126,7 +126,7 @@ def test_inline_markup_becomes_elements_and_reads_back_as_plain_text(tmp_path):
     title = etree.parse(str(path)).find(".//ArticleTitle")
     assert [element.tag for element in title.iter()] == ["ArticleTitle", "i", "sub", "b", "sup"]
     assert next(iter(read_records(path))).title == plain
-    # No white space for show between neighbouring tags.
+    # No white space is added between adjacent tags.
     assert b"<ArticleTitle><i>TP53</i><sub>2</sub>, " in path.read_bytes()
 
 
@@ -145,12 +145,12 @@ def test_unpaired_inline_tag_is_refused(tmp_path, marked):
         ({"title": "a\x00b"}, r"PMID 12: .*control characters"),
     ],
 )
-def test_what_no_xml_can_hold_is_refused_by_its_pmid(tmp_path, fields, said):
+def test_text_invalid_in_xml_is_refused_with_its_pmid(tmp_path, fields, said):
     with pytest.raises(InputError, match=said):
         render_articles([Citation(12, **fields)], tmp_path / "a.xml")
 
 
-def test_a_failed_render_leaves_no_file_and_keeps_the_old_one(tmp_path):
+def test_failed_render_keeps_the_previous_file(tmp_path):
     path = tmp_path / "a.xml"
     path.write_text("old")
     with pytest.raises(InputError):

@@ -57,7 +57,7 @@ def change_of(folder: Path) -> torch.Tensor:
     return config["lora_alpha"] / config["r"] * up.float() @ down.float()
 
 
-def test_the_average_changes_a_layer_by_the_mean_of_the_changes(tmp_path: Path) -> None:
+def test_averaged_adapter_has_the_mean_change(tmp_path: Path) -> None:
     folders = [adapter(tmp_path / "a", 1), adapter(tmp_path / "b", 2, r=1, lora_alpha=3)]
     average_adapters(folders, tmp_path / "out", rank=3)
     mean = torch.stack([change_of(folder) for folder in folders]).mean(0)
@@ -66,7 +66,7 @@ def test_the_average_changes_a_layer_by_the_mean_of_the_changes(tmp_path: Path) 
     heads = [load_file(f / "adapter_model.safetensors")[name].float() for f in folders]
     found = load_file(tmp_path / "out" / "adapter_model.safetensors")[name]
     assert torch.allclose(found.float(), torch.stack(heads).mean(0), atol=0.01)
-    # It claims no measure of its own.
+    # The averaged adapter has not been measured.
     assert json.loads((tmp_path / "out" / "training.json").read_text())["measured"] == {}
     card = (tmp_path / "out" / "README.md").read_text()
     assert "Learned from: 1.json" in card

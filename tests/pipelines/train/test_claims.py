@@ -21,7 +21,7 @@ def pairs(count: int) -> list[ClaimPair]:
     return [ClaimPair(f"claim {n}", f"evidence {e}", n % 3) for n in range(count) for e in (1, 2)]
 
 
-def test_rows_are_read_with_their_labels_and_another_form_is_refused(tmp_path: Path) -> None:
+def test_claim_rows_are_read_and_invalid_ones_refused(tmp_path: Path) -> None:
     row = {"claim": "it helps", "evidence": "it does", "label": "SUPPORT"}
     path = tmp_path / "claims.jsonl"
     path.write_text(json.dumps(row) + "\n\n", encoding="utf-8")
@@ -33,7 +33,7 @@ def test_rows_are_read_with_their_labels_and_another_form_is_refused(tmp_path: P
             read_claims([path])
 
 
-def test_no_claim_is_on_both_sides_and_it_stays_on_its_side_when_others_come() -> None:
+def test_claim_split_is_disjoint_and_stable() -> None:
     learned, measured = split_by_claim(pairs(200), 0.2)
     assert not {p.claim for p in learned} & {p.claim for p in measured}
     assert len(learned) + len(measured) == 400
@@ -42,7 +42,7 @@ def test_no_claim_is_on_both_sides_and_it_stays_on_its_side_when_others_come() -
     assert before <= {p.claim for p in measured}
 
 
-def test_macro_f1_is_the_mean_over_the_labels() -> None:
+def test_macro_f1_is_the_mean_of_the_labels_f1() -> None:
     found = measure_labels([SUPPORT, SUPPORT, NEUTRAL, CONTRADICT], [SUPPORT, NEUTRAL, NEUTRAL, 1])
     assert found["accuracy"] == 0.5
     assert found["SUPPORT F1"] == pytest.approx(2 / 3)
@@ -51,7 +51,7 @@ def test_macro_f1_is_the_mean_over_the_labels() -> None:
     assert found["macro F1"] == pytest.approx((2 / 3 + 0.5) / 3)
 
 
-def test_evidence_that_is_too_long_is_cut_and_the_claim_is_kept(tmp_path: Path) -> None:
+def test_long_evidence_is_truncated_and_the_claim_kept(tmp_path: Path) -> None:
     recipe = read_recipe(ClaimRecipe, "nli").model_copy(update={"max_tokens": 32})
     long = [ClaimPair("aspirin treats fever .", "blood " * 100, n) for n in range(3)]
     base = make_tiny_encoder(tmp_path)
@@ -62,7 +62,7 @@ def test_evidence_that_is_too_long_is_cut_and_the_claim_is_kept(tmp_path: Path) 
         ClaimTask(base, [long[0], long[2]], [], recipe, "cpu")
 
 
-def test_threshold_is_where_the_label_is_told_best() -> None:
+def test_threshold_maximises_f1() -> None:
     shares = np.array([0.9, 0.8, 0.8, 0.4, 0.3, 0.1], np.float32)
     there = np.array([True, True, False, True, False, False])
     found = measure_threshold("t", shares, there)
@@ -71,7 +71,7 @@ def test_threshold_is_where_the_label_is_told_best() -> None:
         "F1 at t": pytest.approx(6 / 7),
         "precision at t": pytest.approx(3 / 4),
     }
-    # Pairs of one share pass together, and a label that is not there has no threshold.
+    # Equal probabilities share a threshold, and an absent label has none.
     same = np.array([0.5, 0.5, 0.5], np.float32)
     found = measure_threshold("t", same, np.array([True, False, False]))
     assert (found["t"], found["precision at t"]) == (0.5, pytest.approx(1 / 3))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ QUICK = (
     "negatives=3",
 )  # fmt: skip
 ILLNESSES = ("fever", "tumour", "bleeding", "heart", "blood")
-# What treats is gold, and what is a study of patients is gold to no question.
+# Texts with "treats" are gold; those with "study of patients" are gold for no question.
 ABSTRACTS = {
     **{n: f"a drug treats {illness}" for n, illness in enumerate(ILLNESSES, 1)},
     **{n + 10: f"study of patients {illness}" for n, illness in enumerate(ILLNESSES)},
@@ -50,7 +51,7 @@ def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(base: Path, out: Path, *arguments: object, quick: tuple[str, ...] = QUICK) -> Any:
-    """What `citeray train cross-encoder --json` prints; raises what it does."""
+    """Return the JSON output of `citeray train cross-encoder`; exceptions pass through."""
     corpus = write_corpus(out.parent / "corpus.xml", ABSTRACTS)
     changes = [word for change in (*quick, "max_tokens=48") for word in ("--with", change)]
     words = [*map(str, arguments), "--corpus", str(corpus), "--out", str(out), *changes]
@@ -89,13 +90,13 @@ def training_of(out: Path) -> dict[str, Any]:
 
 
 def scores(folder: Path, question: str, *texts: str) -> list[float]:
-    """What the reranker's stage gives the texts with the trained model."""
+    """Return the scores that the service's reranker gives with the trained model."""
     chosen = ["reranker.kind=cross-encoder", f"reranker.model=file:{folder}"]
     found = load_reranker(load_settings(overrides=chosen)).score(question, list(texts))
     return [float(score) for score in found]
 
 
-def test_reranker_puts_gold_above_random_citations(base: Path, tmp_path: Path) -> None:
+def test_trained_reranker_ranks_gold_above_random_citations(base: Path, tmp_path: Path) -> None:
     out, files = tmp_path / "out", (learned(tmp_path), "--written", written(tmp_path))
     held = questions_file(tmp_path / "held.json", {HELD_OUT: [5]}, "h")
     found = run(base, out, *files, "--held-out", held)
@@ -107,32 +108,32 @@ def test_reranker_puts_gold_above_random_citations(base: Path, tmp_path: Path) -
     assert json.loads(log[-1])["loss"] < 0.6
 
 
-def test_interrupted_training_ends_with_the_same_weights(
+def test_resumed_training_gives_the_same_weights(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pipelines.train import loop
+    from pipelines.train.tasks.cross_encoder_task import CrossEncoderTask
 
     quick = ("steps=8", "batch=2", "checkpoint_every=3")
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     run(base, whole, learned(tmp_path), quick=quick)
-    step = loop._step
+    loss, steps = CrossEncoderTask.loss, iter(range(8))
 
-    def fail_late(*arguments: Any) -> float:
-        if arguments[4] == 5:
+    def fail_late(task: CrossEncoderTask, places: Sequence[int]) -> Any:
+        if next(steps) == 5:
             raise RuntimeError("interrupted")
-        return step(*arguments)
+        return loss(task, places)
 
-    monkeypatch.setattr(loop, "_step", fail_late)
+    monkeypatch.setattr(CrossEncoderTask, "loss", fail_late)
     with pytest.raises(RuntimeError, match="interrupted"):
         run(base, broken, learned(tmp_path), quick=quick)
-    monkeypatch.setattr(loop, "_step", step)
+    monkeypatch.setattr(CrossEncoderTask, "loss", loss)
     assert not (broken / "model.safetensors").exists()
     run(base, broken, learned(tmp_path), quick=quick)
     same = (f.read_bytes() for f in (whole / "model.safetensors", broken / "model.safetensors"))
     assert next(same) == next(same)
 
 
-def test_adapting_learns_the_pseudo_documents_of_its_questions(base: Path, tmp_path: Path) -> None:
+def test_adaptation_learns_the_pseudo_documents(base: Path, tmp_path: Path) -> None:
     trained, out = tmp_path / "trained", tmp_path / "out"
     run(base, trained, learned(tmp_path))
     test, texts = asked(tmp_path), written(tmp_path)
@@ -146,7 +147,7 @@ def test_adapting_learns_the_pseudo_documents_of_its_questions(base: Path, tmp_p
     assert said["before"]["data"][0]["file"] == "questions.json"
 
 
-def test_adapting_never_opens_the_gold_of_its_questions(base: Path, tmp_path: Path) -> None:
+def test_adaptation_ignores_gold_answers(base: Path, tmp_path: Path) -> None:
     texts, weights = written(tmp_path), []
     trained = make_tiny_cross_encoder(tmp_path)
     poisons = ({}, {"documents": {"no": "list"}, "snippets": 3, "ideal_answer": []})
@@ -161,7 +162,7 @@ def test_adapting_never_opens_the_gold_of_its_questions(base: Path, tmp_path: Pa
     assert weights[0] == weights[1]
 
 
-def test_discriminator_leaves_out_what_it_finds_irrelevant(base: Path, tmp_path: Path) -> None:
+def test_discriminator_filters_irrelevant_pseudo_documents(base: Path, tmp_path: Path) -> None:
     judge, out = tmp_path / "judge", tmp_path / "out"
     run(base, judge, learned(tmp_path), quick=(*QUICK, "negatives=20"))
     texts = [ABSTRACTS[1], ABSTRACTS[10]]
@@ -180,7 +181,7 @@ def test_discriminator_leaves_out_what_it_finds_irrelevant(base: Path, tmp_path:
         run(base, tmp_path / "none", *files, quick=("steps=1", "batch=2", "least_relevance=1"))
 
 
-def test_what_cannot_be_trained_is_refused_in_one_sentence(
+def test_invalid_cross_encoder_training_is_refused(
     base: Path, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     questions, test, texts = learned(tmp_path), asked(tmp_path), written(tmp_path)

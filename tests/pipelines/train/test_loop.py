@@ -1,17 +1,22 @@
-"""The loop over a toy task: a line with dropout, which shows whether steps are the same."""
+"""Training steps of a toy task: a line with dropout, which shows whether steps are the same."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+import torch.multiprocessing
 from torch import Tensor, nn
 
 from cluster.errors import CiteRayError, InputError
-from pipelines.train.loop import Measures, Report, Worker, batches, train
+from cluster.settings.settings import load_settings
 from pipelines.train.recipe import Recipe
+from pipelines.train.run_job import run_job, take_steps
+from pipelines.train.run_trainer import STATE, Measures
+from tests.tiny_models import make_tiny_encoder
 
 pytestmark = [pytest.mark.durability, pytest.mark.model, pytest.mark.nightly]
 
@@ -19,19 +24,27 @@ EXAMPLES = 20
 
 
 class Line:
-    """Learns y = 2x from a few points, through dropout."""
+    """Learns y = 2x from a few points, through dropout; implements Task and Job."""
 
     device = "cpu"
     head = "bias"
+    kind = "ner"
+    data = held_out = ()
 
-    def __init__(self, identity: str = "line", factor: float = 1.0, dropout: float = 0.5) -> None:
+    def __init__(self, folder: Path, identity: str = "line", factor: float = 1.0, **changes: Any):
         torch.manual_seed(5)
+        self.folder = folder
+        self.recipe = recipe(**changes)
+        self.base: Any = None
         self.identity = identity
-        self.model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(dropout), nn.Linear(8, 1))
+        self.model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 1))
         self.sizes = list(range(EXAMPLES))
         self.seen: list[list[int]] = []
         self._points = torch.linspace(-1, 1, EXAMPLES)[:, None].repeat(1, 4)
         self._factor = factor
+
+    def task(self) -> Line:
+        return self
 
     def loss(self, places: Sequence[int]) -> Tensor:
         self.seen.append(list(places))
@@ -40,6 +53,8 @@ class Line:
 
     def measure(self) -> Measures:
         return {"first weight": float(next(self.model.parameters())[0, 0])}
+
+    def save(self, base: str, folder: Path) -> None: ...
 
     def weights(self) -> list[Tensor]:
         return [p.detach().clone() for p in self.model.parameters()]
@@ -55,98 +70,110 @@ def recipe(**changes: object) -> Recipe:
     return Recipe.model_validate(values | changes)
 
 
-def silent(report: Report) -> None: ...
+def silent(line: str) -> None: ...
+
+
+def train(line: Line, report: Any = silent) -> Line:
+    take_steps(line, line, report)
+    return line
 
 
 class StoppedError(Exception):
     pass
 
 
-def stop(report: Report) -> None:
-    raise StoppedError
+def stop_at_step_10(line: str) -> None:
+    if line.startswith("step 10 "):
+        raise StoppedError
 
 
 def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_one(tmp_path: Path) -> None:
-    whole = Line()
-    train(whole, recipe(), tmp_path / "whole", silent)
+    whole = train(Line(tmp_path / "whole"))
     with pytest.raises(StoppedError):
-        train(Line(), recipe(), tmp_path / "cut", stop)
-    resumed = Line()
-    train(resumed, recipe(), tmp_path / "cut", silent)
+        train(Line(tmp_path / "cut"), stop_at_step_10)
+    # A process that is killed while it writes a checkpoint leaves it without the state.
+    (tmp_path / "cut" / STATE / "checkpoint-10").mkdir()
+    resumed = train(Line(tmp_path / "cut"))
     assert len(resumed.seen) == 12 - 5
+    assert whole.seen[5:] == resumed.seen
     for one, other in zip(whole.weights(), resumed.weights(), strict=True):
         assert torch.equal(one, other)
 
 
-def test_measuring_on_the_way_changes_nothing(tmp_path: Path) -> None:
-    plain, measured = Line(), Line()
-    train(plain, recipe(), tmp_path / "plain", silent)
-    train(measured, recipe(measure_every=1, checkpoint_every=1), tmp_path / "measured", silent)
+def test_measuring_during_training_does_not_change_the_weights(tmp_path: Path) -> None:
+    lines: list[str] = []
+    plain = train(Line(tmp_path / "plain"))
+    measured = train(Line(tmp_path / "measured", measure_every=2), lines.append)
     assert torch.equal(plain.weights()[0], measured.weights()[0])
+    assert [line.partition(":")[0] for line in lines if "first weight" in line] == [
+        f"step {step} of 12" for step in (2, 4, 6, 8, 10)
+    ]
 
 
-def test_loss_that_is_no_number_ends_the_run_with_the_step_named(tmp_path: Path) -> None:
+def test_loss_that_is_not_finite_stops_the_run_and_names_the_step(tmp_path: Path) -> None:
     with pytest.raises(CiteRayError, match=r"loss at step 1 is nan.*lower learning rate"):
-        train(Line(factor=float("nan")), recipe(), tmp_path / "c", silent)
+        train(Line(tmp_path, factor=float("nan")))
 
 
-@pytest.mark.parametrize(
-    ("task", "changes"), [(Line("other data"), {}), (Line(), {"learning_rate": 0.3})]
-)
+@pytest.mark.parametrize("changes", [{"identity": "other data"}, {"learning_rate": 0.3}])
 def test_checkpoint_of_another_run_is_refused(
-    tmp_path: Path, task: Line, changes: dict[str, float]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
 ) -> None:
-    train(Line(), recipe(), tmp_path / "c", silent)
+    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "store"))
+    folder = make_tiny_encoder(tmp_path)
+    base = load_settings().encoder.model_copy(update={"model": f"file:{folder}", "sha256": ""})
+    for line in (Line(tmp_path / "out"), Line(tmp_path / "out", steps=12, checkpoint_every=7)):
+        line.base = base
+        run_job(line, "", silent)
+    other = Line(tmp_path / "out", **changes)
+    other.base = base
     with pytest.raises(InputError, match="train into another folder"):
-        train(task, recipe(**changes), tmp_path / "c", silent)
+        run_job(other, "", silent)
 
 
 def test_damaged_checkpoint_is_refused_and_kept(tmp_path: Path) -> None:
-    path = tmp_path / "c"
-    train(Line(), recipe(), path, silent)
+    train(Line(tmp_path))
+    path = tmp_path / STATE / "checkpoint-12" / "model.safetensors"
     cut = path.read_bytes()[:-40]
     path.write_bytes(cut)
-    with pytest.raises(InputError, match="not a checkpoint"):
-        train(Line(), recipe(), path, silent)
+    with pytest.raises(InputError, match="damaged checkpoint"):
+        train(Line(tmp_path))
     assert path.read_bytes() == cut
-
-
-def test_batches_from_a_later_step_are_those_of_the_whole_run() -> None:
-    sizes = list(range(50))
-    whole = list(batches(sizes, recipe(steps=40), 0))
-    assert len(whole) == 40
-    assert list(batches(sizes, recipe(steps=40), 23)) == whole[23:]
 
 
 def test_head_gets_its_own_learning_rate(tmp_path: Path) -> None:
     """AdamW's first step is as long as the learning rate, whatever the gradient."""
-    task = Line()
-    before = task.model[2].bias.item()
-    one = recipe(steps=1, warmup=0.0, head_learning_rate=0.5, weight_decay=0.0)
-    train(task, one, tmp_path / "c", silent)
-    assert abs(task.model[2].bias.item() - before) == pytest.approx(0.5, rel=1e-3)
+    line = Line(tmp_path, steps=1, warmup=0.0, head_learning_rate=0.5, weight_decay=0.0)
+    before = line.model[2].bias.item()
+    train(line)
+    assert abs(line.model[2].bias.item() - before) == pytest.approx(0.5, rel=1e-3)
 
 
-def test_workers_share_each_batch_and_only_the_first_writes(tmp_path: Path) -> None:
-    first, second = Line(), Line()
-    train(first, recipe(steps=3), tmp_path / "0", silent, Worker(0, 2))
-    train(second, recipe(steps=3), tmp_path / "1", stop, Worker(1, 2))
-    whole = list(batches(first.sizes, recipe(steps=3), 0))
-    assert [sorted(a + b) for a, b in zip(first.seen, second.seen, strict=True)] == [
-        sorted(batch) for batch in whole
-    ]
-    assert (tmp_path / "0").is_file()
-    assert not (tmp_path / "1").exists()
+def _work(rank: int, folder: str) -> None:
+    import os
+
+    os.environ |= {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": "2",
+        "LOCAL_WORLD_SIZE": "2",
+        "MASTER_ADDR": "localhost",
+        "OMP_NUM_THREADS": "1",
+    }
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/group", rank=rank, world_size=2
+    )
+    line = train(Line(Path(folder), steps=3))
+    torch.save((line.seen, line.weights()), f"{folder}/{rank}.pt")
+    torch.distributed.destroy_process_group()
 
 
-def test_gradients_are_averaged_before_the_step(tmp_path: Path) -> None:
-    """With all gradients made 0 and no decay nothing can move."""
-    task = Line()
-    before = task.weights()
-
-    def nothing(gradients: list[Tensor]) -> None:
-        for gradient in gradients:
-            gradient.zero_()
-
-    train(task, recipe(weight_decay=0.0), tmp_path / "c", silent, Worker(0, 1, nothing))
-    assert all(torch.equal(a, b) for a, b in zip(before, task.weights(), strict=True))
+def test_processes_share_each_batch_and_have_the_same_weights(tmp_path: Path) -> None:
+    torch.multiprocessing.spawn(_work, (str(tmp_path),), nprocs=2)
+    (first, weights), (second, others) = (
+        torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in (0, 1)
+    )
+    alone = train(Line(tmp_path / "alone", steps=3))
+    pairs = zip(first, second, strict=True)
+    assert [sorted(a + b) for a, b in pairs] == [sorted(batch) for batch in alone.seen]
+    assert all(torch.equal(a, b) for a, b in zip(weights, others, strict=True))

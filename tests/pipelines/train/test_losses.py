@@ -10,7 +10,7 @@ from serve.search.rerank_passages import late_scores as served_max_sim
 pytestmark = pytest.mark.model
 
 
-def test_several_allowed_labels_share_the_probability() -> None:
+def test_allowed_labels_loss_sums_the_probabilities() -> None:
     logits = torch.log(torch.tensor([[0.5, 0.3, 0.2]]))
     loss = allowed_labels_loss(logits, torch.tensor([[True, True, False]]))
     assert loss.item() == pytest.approx(-math.log(0.8), abs=1e-6)
@@ -18,7 +18,7 @@ def test_several_allowed_labels_share_the_probability() -> None:
     assert any_label.item() == pytest.approx(0, abs=1e-6)
 
 
-def test_contrastive_loss_is_small_where_each_question_is_nearest_its_own() -> None:
+def test_contrastive_loss_is_small_for_correct_matches() -> None:
     none = torch.zeros(2, 2, dtype=torch.bool)
     own = torch.tensor([0, 1])
     right = contrastive_loss(torch.tensor([[9.0, 0.0], [0.0, 9.0]]), own, none)
@@ -27,7 +27,7 @@ def test_contrastive_loss_is_small_where_each_question_is_nearest_its_own() -> N
     assert wrong.item() > 5
 
 
-def test_other_gold_passages_are_no_negatives() -> None:
+def test_other_gold_passages_are_not_negatives() -> None:
     scores = torch.tensor([[1.0, 9.0, 0.0]])
     gold = torch.tensor([[False, True, False]])
     loss = contrastive_loss(scores, torch.tensor([0]), gold)
@@ -35,7 +35,7 @@ def test_other_gold_passages_are_no_negatives() -> None:
     assert loss.item() == pytest.approx(without.item(), abs=1e-6)
 
 
-def test_late_interaction_is_learned_as_it_is_served() -> None:
+def test_training_and_serving_compute_the_same_max_sim() -> None:
     torch.manual_seed(0)
     question = normalize(torch.randn(1, 3, 8), dim=-1)
     passages = normalize(torch.randn(2, 5, 8), dim=-1)
@@ -45,7 +45,7 @@ def test_late_interaction_is_learned_as_it_is_served() -> None:
     assert learned[0].tolist() == pytest.approx(served.tolist(), abs=1e-6)
 
 
-def test_padding_of_a_question_counts_for_nothing() -> None:
+def test_padding_of_a_question_does_not_change_max_sim() -> None:
     torch.manual_seed(0)
     question = normalize(torch.randn(1, 4, 8), dim=-1)
     passages = normalize(torch.randn(2, 5, 8), dim=-1)

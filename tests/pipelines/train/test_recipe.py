@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.durability, pytest.mark.nightly]
         (ReaderRecipe, "reader"),
     ],
 )
-def test_every_shipped_recipe_is_sound(kind: type[Any], name: str) -> None:
+def test_shipped_recipe_is_valid(kind: type[Any], name: str) -> None:
     assert isinstance(read_recipe(kind, name), kind)
 
 
@@ -31,7 +31,7 @@ def test_every_shipped_recipe_is_sound(kind: type[Any], name: str) -> None:
         (["rank=0", "mixing=0.5"], r"recipe ner: mixing: .*set it to 1 \(got 0.5\)"),
     ],
 )
-def test_change_overrides_the_shipped_value_or_is_refused(changes: list[str], said: str) -> None:
+def test_recipe_override_applies_or_is_refused(changes: list[str], said: str) -> None:
     assert read_recipe(Recipe, "ner", ["steps=7", "learning_rate=2e-4"]).steps == 7
     with pytest.raises(InputError, match=said):
         read_recipe(Recipe, "ner", changes)

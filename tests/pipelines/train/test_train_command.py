@@ -44,7 +44,7 @@ def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(base: Path, *arguments: object, quick: tuple[str, ...] = QUICK) -> dict[str, Any]:
-    """What `citeray train ARGUMENTS --json` prints; raises what it does."""
+    """Return the JSON output of `citeray train`; exceptions pass through."""
     changes = [word for change in (*quick, "max_tokens=32") for word in ("--with", change)]
     settings = ["--set", f"encoder.model=file:{base}", "--set", "encoder.max_tokens=32"]
     words = [*map(str, arguments), *changes, *settings, "--json"]
@@ -58,7 +58,7 @@ def tagged(tmp_path: Path) -> Path:
     return write_lines(tmp_path / "tagged.jsonl", tagged_rows())
 
 
-def test_trained_recogniser_finds_what_it_was_shown(base: Path, tmp_path: Path) -> None:
+def test_trained_recogniser_finds_training_entities(base: Path, tmp_path: Path) -> None:
     from serve.question.expand_question import TransformerRecogniser
 
     file, out = tagged(tmp_path), tmp_path / "ner"
@@ -76,7 +76,9 @@ def test_trained_recogniser_finds_what_it_was_shown(base: Path, tmp_path: Path) 
     assert "| F1 | 1.000 |" in card
 
 
-def test_finished_run_repeats_itself_and_another_is_refused(base: Path, tmp_path: Path) -> None:
+def test_finished_run_is_reproducible_and_another_recipe_is_refused(
+    base: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "ner"
     arguments = (base, "ner", tagged(tmp_path), "--out", out)
     run(*arguments)
@@ -93,11 +95,11 @@ def test_finished_run_repeats_itself_and_another_is_refused(base: Path, tmp_path
     assert not any("word_embeddings" in name for name in header)
 
 
-def test_trained_claim_checker_is_one_that_the_service_loads(base: Path, tmp_path: Path) -> None:
+def test_trained_claim_checker_loads_in_the_service(base: Path, tmp_path: Path) -> None:
     from serve.support.check_entailment import NliSupport
 
     file, out = write_lines(tmp_path / "claims.jsonl", claim_rows(30)), tmp_path / "nli"
-    # After 60 steps one claim is judged by the CPU's rounding; from 90 on none, whatever the seed.
+    # With 60 steps, one claim depends on rounding.
     found = run(base, "nli", file, "--out", out, quick=(*QUICK, "steps=120"))
     assert found["measured"]["macro F1"] == 1.0
     chosen = SupportSettings(kind="nli", adapter=f"file:{out}", threshold=0.5, contradiction=0.5)
@@ -133,7 +135,7 @@ def test_trained_encoder_finds_the_citations(base: Path, tmp_path: Path, kind: s
     assert not np.allclose(tuned, Encoder(base, dtype="float32").encode(texts), atol=1e-3)
 
 
-def test_a_share_of_the_change_is_kept_without_another_step(base: Path, tmp_path: Path) -> None:
+def test_mixing_scales_the_adapter_without_further_steps(base: Path, tmp_path: Path) -> None:
     def weights(*changes: str) -> dict[str, np.ndarray]:
         run(base, "ner", tagged(tmp_path), "--out", out, quick=(*QUICK, *changes))
         return load_file(out / "adapter_model.safetensors")
@@ -155,7 +157,7 @@ def test_a_share_of_the_change_is_kept_without_another_step(base: Path, tmp_path
         ("encoder", (), 3, "3 workers for batches of 2"),
     ],
 )
-def test_what_cannot_be_trained_is_refused(
+def test_invalid_training_options_are_refused(
     base: Path, tmp_path: Path, kind: str, changes: tuple[str, ...], workers: int, said: str
 ) -> None:
     questions, corpus = retrieval_files(tmp_path)

@@ -1,4 +1,4 @@
-"""`citeray train writer`: what it learns from, and the adapter that it writes."""
+"""`citeray train writer`: its training examples and its adapter."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def write_questions(path: Path) -> Path:
     return path
 
 
-def test_answers_that_the_snippets_do_not_give_are_left_out(tmp_path: Path) -> None:
+def test_answers_not_covered_by_snippets_are_excluded(tmp_path: Path) -> None:
     questions = read_answered([write_questions(tmp_path / "q.json")])
     recipe = read_recipe(WriterRecipe, "writer")
     examples = list(writer_examples(questions, writer_prompt, recipe, random.Random(0)))
@@ -49,7 +49,7 @@ def test_answers_that_the_snippets_do_not_give_are_left_out(tmp_path: Path) -> N
     assert "the answer is" not in summary
 
 
-def test_trained_writer_gives_its_answer_and_resumes(
+def test_trained_writer_lowers_perplexity_and_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "models"))
@@ -79,7 +79,7 @@ def test_writer_adapter_is_merged_into_the_served_model(
     from transformers import AutoModelForCausalLM
 
     from cluster.settings.settings import load_settings
-    from serve.graph.load_stages import llm_folder
+    from serve.llm_app import llm_folder
 
     monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "models"))
     base = make_tiny_llama(tmp_path / "llama")

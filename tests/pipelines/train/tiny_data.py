@@ -1,4 +1,4 @@
-"""Small files to train on, in the forms that `citeray train` reads."""
+"""Small training files in the formats that `citeray train` reads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def write_questions(path: Path, gold: Mapping[str, Sequence[int]]) -> Path:
 
 
 def gold_row(**changes: Any) -> dict[str, Any]:
-    """A question of BioASQ with its gold answers, a yes to fever unless `changes` say otherwise."""
+    """Return a BioASQ yes/no question with gold answers, updated with `changes`."""
     return {
         "id": "q1",
         "body": "Does aspirin reduce fever?",
@@ -51,7 +51,7 @@ def write_lines(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
 
 
 def tagged_rows() -> list[dict[str, Any]]:
-    """Sentences in which aspirin is a chemical and fever and tumour are diseases."""
+    """Return sentences that mark aspirin as a chemical and fever and tumour as diseases."""
     rows = []
     for drug, verb, illness in (
         ("aspirin", "treats", "fever"),

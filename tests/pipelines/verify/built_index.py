@@ -1,4 +1,4 @@
-"""Indexes built from real files by the functions of a build, without Ray and without a model."""
+"""Build indexes from source files with the build's functions, without Ray or a model."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from cluster.index.manifest import EncoderEntry, Manifest, SegmentEntry, ShardEn
 from cluster.index.put_segment import entry_text
 from cluster.index.write_segment import SegmentPlan, artefacts_of
 from cluster.settings.settings import load_settings
-from pipelines.build.build_shard import build_shard, sample_vectors, train_quantiser
-from pipelines.build.embed_passages import embed_citations
-from pipelines.build.publish_index import publish_build
-from pipelines.build.read_source import read_source
-from pipelines.build.stage_citations import read_account, write_part
+from pipelines.indexing.publish_index import publish_build
+from pipelines.indexing.shards.build_shard import build_shard, sample_vectors, train_quantiser
+from pipelines.indexing.staging.embed_passages import embed_citations
+from pipelines.indexing.staging.read_source import read_source
+from pipelines.indexing.staging.stage_citations import read_account, write_part
 from pipelines.verify.note_findings import Finding
 from pipelines.verify.verify_index import Verification
 from pipelines.vocabulary.give_names import NO_NAMES
@@ -51,7 +51,7 @@ def deletion(*pmids: int) -> str:
 
 
 def write_source(path: Path, *records: str) -> Path:
-    """A gzipped file of `records` with NCBI's .md5 beside it."""
+    """Write a gzipped file of `records` with an .md5 file in NCBI's format."""
     xml = f"{DOCTYPE}<PubmedArticleSet>{''.join(records)}</PubmedArticleSet>"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(gzip.compress(xml.encode(), mtime=0))
@@ -61,7 +61,7 @@ def write_source(path: Path, *records: str) -> Path:
 
 
 def build_from(index: Path, sources: Sequence[Path]) -> Manifest:
-    """Build and publish `sources`, in their order, and leave no staging."""
+    """Build and publish `sources` in order, and remove the staging."""
     build = index.parent / f"{index.name}-build"
     directories = [build / path.name for path in sources]
     for path, directory in zip(sources, directories, strict=True):
@@ -90,7 +90,7 @@ def build_from(index: Path, sources: Sequence[Path]) -> Manifest:
 def replace_segments(
     index: Path, manifest: Manifest, shard: int, *entries: SegmentEntry
 ) -> Manifest:
-    """Publish `manifest` with other segments in `shard`, its counts as they were."""
+    """Publish `manifest` with other segments in `shard` and unchanged counts."""
     shards = list(manifest.shards)
     shards[shard] = ShardEntry(segments=entries)
     for entry in entries:
@@ -101,7 +101,7 @@ def replace_segments(
 
 
 def reseal(index: Path, manifest: Manifest, shard: int) -> Manifest:
-    """Publish what now lies in the first segment of `shard`, its counts as they were."""
+    """Publish the present files of the first segment of `shard` with unchanged counts."""
     entry = manifest.shards[shard].segments[0]
     found = artefacts_of(index / segment_directory(shard, entry.id))
     sealed = entry.model_copy(update={"artefacts": found})
@@ -109,7 +109,7 @@ def reseal(index: Path, manifest: Manifest, shard: int) -> Manifest:
 
 
 def supersede(index: Path, shard: int, entry: SegmentEntry, pmids: Sequence[int]) -> SegmentEntry:
-    """`entry` with a file that says which PMIDs it replaces or removes."""
+    """Return `entry` with a file of the PMIDs that it supersedes."""
     directory = index / segment_directory(shard, entry.id)
     table = pa.table({"pmid": np.asarray(pmids, np.int64)})
     write_table(directory / SUPERSEDES, table)
@@ -152,7 +152,7 @@ def update_entry(index: Path, **fields: Any) -> None:
 
 
 def alter(path: Path, change: Callable[[pa.Table], pa.Table], index: Path) -> pa.Table:
-    """Rewrite an Arrow file of shard 0, publish its new checksum, and give its old rows."""
+    """Rewrite an Arrow file of shard 0, publish its new checksum, and return its old rows."""
     held = read_table(path)
     write_table(path, change(held))
     reseal(index, read_manifest(index), 0)

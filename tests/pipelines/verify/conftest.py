@@ -1,4 +1,4 @@
-"""A built index, and a copy of it for each test to damage."""
+"""A built index, and a copy for each test to damage."""
 
 from __future__ import annotations
 

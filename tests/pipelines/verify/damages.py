@@ -1,10 +1,10 @@
-"""Random damages to every kind of file of an index, and whether `verify` names each.
+"""Damage random files of an index and check that `verify` reports each damage.
 
     python -m tests.pipelines.verify.damages --seed 0 --count 500
 
-A damage is a flipped byte, a cut, an extension, a deletion, or two files that change places.
-Prints each that is not named; exit code 1 if there is one. A seed gives the same damages to the
-same index.
+A damage flips a byte, truncates, extends or deletes a file, or swaps two files. Prints each damage
+that `verify` does not report; the exit code is 1 if there is one. A seed causes the same damages in
+the same index.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KINDS = ("flip", "cut", "extend", "delete", "swap")
 
 @dataclass(frozen=True)
 class Damage:
-    """`files` are one or two paths relative to the index, `at` a share of the file's bytes."""
+    """Damage to one or two `files` (relative paths); `at` is a position from 0 to 1."""
 
     kind: str
     files: tuple[str, ...]
@@ -39,7 +39,7 @@ class Damage:
     bit: int = 0
 
     def change(self, data: bytes) -> bytes | None:
-        """The damaged bytes; None where the file goes."""
+        """Return the damaged bytes, or None to remove the file."""
         place = int(self.at * len(data))
         if self.kind == "flip":
             return data[:place] + bytes([data[place] ^ 1 << self.bit]) + data[place + 1 :]
@@ -49,7 +49,7 @@ class Damage:
 
 
 def make_history(folder: Path) -> Path:
-    """An index of three versions, with segments of a build and of an update."""
+    """Build an index of three versions, with segments of a build and of an update."""
     index = SmallIndex(folder / "index", "sq8")
     index.build([[(pmid, f"aspirin and fever {pmid}") for pmid in range(1, 30)]])
     index.update([[(pmid, "heparin") for pmid in range(20, 40)] + [(3, None)]])
@@ -59,9 +59,9 @@ def make_history(folder: Path) -> Path:
 
 
 def artefacts(index: Path) -> list[str]:
-    """The files that the published version stands on; locks hold nothing.
+    """Return the files that the published version needs, without locks.
 
-    Of earlier versions that is the manifest, without which an earlier version was pruned.
+    Of earlier versions, only the manifest counts, because a pruned version has no manifest.
     """
     manifest = read_manifest(index)
     told = {*map(str, (manifest_file(manifest.version), vocabulary_file(manifest.version)))}
@@ -75,7 +75,7 @@ def artefacts(index: Path) -> list[str]:
 
 
 def draw(index: Path, dice: random.Random) -> Damage:
-    """A damage to a file of any kind: kinds of files first, as segments have so many more."""
+    """Draw a damage, first the kind of file, because segments have many more files."""
     files = artefacts(index)
     kinds: dict[str, list[str]] = {}
     for name in files:
@@ -97,7 +97,7 @@ def draw(index: Path, dice: random.Random) -> Damage:
 
 @contextmanager
 def damaged(index: Path, damage: Damage) -> Iterator[None]:
-    """`index` with the damage within the block, and as it was after it."""
+    """Apply the damage to `index` within the block, and undo it afterwards."""
     held = {name: (index / name).read_bytes() for name in damage.files}
     if damage.kind == "swap":
         first, second = damage.files
@@ -115,13 +115,13 @@ def damaged(index: Path, damage: Damage) -> Iterator[None]:
 
 
 def names(found: Verification, damage: Damage) -> bool:
-    """Whether a finding is about the damaged file; of two that changed places, about either."""
+    """Return True if a finding is about a damaged file."""
     places = [finding.place for finding in found.findings]
     return any(name in places for name in damage.files)
 
 
 def unnamed(index: Path, seed: int, count: int) -> tuple[list[Damage], Counter[str]]:
-    """The damages that `verify` does not name, and how many there were of each kind."""
+    """Return the damages that `verify` misses, and the number of damages of each kind."""
     dice = random.Random(seed)
     missed, drawn = [], Counter[str]()
     for _ in range(count):

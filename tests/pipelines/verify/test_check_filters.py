@@ -1,4 +1,4 @@
-"""Filterable columns that are not what the citations say are found, where checksums are right."""
+"""Filter columns that differ from the citations are reported despite valid checksums."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def put_value(table: pa.Table, row: int, column: str, value: object) -> pa.Table
         ("design", ["guideline"]),
     ],
 )
-def test_a_row_that_is_not_what_its_citation_says_is_found_and_named(
+def test_filter_row_that_differs_from_its_citation_is_reported(
     index: Path, column: str, value: object
 ) -> None:
     held = read_table(index / SEGMENT / FILTERS).to_pylist()
@@ -65,7 +65,7 @@ def test_a_row_that_is_not_what_its_citation_says_is_found_and_named(
     ],
     ids=["a row less", "a row more", "another type", "a column less"],
 )
-def test_columns_of_another_form_are_found(index: Path, change: object) -> None:
+def test_filter_columns_of_other_types_are_reported(index: Path, change: object) -> None:
     path = index / SEGMENT / FILTERS
     write_table(path, change(read_table(path)))  # type: ignore[operator]
     reseal(index, read_manifest(index), 0)
@@ -74,7 +74,7 @@ def test_columns_of_another_form_are_found(index: Path, change: object) -> None:
     assert finding.kind in ("filters", "unreadable")
 
 
-def test_postings_without_the_filters_terms_are_found(index: Path) -> None:
+def test_missing_filter_postings_are_reported(index: Path) -> None:
     passages = read_table(index / SEGMENT / PASSAGES).num_rows
     directory = index / SEGMENT / "bm25-passages"
     for path in directory.iterdir():
@@ -89,13 +89,13 @@ def test_postings_without_the_filters_terms_are_found(index: Path) -> None:
     assert [f.place for f in found] == [f"{SEGMENT}/bm25-passages"]
 
 
-def test_a_segment_whose_manifest_does_not_name_the_columns_is_found(index: Path) -> None:
+def test_unlisted_filter_columns_are_reported(index: Path) -> None:
     (index / SEGMENT / FILTERS).unlink()
     reseal(index, read_manifest(index), 0)
     assert only(verify_index(index, quick=True)).place == f"{SEGMENT}/{FILTERS}"
 
 
-def test_postings_of_another_schema_are_found(index: Path) -> None:
+def test_postings_with_another_schema_are_reported(index: Path) -> None:
     directory = index / SEGMENT / "bm25-citations"
     for path in directory.iterdir():
         if path.name != BAGS:

@@ -1,4 +1,4 @@
-"""What is wrong with a segment's rows is found and named, where every checksum is right."""
+"""Faulty rows of a segment are reported despite valid checksums."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from cluster.index.layout import (
 from cluster.index.manifest import Manifest, read_manifest
 from cluster.index.terms.bags import BAGS, BagWriter
 from cluster.index.terms.term_table import TermCounter, write_terms
-from pipelines.build.publish_index import publish_terms
+from pipelines.indexing.publish_index import publish_terms
 from pipelines.verify.verify_index import verify_index
 from tests.pipelines.verify.built_index import (
     HERE,
@@ -57,14 +57,14 @@ def alter_here(index: Path, file: str, change: Callable[[pa.Table], pa.Table]) -
 
 @pytest.mark.parametrize("file", [CITATIONS, PASSAGES, VECTORS])
 @pytest.mark.parametrize("quick", [False, True])
-def test_an_artefact_of_another_format_is_found(index: Path, file: str, quick: bool) -> None:
+def test_artefact_of_another_format_is_reported(index: Path, file: str, quick: bool) -> None:
     (index / SEGMENT / file).write_bytes(b"ARROW1 and no more")
     reseal(index, read_manifest(index), 0)
     finding = verify_index(index, quick=quick).findings[0]
     assert (finding.kind, finding.place) == ("unreadable", f"{SEGMENT}/{file}")
 
 
-def test_postings_and_columns_that_cannot_be_read_are_found(index: Path) -> None:
+def test_unreadable_postings_and_columns_are_reported(index: Path) -> None:
     (index / SEGMENT / "bm25-passages/meta.json").write_text("{}")
     alter_here(index, CITATIONS, lambda t: t.drop_columns(["sections"]))
     found = {(f.kind, f.place) for f in verify_index(index).findings}
@@ -76,9 +76,7 @@ def test_postings_and_columns_that_cannot_be_read_are_found(index: Path) -> None
 
 @pytest.mark.parametrize(("field", "file"), [("citations", CITATIONS), ("passages", PASSAGES)])
 @pytest.mark.parametrize("quick", [False, True])
-def test_counts_of_a_segment_that_disagree_are_found(
-    index: Path, field: str, file: str, quick: bool
-) -> None:
+def test_wrong_segment_counts_are_reported(index: Path, field: str, file: str, quick: bool) -> None:
     held = getattr(read_manifest(index).shards[0].segments[0], field)
     update_entry(index, **{field: held + 1})
     finding = only(verify_index(index, quick=quick))
@@ -87,7 +85,7 @@ def test_counts_of_a_segment_that_disagree_are_found(
 
 
 @pytest.mark.parametrize("side", ["citations", "passages"])
-def test_counts_of_terms_that_disagree_are_found(index: Path, side: str) -> None:
+def test_wrong_term_counts_are_reported(index: Path, side: str) -> None:
     terms = dict(read_manifest(index).shards[0].segments[0].terms)
     update_entry(index, terms={**terms, side: terms[side] - 1})
     finding = only(verify_index(index))
@@ -95,12 +93,12 @@ def test_counts_of_terms_that_disagree_are_found(index: Path, side: str) -> None
     assert f"{terms[side]} terms of {side}" in finding.message
 
 
-def test_a_bm25_side_that_is_missing_is_found(index: Path) -> None:
+def test_missing_bm25_side_is_reported(index: Path) -> None:
     update_manifest(index, bm25_over=("citations",))
     assert kinds(verify_index(index)) == {"bm25"}
 
 
-def test_shards_that_were_swapped_are_found(index: Path) -> None:
+def test_swapped_shards_are_reported(index: Path) -> None:
     manifest = read_manifest(index)
     folders = [index / segment_directory(shard, "first") for shard in (0, 1)]
     folders[0].rename(index / "aside")
@@ -115,21 +113,21 @@ def test_shards_that_were_swapped_are_found(index: Path) -> None:
 
 
 @pytest.mark.parametrize("quick", [False, True])
-def test_a_stray_pmid_is_found_and_named(index: Path, quick: bool) -> None:
+def test_pmid_in_the_wrong_shard_is_reported(index: Path, quick: bool) -> None:
     stray = next(p for p in range(41, 99) if shard_of(p, 2) == 1)
     alter_here(index, CITATIONS, lambda t: replaced(t, "pmid", put(-1, stray)))
     finding = only(verify_index(index, quick=quick))
     assert (finding.kind, finding.pmids) == ("wrong-shard", (stray,))
 
 
-def test_pmids_that_do_not_rise_are_found(index: Path) -> None:
+def test_unsorted_pmids_are_reported(index: Path) -> None:
     alter_here(index, CITATIONS, lambda t: replaced(t, "pmid", put(1, HERE[0])))
     found = verify_index(index)
     assert kinds(found) == {"order", "twice"}
     assert {finding.pmids for finding in found.findings} == {(HERE[0],)}
 
 
-def test_a_row_that_was_added_is_found_by_all_that_lack_it(index: Path) -> None:
+def test_added_row_is_reported_by_every_check(index: Path) -> None:
     more = next(p for p in range(41, 99) if shard_of(p, 2) == 0)
 
     def add(table: pa.Table) -> pa.Table:
@@ -143,9 +141,7 @@ def test_a_row_that_was_added_is_found_by_all_that_lack_it(index: Path) -> None:
 
 @pytest.mark.parametrize(("lost", "named"), [(2, 1), (3, 2)])
 @pytest.mark.parametrize("quick", [False, True])
-def test_vectors_that_are_missing_are_found_and_named(
-    index: Path, lost: int, named: int, quick: bool
-) -> None:
+def test_missing_vectors_are_reported(index: Path, lost: int, named: int, quick: bool) -> None:
     path = index / SEGMENT / VECTORS
     held = vectors.load(path)
     stored = faiss.downcast_index(held.storage).reconstruct_n(0, held.ntotal)
@@ -162,7 +158,7 @@ def test_vectors_that_are_missing_are_found_and_named(
 
 
 def rewrite_postings(index: Path, side: str, rows: int, *, shift: int = 0) -> None:
-    """Postings of `rows` documents, the first `shift` rows left out and as many added behind."""
+    """Write postings of `rows` documents that begin at row `shift`."""
     directory = index / SEGMENT / f"bm25-{side}"
     shutil.rmtree(directory)
     writer = Bm25Writer(directory)
@@ -174,7 +170,7 @@ def rewrite_postings(index: Path, side: str, rows: int, *, shift: int = 0) -> No
 
 
 @pytest.mark.parametrize("quick", [False, True])
-def test_postings_that_are_missing_are_found(index: Path, quick: bool) -> None:
+def test_missing_postings_are_reported(index: Path, quick: bool) -> None:
     rewrite_postings(index, "citations", len(HERE) - 1)
     finding = only(verify_index(index, quick=quick))
     assert (finding.kind, finding.place) == ("bm25", f"{SEGMENT}/bm25-citations")
@@ -182,16 +178,16 @@ def test_postings_that_are_missing_are_found(index: Path, quick: bool) -> None:
     assert finding.pmids == (() if quick else (HERE[-1],))
 
 
-def test_a_citation_whose_passages_no_posting_holds_is_named(index: Path) -> None:
+def test_citation_without_passage_postings_is_reported(index: Path) -> None:
     rewrite_postings(index, "passages", 2 * len(HERE), shift=3)
     postings, bags = verify_index(index).findings
     assert (postings.place, postings.pmids) == (f"{SEGMENT}/bm25-passages", tuple(HERE[:2]))
-    # They were made of another text.
+    # The bags were counted from other texts.
     assert bags.place == f"{SEGMENT}/bm25-passages/{BAGS}"
     assert bags.message == f"{2 * len(HERE)} passages have not the terms that their texts have"
 
 
-def test_bags_of_fewer_units_are_found(index: Path) -> None:
+def test_missing_bags_are_reported(index: Path) -> None:
     writer = BagWriter(index / SEGMENT / "bm25-citations")
     writer.add(["fever"])
     writer.close()
@@ -202,27 +198,27 @@ def test_bags_of_fewer_units_are_found(index: Path) -> None:
 
 @pytest.mark.parametrize(("row", "value"), [(0, 7), (3, 10_000)])
 @pytest.mark.parametrize("quick", [False, True])
-def test_passages_out_of_order_are_found(index: Path, row: int, value: int, quick: bool) -> None:
+def test_unsorted_passages_are_reported(index: Path, row: int, value: int, quick: bool) -> None:
     alter_here(index, PASSAGES, lambda t: replaced(t, "citation_row", put(row, value)))
     found = verify_index(index, quick=quick)
     assert ("order", f"{SEGMENT}/{PASSAGES}") in {(f.kind, f.place) for f in found.findings}
 
 
 @pytest.mark.parametrize(("column", "value"), [("end", 4000), ("begin", 99), ("section", 2)])
-def test_a_span_outside_its_text_is_found_and_named(index: Path, column: str, value: int) -> None:
+def test_span_outside_its_text_is_reported(index: Path, column: str, value: int) -> None:
     alter_here(index, PASSAGES, lambda t: replaced(t, column, put(0, value)))
     spans = [f for f in verify_index(index).findings if f.kind == "span"]
     assert [(f.place, f.pmids) for f in spans] == [(f"{SEGMENT}/{PASSAGES}", (HERE[0],))]
 
 
-def test_a_text_without_a_passage_is_found_and_named(index: Path) -> None:
+def test_text_without_a_passage_is_reported(index: Path) -> None:
     alter_here(index, PASSAGES, lambda t: t.slice(2))
     found = verify_index(index)
     assert (HERE[0],) in [f.pmids for f in found.findings if f.kind == "span"]
 
 
 def add_segment(index: Path, tmp_path: Path, *supersedes: int) -> Manifest:
-    """A second segment in shard 0, with a new record of its first PMID."""
+    """Add a second segment to shard 0, with a new record of its first PMID."""
     source = write_source(tmp_path / "n2.xml.gz", record(HERE[0], "Another text."))
     newer = build_from(tmp_path / "newer", [source]).shards[0].segments[0]
     directory = index / segment_directory(0, "second")
@@ -237,14 +233,14 @@ def add_segment(index: Path, tmp_path: Path, *supersedes: int) -> Manifest:
     return read_manifest(index)
 
 
-def test_a_pmid_that_is_live_in_two_segments_is_named(index: Path, tmp_path: Path) -> None:
+def test_pmid_live_in_two_segments_is_reported(index: Path, tmp_path: Path) -> None:
     add_segment(index, tmp_path)
     found = verify_index(index, quick=True)
     twice = next(f for f in found.findings if f.kind == "twice")
     assert (twice.place, twice.pmids) == ("segments/0000", (HERE[0],))
 
 
-def test_a_pmid_of_another_shard_in_supersedes_is_named(index: Path, tmp_path: Path) -> None:
+def test_superseded_pmid_of_another_shard_is_reported(index: Path, tmp_path: Path) -> None:
     other = next(p for p in PMIDS if p not in HERE)
     add_segment(index, tmp_path, HERE[0], other)
     found = verify_index(index, quick=True)
@@ -252,7 +248,7 @@ def test_a_pmid_of_another_shard_in_supersedes_is_named(index: Path, tmp_path: P
     assert (stray.place, stray.pmids) == (f"segments/0000/second/{SUPERSEDES}", (other,))
 
 
-def test_a_passage_without_a_token_is_named(index: Path) -> None:
+def test_passage_without_tokens_is_reported(index: Path) -> None:
     def none_of_the_first(table: pa.Table) -> pa.Table:
         ends = table["token_end"].to_numpy()
         return replaced(table, "token_end", lambda _: pa.array(ends - ends[0], pa.uint64()))
@@ -265,11 +261,11 @@ def test_a_passage_without_a_token_is_named(index: Path) -> None:
     assert (finding.message, finding.pmids) == ("1 passages without a token", (HERE[0],))
 
 
-def test_counts_of_terms_that_no_text_has_are_found(index: Path) -> None:
+def test_counts_of_absent_terms_are_reported(index: Path) -> None:
     counter = TermCounter()
     counter.add("citations", ["fever"])
     write_terms(counter.table().to_batches(), index / SEGMENT / TERMS)
     reseal(index, read_manifest(index), 0)
     places = {f.place for f in verify_index(index).findings if f.kind == "terms"}
-    # The segment's own, and those of the version, which are sums of others.
+    # The counts of the segment and those of the version, which are sums over segments.
     assert places == {f"{SEGMENT}/{TERMS}", "versions/v000001.json"}

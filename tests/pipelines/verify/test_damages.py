@@ -1,4 +1,4 @@
-"""Verify names every damage, whatever file it is to, and says nothing of an index that is sound."""
+"""Verification reports a damage to any file, and nothing for an intact index."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("seed", "count"), [(1, 8), pytest.param(0, 500, marks=pytest.mark.nightly)]
 )
 @pytest.mark.slow
-def test_every_random_damage_is_named_by_its_file(history: Path, seed: int, count: int) -> None:
+def test_random_damage_is_reported_with_its_file(history: Path, seed: int, count: int) -> None:
     sound = verify_index(history)
     assert (sound.version, sound.findings, sound.leftovers) == ("v000003", (), ())
     missed, drawn = unnamed(history, seed, count)
@@ -41,7 +41,7 @@ def test_every_random_damage_is_named_by_its_file(history: Path, seed: int, coun
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "extend", "delete"])
 @pytest.mark.parametrize("file", [str(SEGMENT / "segment.json"), CURRENT, LEASE])
-def test_a_damaged_record_is_named(index: Path, file: str, damage: str) -> None:
+def test_damaged_record_is_reported(index: Path, file: str, damage: str) -> None:
     path, data = index / file, (index / file).read_bytes()
     if damage == "flip":
         flip_byte(path)
@@ -53,7 +53,7 @@ def test_a_damaged_record_is_named(index: Path, file: str, damage: str) -> None:
         assert only(verify_index(index, quick=quick)).place == file
 
 
-def test_a_changed_token_in_current_is_seen_by_readers_and_writers(index: Path) -> None:
+def test_changed_token_in_current_is_detected(index: Path) -> None:
     text = (index / CURRENT).read_text()
     (index / CURRENT).write_text(text.replace('"token": 1', '"token": 3'))
     with pytest.raises(IndexFormatError, match="CURRENT: damaged"):
@@ -62,14 +62,14 @@ def test_a_changed_token_in_current_is_seen_by_readers_and_writers(index: Path) 
         pass
 
 
-def test_a_pointer_of_before_the_checksum_is_read(index: Path) -> None:
+def test_pointer_without_checksum_is_accepted(index: Path) -> None:
     pointer = json.loads((index / CURRENT).read_text())
     (index / CURRENT).write_text(json.dumps({k: pointer[k] for k in ("version", "sha256")}))
     assert current_version(index) == "v000001"
     assert verify_index(index).findings == ()
 
 
-def test_an_earlier_versions_damaged_manifest_is_named(history: Path, tmp_path: Path) -> None:
+def test_damaged_earlier_manifest_is_reported(history: Path, tmp_path: Path) -> None:
     index = Path(shutil.copytree(history, tmp_path / "index"))
     flip_byte(index / "versions/v000001.json")
     finding = only(verify_index(index))
@@ -87,7 +87,7 @@ print(found.version, found.citations, *found.findings, *found.leftovers, sep="\\
 
 
 @pytest.mark.process
-def test_a_sound_index_on_a_read_only_disk_has_no_finding(index: Path) -> None:
+def test_intact_index_on_a_read_only_disk_has_no_findings(index: Path) -> None:
     if not may_mount():
         pytest.skip("this machine lets nobody mount a disk of their own")
     mounts = f"mount --bind {index} {index} && mount -o remount,ro,bind {index}"

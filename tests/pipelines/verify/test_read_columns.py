@@ -20,7 +20,7 @@ def write_batches(path: Path, *pmids: list[int | None]) -> Path:
     return path
 
 
-def test_columns_are_read_over_all_batches_in_the_order_asked_for(tmp_path: Path) -> None:
+def test_columns_are_read_from_all_batches_in_the_given_order(tmp_path: Path) -> None:
     path = write_batches(tmp_path / "a", [3, 5], [], [7])
     assert read_integers(path, "pmid").tolist() == [3, 5, 7]
     assert next(iter(read_batches(path, ["text", "pmid"]))).schema.names == ["text", "pmid"]
@@ -28,7 +28,7 @@ def test_columns_are_read_over_all_batches_in_the_order_asked_for(tmp_path: Path
         read_integers(write_batches(tmp_path / "b", [3, None]), "pmid")
 
 
-def test_numbers_that_are_kept_do_not_keep_the_texts_beside_them(tmp_path: Path) -> None:
+def test_integer_columns_do_not_keep_the_batch_in_memory(tmp_path: Path) -> None:
     path = write_batches(tmp_path / "a", *[list(range(ROWS))] * BATCHES)
     before = pa.total_allocated_bytes()
     kept = [integers(batch, "pmid") for batch in read_batches(path, ["pmid"])]
@@ -36,10 +36,10 @@ def test_numbers_that_are_kept_do_not_keep_the_texts_beside_them(tmp_path: Path)
     assert pa.total_allocated_bytes() - before < 2 * ROWS * len(TEXT)
 
 
-def test_offsets_that_leave_the_buffer_are_refused(tmp_path: Path) -> None:
+def test_invalid_offsets_are_refused(tmp_path: Path) -> None:
     path = write_batches(tmp_path / "a", [3])
     data = bytearray(path.read_bytes())
-    # The offsets 0 and len(TEXT), four bytes each, stand right before the text.
+    # The offsets 0 and len(TEXT), four bytes each, are just before the text.
     end = data.rindex(len(TEXT).to_bytes(4, "little"), 0, data.index(TEXT.encode()))
     data[end : end + 4] = b"\xff\xff\xff\x7f"
     path.write_bytes(data)

@@ -1,4 +1,4 @@
-"""What the source files hold against what the index holds: missing, extra and stale PMIDs."""
+"""Comparison of source files and index: missing, extra and stale PMIDs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from cluster.index.layout import CITATIONS, segment_directory
 from cluster.pubmed.parse_articles import Record, read_records
-from pipelines.build.find_sources import find_sources
+from pipelines.indexing.sources.find_sources import find_sources
 from pipelines.verify import read_source_records
 from pipelines.verify.note_findings import Finding
 from pipelines.verify.verify_index import verify_index
@@ -47,7 +47,7 @@ def write_files(folder: Path, *names: str) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def complete(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with an index of all three files, and the files."""
+    """Return a folder with three source files and an index of them."""
     folder = tmp_path_factory.mktemp("census")
     build_from(folder / "index", write_files(folder / "sources", *NAMES))
     return folder
@@ -61,25 +61,25 @@ def folder(complete: Path, tmp_path: Path) -> Path:
 
 
 def census(folder: Path, kind: str = "") -> list[Finding]:
-    """The findings of a full census, of one kind if told."""
+    """Return the findings of a full census, optionally of one kind."""
     found = verify_index(folder / "index", find_sources([str(folder / "sources")]))
     return [f for f in found.findings if kind in ("", f.kind)]
 
 
 def rebuild(folder: Path, *names: str) -> None:
-    """An index of `names` alone in the place of the other; the files stay."""
+    """Replace the index by one of the files `names`; all source files remain."""
     shutil.rmtree(folder / "index")
     build_from(folder / "index", write_files(folder / "again", *names))
 
 
-def test_revisions_deletions_and_revivals_are_all_in_the_census(folder: Path) -> None:
+def test_census_counts_revisions_deletions_and_revivals(folder: Path) -> None:
     found = verify_index(folder / "index", find_sources([str(folder / "sources")]))
     assert found.findings == ()
     assert (found.citations, found.sources) == (29, 3)
 
 
 @pytest.mark.process
-def test_the_census_is_the_same_from_processes_of_their_own(folder: Path) -> None:
+def test_parallel_census_gives_the_same_result(folder: Path) -> None:
     shutil.rmtree(folder / "index" / segment_directory(0, "first"))
     sources = find_sources([str(folder / "sources")])
     assert verify_index(folder / "index", sources, jobs=2) == verify_index(
@@ -87,7 +87,7 @@ def test_the_census_is_the_same_from_processes_of_their_own(folder: Path) -> Non
     )
 
 
-def test_a_file_that_was_never_indexed_is_named_with_what_it_changes(folder: Path) -> None:
+def test_unindexed_file_is_reported_with_its_changes(folder: Path) -> None:
     rebuild(folder, "n1.xml.gz", "n10.xml.gz")
     findings = census(folder)
     assert [(f.kind, f.place) for f in findings] == [
@@ -101,21 +101,21 @@ def test_a_file_that_was_never_indexed_is_named_with_what_it_changes(folder: Pat
 
 
 @pytest.mark.parametrize("name", ["n1.xml.gz", "n2.xml.gz"])
-def test_a_file_that_is_gone_is_named_and_its_records_left_alone(folder: Path, name: str) -> None:
+def test_missing_source_is_reported_and_its_records_ignored(folder: Path, name: str) -> None:
     (folder / "sources" / name).unlink()
     (finding,) = census(folder)
     assert (finding.kind, finding.place) == ("source", name)
     assert "not among the files given" in finding.message
 
 
-def test_a_later_file_still_shows_records_of_a_lost_file_to_be_stale(folder: Path) -> None:
+def test_later_file_reveals_stale_records_of_a_missing_source(folder: Path) -> None:
     rebuild(folder, "n1.xml.gz", "n2.xml.gz")
     (folder / "sources/n2.xml.gz").unlink()
     named = {f.kind: f.pmids for f in census(folder) if f.pmids}
     assert named == {"extra": (6,), "stale": (3,)}
 
 
-def test_a_stray_pmid_is_extra_and_what_it_took_the_place_of_missing(folder: Path) -> None:
+def test_replaced_pmid_is_reported_as_extra_and_missing(folder: Path) -> None:
     path = folder / "index" / segment_directory(0, "first") / CITATIONS
     held = alter(path, lambda t: replaced(t, "pmid", put(0, 77)), folder / "index")
     assert [f.pmids for f in census(folder, "extra")] == [(77,)]
@@ -130,7 +130,7 @@ def test_a_stray_pmid_is_extra_and_what_it_took_the_place_of_missing(folder: Pat
         ("source", lambda values: ["else.xml", *values[1:]]),
     ],
 )
-def test_a_record_with_another_position_version_or_source_is_stale(
+def test_record_of_another_position_version_or_source_is_stale(
     folder: Path, column: str, change: Callable[[Any], Any]
 ) -> None:
     path = folder / "index" / segment_directory(0, "first") / CITATIONS
@@ -139,7 +139,7 @@ def test_a_record_with_another_position_version_or_source_is_stale(
     assert (stale.kind, stale.pmids) == ("stale", (held["pmid"][0].as_py(),))
 
 
-def test_a_file_that_is_not_what_its_md5_says_is_named(folder: Path) -> None:
+def test_source_with_a_wrong_md5_is_reported(folder: Path) -> None:
     beside = folder / "sources/n2.xml.gz.md5"
     for text, said in (
         ("MD5(n2.xml.gz)= " + "0" * 32, f" where n2.xml.gz.md5 says {'0' * 32}"),
@@ -153,7 +153,7 @@ def test_a_file_that_is_not_what_its_md5_says_is_named(folder: Path) -> None:
     assert census(folder) == []
 
 
-def test_a_file_that_was_replaced_is_named_with_what_differs(folder: Path) -> None:
+def test_replaced_source_is_reported_with_its_differences(folder: Path) -> None:
     write_source(folder / "sources/n2.xml.gz", *FILES["n2.xml.gz"][:-1])
     sha, count, extra = census(folder)
     assert sha.message.startswith("sha256 ")
@@ -161,7 +161,7 @@ def test_a_file_that_was_replaced_is_named_with_what_differs(folder: Path) -> No
     assert (extra.kind, extra.pmids) == ("extra", (31,))
 
 
-def test_a_file_that_cannot_be_read_to_its_end_is_named_and_not_believed(folder: Path) -> None:
+def test_truncated_source_is_reported_and_ignored(folder: Path) -> None:
     path = folder / "sources/n1.xml.gz"
     path.write_bytes(path.read_bytes()[:-40])
     path.with_name("n1.xml.gz.md5").unlink()
@@ -171,7 +171,7 @@ def test_a_file_that_cannot_be_read_to_its_end_is_named_and_not_believed(folder:
     assert broken.message.startswith("damaged or truncated after ")
 
 
-def test_records_that_were_dropped_are_counted(folder: Path) -> None:
+def test_dropped_records_are_counted_in_the_census(folder: Path) -> None:
     path = folder / "sources/n1.xml.gz"
     end = b"</PubmedArticleSet>"
     xml = gzip.decompress(path.read_bytes()).replace(end, b"<Odd/>" + end)
@@ -180,9 +180,7 @@ def test_records_that_were_dropped_are_counted(folder: Path) -> None:
     assert census(folder)[-1].message == "1 dropped records where the manifest says 0"
 
 
-def test_records_that_the_parser_passes_over_are_counted_by_their_tags(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_skipped_records_are_counted_by_tag(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def read_some(path: Path, *, strict: bool) -> Iterator[Record]:
         records = list(read_records(path, strict=strict))
         yield from records[:10] + records[15:] if path.name == "n1.xml.gz" else records
@@ -198,7 +196,7 @@ def versioned(pmid: int, version: int, text: str) -> str:
     return record(pmid, text).replace('Version="1"', f'Version="{version}"')
 
 
-def test_versions_and_records_set_aside_are_in_the_census_as_in_the_index(tmp_path: Path) -> None:
+def test_census_agrees_with_the_index_on_versions_and_rejects(tmp_path: Path) -> None:
     first = [versioned(1, 2, "Two."), record(1, "One."), record(2, "Bad.").replace("Bad.", "\0")]
     second = [record(1, "One, revised."), versioned(3, 2, "Three."), deletion(3)]
     sources = [

@@ -19,7 +19,7 @@ def run_verify(index: Path, *arguments: object) -> Result:
     return CliRunner().invoke(group, command, catch_exceptions=False)
 
 
-def test_each_finding_is_a_line_with_its_place_and_its_mend(index: Path) -> None:
+def test_verify_prints_a_line_for_each_finding(index: Path) -> None:
     shutil.rmtree(index / SEGMENT)
     result = run_verify(index)
     assert result.exit_code == 1
@@ -29,7 +29,7 @@ def test_each_finding_is_a_line_with_its_place_and_its_mend(index: Path) -> None
     assert "3 findings" in result.stderr
 
 
-def test_a_clean_index_says_so_and_exits_0_with_its_leftovers(index: Path) -> None:
+def test_verify_exits_0_for_an_intact_index_with_leftovers(index: Path) -> None:
     result = run_verify(index)
     assert (result.exit_code, result.stdout) == (0, "")
     assert "40 citations, 80 passages live: 0 findings, 0 leftovers" in result.stderr
@@ -39,7 +39,7 @@ def test_a_clean_index_says_so_and_exits_0_with_its_leftovers(index: Path) -> No
     assert result.stderr.startswith("leftover: staging: ")
 
 
-def test_the_findings_are_there_for_programs(index: Path) -> None:
+def test_verify_prints_findings_as_json(index: Path) -> None:
     (index / "staging").mkdir()
     shutil.rmtree(index / SEGMENT)
     result = run_verify(index, "--json", "--quick")

@@ -1,4 +1,4 @@
-"""A sound version has no finding; what is wrong with its files and counts is found and named."""
+"""Faulty files and counts of a version are reported; an intact index has no findings."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("quick", [False, True])
-def test_a_built_index_is_clean(index: Path, quick: bool) -> None:
+def test_built_index_has_no_findings(index: Path, quick: bool) -> None:
     found = verify_index(index, quick=quick)
     assert (found.findings, found.leftovers) == ((), ())
     assert (found.version, found.citations, found.passages) == ("v000001", 40, 80)
 
 
 @pytest.mark.process
-def test_shards_checked_in_processes_of_their_own_give_the_same(index: Path) -> None:
+def test_parallel_verification_gives_the_same_result(index: Path) -> None:
     shutil.rmtree(index / segment_directory(1, "first"))
     told: list[tuple[str, int, int]] = []
     found = verify_index(index, jobs=2, report=lambda *event: told.append(event))
@@ -48,7 +48,7 @@ def test_shards_checked_in_processes_of_their_own_give_the_same(index: Path) -> 
     assert told == [("shards", 1, 2), ("shards", 2, 2)]
 
 
-def test_a_segment_that_is_gone_is_named_with_what_it_held(index: Path) -> None:
+def test_missing_segment_is_reported_with_its_citations(index: Path) -> None:
     shutil.rmtree(index / SEGMENT)
     segment, total, passages = verify_index(index).findings
     assert (segment.kind, segment.place) == ("missing-segment", str(SEGMENT))
@@ -57,14 +57,14 @@ def test_a_segment_that_is_gone_is_named_with_what_it_held(index: Path) -> None:
     assert passages.kind == "count"
 
 
-def test_quick_leaves_bytes_unread(index: Path) -> None:
+def test_quick_verification_does_not_hash_files(index: Path) -> None:
     flip_byte(next((index / SEGMENT).glob("bm25-*/*.store")))
     assert verify_index(index, quick=True).findings == ()
 
 
 @pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize("file", [CITATIONS, PASSAGES, VECTORS, "bm25-passages/meta.json"])
-def test_a_truncated_or_lost_artefact_is_found(index: Path, file: str, quick: bool) -> None:
+def test_truncated_or_missing_artefact_is_reported(index: Path, file: str, quick: bool) -> None:
     path = index / SEGMENT / file
     size = path.stat().st_size
     path.write_bytes(path.read_bytes()[:-1])
@@ -77,7 +77,7 @@ def test_a_truncated_or_lost_artefact_is_found(index: Path, file: str, quick: bo
     assert finding.message.startswith("missing, the manifest says ")
 
 
-def test_an_artefact_that_the_manifest_does_not_name_is_found(index: Path) -> None:
+def test_unlisted_artefact_is_reported(index: Path) -> None:
     manifest = read_manifest(index)
     named = dict(manifest.shards[0].segments[0].artefacts)
     del named[VECTORS]
@@ -92,7 +92,7 @@ def test_an_artefact_that_the_manifest_does_not_name_is_found(index: Path) -> No
     assert places == {f"{SEGMENT}/{VECTORS}", f"{SEGMENT}/{SUPERSEDES}"}
 
 
-def test_a_pointer_that_is_lost_or_points_nowhere_is_found(index: Path) -> None:
+def test_missing_or_dangling_pointer_is_reported(index: Path) -> None:
     pointer = unseal((index / CURRENT).read_bytes())
     (index / CURRENT).write_bytes(seal({**pointer, "version": "v000009"}))
     found = verify_index(index)
@@ -117,7 +117,7 @@ def test_a_pointer_that_is_lost_or_points_nowhere_is_found(index: Path) -> None:
         ({"read": 41}, "n1.xml.gz: 41 records read, but 40 kept, deletions and dropped"),
     ],
 )
-def test_what_the_version_says_and_does_not_hold_is_found(
+def test_wrong_totals_of_a_version_are_reported(
     index: Path, fields: dict[str, Any], message: str
 ) -> None:
     if "read" in fields:
@@ -130,7 +130,7 @@ def test_what_the_version_says_and_does_not_hold_is_found(
         assert {finding.kind for finding in findings} == {"count"}
 
 
-def test_what_no_version_names_is_told_and_is_no_fault(index: Path) -> None:
+def test_leftovers_are_listed_but_are_not_errors(index: Path) -> None:
     shutil.copytree(index / SEGMENT, index / "segments/0001/orphan")
     (index / "segments/0000/.second.partial").mkdir()
     (index / "staging/build").mkdir(parents=True)
@@ -150,14 +150,14 @@ def test_what_no_version_names_is_told_and_is_no_fault(index: Path) -> None:
     ]
 
 
-def test_beside_an_unreadable_manifest_no_segment_is_told_to_be_removed(index: Path) -> None:
+def test_unreadable_manifest_suppresses_leftover_segments(index: Path) -> None:
     (index / "versions/v000000.json").write_text("{")
     (index / "segments/0000/other").mkdir()
     (leftover,) = verify_index(index).leftovers
     assert leftover.place == "versions/v000000.json"
 
 
-def test_a_gap_in_the_numbers_of_the_sources_is_named(index: Path) -> None:
+def test_gap_in_source_numbers_is_reported(index: Path) -> None:
     source = read_manifest(index).sources[0]
     names = [f"pubmed26n{number}.xml.gz" for number in (1331, 1334)]
     sources = [source.model_copy(update={"name": name}) for name in names]

@@ -1,4 +1,4 @@
-"""An index that was updated and compacted is as sound as one that was built."""
+"""Updated and compacted indexes pass verification."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sound(index: SmallIndex) -> Verification:
 
 
 @pytest.mark.slow
-def test_every_step_of_a_history_is_sound(tmp_path: Path) -> None:
+def test_every_version_of_a_history_has_no_findings(tmp_path: Path) -> None:
     index = SmallIndex(tmp_path / "index")
     index.build(FILES[:1])
     live = [sound(index).citations]
@@ -51,7 +51,7 @@ def test_every_step_of_a_history_is_sound(tmp_path: Path) -> None:
     assert [*live, found.citations] == [5, 5, 5, 3, 3]
 
 
-def test_what_an_interrupted_update_wrote_is_a_leftover(grown: SmallIndex) -> None:
+def test_files_of_an_interrupted_update_are_leftovers(grown: SmallIndex) -> None:
     grown.update([[(7, "zinc"), (8, "lead"), (9, "tin")]], crash_after=1)
     places = [leftover.place for leftover in sound(grown).leftovers]
     assert places[0] == "staging"
@@ -59,7 +59,7 @@ def test_what_an_interrupted_update_wrote_is_a_leftover(grown: SmallIndex) -> No
 
 
 @pytest.mark.parametrize("kind", ["codec", "terms", "quantiser"])
-def test_what_all_segments_share_is_missed_where_it_is_lost(grown: SmallIndex, kind: str) -> None:
+def test_missing_shared_file_is_reported(grown: SmallIndex, kind: str) -> None:
     manifest = grown.manifest
     assert manifest is not None
     assert manifest.tokens is not None

@@ -1,4 +1,4 @@
-"""What becomes of counts, rule by rule, and beside a plain reference."""
+"""Each rule of vocabulary assembly, and a comparison with a reference implementation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipelines.vocabulary.assemble_vocabulary import assemble_concepts
 from pipelines.vocabulary.mine_vocabulary import COUNTS_SCHEMA, TermCounts, merge_counts
 from pipelines.vocabulary.name_headings import SOURCES, GivenName, natural_order
 
-# kind, form, ui, short, citations
+# A row of the counts: kind, form, ui (concept id), short form, number of citations.
 Count = tuple[str, str, str, str, int]
 Heading = tuple[str, str]
 
@@ -45,7 +45,7 @@ def counted(rows: Sequence[Count]) -> TermCounts:
 
 
 def as_given(headings: Sequence[Heading]) -> list[GivenName]:
-    """The first name of a concept is its own; a ui without a prefix is of MeSH."""
+    """Return names in the given order, the first of each concept preferred; ids default to MeSH."""
     seen: set[str] = set()
     names = []
     for ui, name in headings:
@@ -65,13 +65,13 @@ def named(name: str, concepts: Sequence[Concept]) -> list[str]:
     return [c.id for c in concepts if name in c.names]
 
 
-def test_a_short_form_that_is_only_another_name_of_a_heading_gives_it_no_long_form() -> None:
+def test_long_form_does_not_join_a_heading_by_a_synonym() -> None:
     release = [("D1", "Amyotrophic Lateral Sclerosis"), ("D1", "ALS")]
     found = assembled([defined("advanced life support", "ALS", 5)], release)
     assert [c.id for c in found] == ["abbr:advanced life support", "mesh:D1"]
 
 
-def test_a_concept_of_umls_comes_after_the_headings_and_takes_the_keywords_of_its_names() -> None:
+def test_umls_concepts_follow_headings_and_take_matching_keywords() -> None:
     release = [("umls:C0000001", "Red Ear Syndrome"), ("umls:C0000001", "Lance's erythromelalgia")]
     found = assembled([keyword("red ear syndrome", 3), mesh("Ear", "D1")], release)
     assert [(c.id, c.kind, c.citations) for c in found] == [
@@ -81,19 +81,19 @@ def test_a_concept_of_umls_comes_after_the_headings_and_takes_the_keywords_of_it
     assert found[1].names == ("Red Ear Syndrome", "Lance's erythromelalgia")
 
 
-def test_byte_order_of_keys_is_that_of_code_points() -> None:
+def test_keys_sort_by_code_point() -> None:
     found = assembled([keyword(name) for name in ("\U00020000 x", "\uffee y", "é z")])
     assert [c.id for c in found] == ["kw:é z", "kw:\u25cb y", "kw:\U00020000 x"]
 
 
-def test_a_keyword_goes_to_the_heading_of_that_name_before_entry_terms() -> None:
+def test_keyword_prefers_a_heading_over_an_entry_term() -> None:
     release = [("D1", "Common Cold"), ("D1", "Cold"), ("D2", "Cold")]
     found = assembled([keyword("cold", 4)], release)
     assert [(c.id, c.uses) for c in found] == [("mesh:D1", (0, 0)), ("mesh:D2", (4,))]
 
 
 class Draft:
-    """A concept of the reference: the uses of each form of each key, citations by source."""
+    """Concept of the reference: uses of each form of each key, and citations by source."""
 
     def __init__(self) -> None:
         self.name = ""
@@ -192,7 +192,7 @@ COUNTS = st.lists(
 @pytest.mark.slow
 @settings(max_examples=100)
 @given(COUNTS, st.lists(st.tuples(GIVEN, FORMS), max_size=6))
-def test_any_counts_give_what_the_reference_gives(
+def test_assembled_concepts_match_the_reference_implementation(
     rows: list[Count], headings: list[Heading]
 ) -> None:
     assert assembled(rows, headings) == reference(rows, headings)

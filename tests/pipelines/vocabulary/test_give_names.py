@@ -19,20 +19,20 @@ def added(*groups: list[str]) -> list[tuple[str, str]]:
     return [(name.concept, name.name) for name in names[len(RELEASE) :]]
 
 
-def test_a_group_adds_its_long_names_to_the_concept_whose_name_it_holds() -> None:
+def test_lexicon_group_extends_the_concept_whose_name_it_contains() -> None:
     assert added(["gout", "gt", "podagra"]) == [("mesh:D006073", n) for n in ("gout", "podagra")]
-    # A heading is found in natural order and in any case.
+    # Headings match in natural word order and in any case.
     found = added(["type 2 diabetes mellitus", "adult-onset diabetes"])
     assert ("mesh:D003924", "adult-onset diabetes") in found
 
 
-def test_a_group_joins_by_own_names_alone_and_by_one_concept_only() -> None:
+def test_lexicon_group_joins_only_one_concept_by_its_preferred_name() -> None:
     assert added(["niddm", "slow diabetes"]) == []
     assert added(["gout", "asthma", "wheezing joints"]) == []
     assert added(["unheard of", "never heard of"]) == []
 
 
-def test_a_release_and_lexicons_are_read_by_their_files(tmp_path: Path) -> None:
+def test_given_names_reads_release_and_lexicon_files(tmp_path: Path) -> None:
     release, lexicon = tmp_path / "mesh.csv", tmp_path / "names.tsv"
     release.write_text("id,subject\nhttp://id.nlm.nih.gov/mesh/D006073,Gout\n", encoding="utf-8")
     lexicon.write_text("gout\tpodagra\n", encoding="utf-8")

@@ -53,7 +53,7 @@ def test_terms_of_all_four_kinds_are_counted() -> None:
     ]
 
 
-def test_keywords_that_are_no_names_are_left_out() -> None:
+def test_keywords_that_are_not_names_are_ignored() -> None:
     assert len(count_terms([citation(keywords=("", " - ", "x" * 101))])) == 0
     assert len(count_terms([])) == 0
 
@@ -92,7 +92,7 @@ def test_vocabulary_does_not_depend_on_the_sharding(
     assert (directory / "sharded").read_bytes() == (directory / "whole").read_bytes()
 
 
-def test_what_is_taken_off_leaves_no_row() -> None:
+def test_counts_that_cancel_leave_no_row() -> None:
     before = count_terms([citation(1, keywords=("asthma", "pain")), citation(2, mesh=(T2D,))])
     gone = negated(count_terms([citation(1, keywords=("asthma", "pain"))]))
     after = merge_counts([gone, before])
@@ -107,7 +107,7 @@ def test_counts_do_not_depend_on_the_batches(monkeypatch: pytest.MonkeyPatch) ->
     assert count_terms(citations).table.equals(at_once.table)
 
 
-def test_damaged_or_other_counts_are_named(tmp_path: Path) -> None:
+def test_damaged_term_counts_raise_an_error_with_the_path(tmp_path: Path) -> None:
     (tmp_path / "counts.arrow").write_bytes(b"no arrow")
     with pytest.raises(IndexFormatError, match=r"counts\.arrow.*delete it"):
         read_counts(tmp_path / "counts.arrow")
@@ -116,7 +116,7 @@ def test_damaged_or_other_counts_are_named(tmp_path: Path) -> None:
         read_counts(tmp_path / "vocabulary.arrow")
 
 
-def test_short_form_keeps_meanings_of_two_citations_and_a_share_of_three_tenths() -> None:
+def test_short_form_keeps_long_forms_above_both_thresholds() -> None:
     common, rare = "multiple sclerosis (MS) hurts", "mitral stenosis (MS) hurts"
     found = concepts_of(defining(*[common] * 5, *[rare] * 2))
     assert {ident: c.citations for ident, c in found.items()} == {"abbr:multiple sclerosi": 5}
@@ -125,7 +125,7 @@ def test_short_form_keeps_meanings_of_two_citations_and_a_share_of_three_tenths(
     assert concepts_of(defining(common)) == {}
 
 
-def test_plural_short_forms_count_with_the_singular() -> None:
+def test_plural_short_forms_are_counted_with_the_singular() -> None:
     found = concepts_of(
         defining("circular RNAs (circRNAs) are", "a circular RNA (circRNA) is a ring")
     )

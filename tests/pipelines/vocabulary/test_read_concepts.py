@@ -1,4 +1,4 @@
-"""Releases of concepts, small but in their real forms, and those that are damaged.
+"""Small releases of concepts in their real formats, intact and damaged.
 
 MeSH: https://www.nlm.nih.gov/mesh/xml_data_elements.html. UMLS: its Reference Manual, chapter 3,
 tables of MRCONSO.RRF and MRSTY.RRF, https://www.ncbi.nlm.nih.gov/books/NBK9685/.
@@ -29,7 +29,7 @@ def term(string: str, permuted: str = "N") -> str:
 
 
 def descriptor(ui: str, name: str, *terms: str) -> str:
-    """One concept, which is preferred, and a narrower one for each term after the first."""
+    """Return a preferred concept, and a narrower concept for each term after the first."""
     concepts = "".join(
         f'<Concept PreferredConceptYN="{"N" if number else "Y"}"><ConceptUI>M000{number}'
         f"</ConceptUI><ConceptName><String>{name}</String></ConceptName>"
@@ -88,7 +88,7 @@ def atom(
     suppress: str = "N",
     usual: str = "S|L1|VO|S1|Y",
 ) -> str:
-    """A row of MRCONSO.RRF; `usual` are TS, LUI, STT, SUI and ISPREF."""
+    """Return a row of MRCONSO.RRF; `usual` has the columns TS, LUI, STT, SUI and ISPREF."""
     before = f"{cui}|{language}|{usual}|A1|||{code}"
     return f"{before}|{source}|{term_type}|{code}|{name}|9|{suppress}|256|\n"
 
@@ -106,7 +106,7 @@ def written(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-def test_a_descriptor_has_its_name_and_the_entry_terms_of_all_its_concepts(tmp_path: Path) -> None:
+def test_descriptor_has_its_name_and_all_entry_terms(tmp_path: Path) -> None:
     assert names(written(tmp_path, "desc2026.xml", descriptors(T2D))) == [
         ("mesh:D003924", "Diabetes Mellitus, Type 2", True),
         ("mesh:D003924", "NIDDM", False),
@@ -114,7 +114,7 @@ def test_a_descriptor_has_its_name_and_the_entry_terms_of_all_its_concepts(tmp_p
     ]
 
 
-def test_a_packed_file_reads_like_a_plain_one_whatever_its_name(tmp_path: Path) -> None:
+def test_gzip_is_detected_by_content(tmp_path: Path) -> None:
     (tmp_path / "supp2026.xml").write_bytes(gzip.compress(SUPPLEMENT.encode()))
     assert names(tmp_path / "supp2026.xml") == [
         ("mesh:C000002", "bevonium", True),
@@ -122,14 +122,14 @@ def test_a_packed_file_reads_like_a_plain_one_whatever_its_name(tmp_path: Path) 
     ]
 
 
-def test_a_folder_gives_the_concepts_of_all_its_files(tmp_path: Path) -> None:
+def test_folder_yields_the_concepts_of_all_its_files(tmp_path: Path) -> None:
     written(tmp_path, "desc2026.xml", descriptors(T2D))
     (tmp_path / "supp2026.gz").write_bytes(gzip.compress(SUPPLEMENT.encode()))
     written(tmp_path, "README.txt", "of NLM")
     assert {concept for concept, _, _ in names(tmp_path)} == {"mesh:D003924", "mesh:C000002"}
 
 
-def test_a_cui_that_mesh_has_is_its_heading_with_the_names_of_every_source(tmp_path: Path) -> None:
+def test_cui_in_mesh_becomes_the_heading_with_names_of_all_sources(tmp_path: Path) -> None:
     rows = [
         atom("C0011860", "Type II diabetes", usual=PREFERRED),
         atom("C0011860", "Diabetes Mellitus, Type 2", "MSH", "MH", "D003924"),
@@ -143,7 +143,7 @@ def test_a_cui_that_mesh_has_is_its_heading_with_the_names_of_every_source(tmp_p
     ]
 
 
-def test_a_narrower_cui_of_a_heading_adds_names_but_not_the_headings_own(tmp_path: Path) -> None:
+def test_narrower_cui_adds_names_but_no_preferred_name(tmp_path: Path) -> None:
     rows = [
         atom("C0342276", "MODY", "MSH", "ET", "D003924"),
         atom("C0342276", "Maturity-Onset Diabetes", "MSH", "PEP", "D003924"),
@@ -154,7 +154,7 @@ def test_a_narrower_cui_of_a_heading_adds_names_but_not_the_headings_own(tmp_pat
     ]
 
 
-def test_another_cui_is_a_concept_of_its_own_with_its_preferred_name_first(tmp_path: Path) -> None:
+def test_cui_outside_mesh_is_a_concept_with_its_preferred_name_first(tmp_path: Path) -> None:
     rows = [
         atom("C0000001", "ear, red"),
         atom("C0000001", "Red ear syndrome", usual=PREFERRED),
@@ -167,7 +167,7 @@ def test_another_cui_is_a_concept_of_its_own_with_its_preferred_name_first(tmp_p
 
 
 def meta(folder: Path) -> Path:
-    """A META folder: a disease, an idea, a heading that is an idea, and one without a type."""
+    """Return a META folder: a disease, an idea, an idea in MeSH, and an untyped concept."""
     mesh_idea = atom("C0000003", "Time", "MSH", "MH", "D013995")
     rows = [atom("C0000001", "Red ear syndrome"), atom("C0000002", "Whenever"), mesh_idea]
     packed = gzip.compress("".join([*rows, atom("C0000004", "untyped")]).encode())
@@ -179,11 +179,11 @@ def meta(folder: Path) -> Path:
     return folder
 
 
-def test_of_umls_only_the_types_asked_for_are_taken_but_every_heading(tmp_path: Path) -> None:
+def test_umls_types_filter_concepts_but_not_headings(tmp_path: Path) -> None:
     found = [concept for concept, _, _ in names(meta(tmp_path), "T047")]
     assert found == ["umls:C0000001", "mesh:D013995"]
     assert len(names(tmp_path)) == 4
-    # A file that has no types beside it is asked for none.
+    # Without MRSTY.RRF, types are not filtered.
     (tmp_path / "MRSTY.RRF").unlink()
     assert len(names(tmp_path, "T047")) == 4
 
@@ -220,21 +220,21 @@ PLACES = {"desc.xml": ", record 2", "MRCONSO.RRF": ", line 2", "mesh.csv": ", li
 
 
 @pytest.mark.parametrize(("file", "text", "said"), WRONG)
-def test_a_release_of_another_form_is_refused_with_its_place(
+def test_invalid_release_raises_an_error_with_its_line(
     tmp_path: Path, file: str, text: str, said: str
 ) -> None:
     place = PLACES[file] if said.startswith("expected") else ""
     assert refusal(written(tmp_path, file, text)).startswith(f"{file}{place}: {said}")
 
 
-def test_xml_cut_short_is_refused_after_what_is_whole(tmp_path: Path) -> None:
+def test_truncated_xml_raises_after_the_complete_records(tmp_path: Path) -> None:
     path = written(tmp_path, "desc.xml", descriptors(T2D, T2D)[:-200])
     found = read_concepts(path)
     assert next(found) == GivenName("mesh:D003924", "Diabetes Mellitus, Type 2", True)
     assert "not well-formed XML" in refusal(path)
 
 
-def test_a_packed_file_cut_short_or_no_text_is_refused(tmp_path: Path) -> None:
+def test_truncated_gzip_or_binary_content_is_refused(tmp_path: Path) -> None:
     packed = gzip.compress(descriptors(T2D).encode())[:-20]
     binary = atom("C0000001", "x").encode() + b"C0000002|\xff\n"
     for name, data in (("desc.gz", packed), ("MRCONSO.RRF", binary)):
@@ -243,7 +243,7 @@ def test_a_packed_file_cut_short_or_no_text_is_refused(tmp_path: Path) -> None:
         assert said.startswith(f"{name}: damaged, truncated or not text")
 
 
-def test_entities_of_the_files_own_are_refused(tmp_path: Path) -> None:
+def test_custom_xml_entities_are_refused(tmp_path: Path) -> None:
     text = descriptors(T2D).replace(".dtd", '.dtd" [<!ENTITY a SYSTEM "/etc/passwd">]>', 1)
     text = text.replace(']>">', "]>").replace("NIDDM", "&a;")
     assert "declares entities" in refusal(written(tmp_path, "desc.xml", text))

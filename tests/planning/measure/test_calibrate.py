@@ -1,4 +1,4 @@
-"""A calibration of a few hundred citations for real, with a tiny encoder, and what it says."""
+"""A real calibration on a few hundred citations with a tiny encoder."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def calibrated(settings: Settings, built: BuildMeasured) -> Coefficients:
         return measure_all(with_llm, built, lambda what: None, (), EFFORT)
 
 
-def test_everything_that_takes_time_is_measured(calibrated: Coefficients) -> None:
+def test_all_times_are_measured(calibrated: Coefficients) -> None:
     found = calibrated.building.model_dump()
     some = {"records_core_seconds_per_citation", "hnsw_core_seconds_per_passage"}
     for name in set(found) - some - {"publish_core_seconds"}:
         assert found[name] > 0, name
 
 
-def test_calibration_is_the_same_after_writing_and_reading_and_a_plan_can_be_made_of_it(
+def test_calibration_survives_a_round_trip_and_gives_a_plan(
     calibrated: Coefficients, settings: Settings, tmp_path: Path
 ) -> None:
     file = tmp_path / "deep" / "calibration.json"
@@ -80,7 +80,7 @@ def test_calibration_is_the_same_after_writing_and_reading_and_a_plan_can_be_mad
     assert [p.name for p in file.parent.iterdir()] == [file.name]
 
 
-def test_the_bytes_of_another_size_are_foretold(
+def test_bytes_are_predicted_for_another_size(
     calibrated: Coefficients, built: BuildMeasured
 ) -> None:
     size = Size.of(calibrated, BUILT, 2)
@@ -90,7 +90,7 @@ def test_the_bytes_of_another_size_are_foretold(
     assert size.passages == pytest.approx(built.manifest.passages, rel=0.15)
 
 
-def test_a_check_compares_time_bytes_memory_and_search(
+def test_check_compares_time_bytes_memory_and_search(
     calibrated: Coefficients, settings: Settings, built: BuildMeasured
 ) -> None:
     rows = {row.name: row for row in compare(calibrated, settings, built, searches=0.01)}
@@ -101,7 +101,7 @@ def test_a_check_compares_time_bytes_memory_and_search(
     assert row.error == pytest.approx(row.predicted / 0.01 - 1)
 
 
-def test_sample_of_the_users_own_is_counted_whole_and_kept_in_part(tmp_path: Path) -> None:
+def test_given_sample_is_counted_fully_and_returned_partly(tmp_path: Path) -> None:
     kept, total = read_sample(write_generated(tmp_path, 30), 20)
     assert (len(kept), total) == (20, 30)
     (tmp_path / "few").mkdir()
@@ -109,7 +109,7 @@ def test_sample_of_the_users_own_is_counted_whole_and_kept_in_part(tmp_path: Pat
         read_sample(write_generated(tmp_path / "few", 5), 400)
 
 
-def test_what_is_no_calibration_is_refused_by_name(tmp_path: Path) -> None:
+def test_invalid_calibration_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "calibration.json"
     for text, said in [
         ("{}", "format"),

@@ -3,37 +3,37 @@ import pytest
 from planning.measure.fit import Growth, Heaps, Line, Logarithmic
 
 
-def test_a_line_is_found_through_its_points() -> None:
+def test_line_is_fitted_to_its_points() -> None:
     line = Line.of([(1000, 7.0), (3000, 11.0)])
     assert line.at(10_000) == pytest.approx(25.0)
-    # One that would begin below 0 is proportional.
+    # A line with a negative intercept is replaced by a proportional one.
     line = Line.of([(1000, 1.0), (2000, 3.0)])
     assert (line.base, line.at(0)) == (0, 0)
     assert line.at(2000) == pytest.approx(2.8)
 
 
 @pytest.mark.parametrize("law", [Line, Logarithmic])
-def test_noise_never_makes_a_cost_fall_with_size(law: type[Line] | type[Logarithmic]) -> None:
+def test_negative_slope_is_clamped_to_zero(law: type[Line] | type[Logarithmic]) -> None:
     fitted = law.of([(1000, 5.0), (4000, 3.0)])
     assert fitted.at(1e9) == fitted.at(4000) == pytest.approx(4.0)
 
 
-def test_a_logarithmic_cost_grows_by_as_much_each_time_the_size_doubles() -> None:
+def test_logarithmic_fit_grows_equally_per_doubling() -> None:
     law = Logarithmic.of([(1000, 1.0), (2000, 1.5)])
     assert law.at(8000) == pytest.approx(2.5)
-    # Below the smallest size measured it is what was measured there.
+    # Below the smallest measured size, the measured value holds.
     assert law.at(1) == pytest.approx(1.0)
 
 
-def test_heaps_law_is_found_again() -> None:
+def test_heaps_law_is_recovered() -> None:
     found = Heaps.of([(n, 30 * n**0.6) for n in (1000, 2000, 4000)])
     assert (found.factor, found.exponent) == (pytest.approx(30), pytest.approx(0.6))
     assert found.at(0) == 0
-    # There are never more new terms than in proportion.
+    # The exponent is at most 1.
     assert Heaps.of([(10, 10), (20, 80)]).exponent == 1
 
 
-def test_the_mean_cost_of_growing_is_below_that_of_the_last_one_added() -> None:
+def test_mean_growth_cost_is_below_the_last_cost() -> None:
     law = Growth.of([(100, 1.0), (10_000, 3.0), (1_000_000, 9.0)])
     assert law.at(1) == 1.0
     assert law.at(1000) == pytest.approx(2.0)

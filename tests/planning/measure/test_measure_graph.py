@@ -1,4 +1,4 @@
-"""A small graph of real FAISS, and its copies."""
+"""Copies of a small FAISS graph."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from cluster.index import vectors
 from cluster.index.write_segment import SegmentPlan
 from cluster.settings.settings import load_settings
-from pipelines.build.build_shard import train_quantiser
-from pipelines.build.plan_build import segment_plan
+from pipelines.indexing.shards.build_shard import train_quantiser
+from pipelines.indexing.staging.plan_build import segment_plan
 from planning.measure.measure_graph import copied, measure_hnsw
 from planning.measure.sample_corpus import StandIn
 
@@ -31,9 +31,7 @@ def plan(stand_in: StandIn, tmp_path_factory: pytest.TempPathFactory) -> Segment
     return made
 
 
-def test_a_copied_graph_finds_what_an_exact_search_finds(
-    stand_in: StandIn, plan: SegmentPlan
-) -> None:
+def test_copied_graph_search_matches_exact_search(stand_in: StandIn, plan: SegmentPlan) -> None:
     base = stand_in.vectors(SIZE)
     graph = vectors.build(vectors.load_quantiser(plan.quantiser), [base], 1)
     large = copied(graph, base, plan, COUNT, stand_in, apart=0.3)
@@ -44,11 +42,11 @@ def test_a_copied_graph_finds_what_an_exact_search_finds(
     same = [len(set(f) & set(e)) / 10 for f, e in zip(found, exact, strict=True)]
     assert large.ntotal == SIZE * COUNT
     assert np.mean(same) > 0.9
-    # Not the small graph's rows alone.
+    # The results include rows of all copies.
     assert (found >= SIZE).mean() == pytest.approx(1 - 1 / COUNT, abs=0.1)
 
 
-def test_what_one_more_passage_costs_is_told_for_each_size(
+def test_cost_of_an_added_passage_is_measured_per_size(
     stand_in: StandIn, plan: SegmentPlan
 ) -> None:
     found = measure_hnsw(stand_in, plan, SIZE, (1, COUNT))

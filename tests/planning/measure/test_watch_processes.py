@@ -1,4 +1,4 @@
-"""Processes are told apart by what Ray writes into their command lines."""
+"""Processes are distinguished by the command lines that Ray sets."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from planning.measure.watch_processes import RAYS_OWN, watched_tree
 
 pytestmark = pytest.mark.process
 
-BUILD = Path(__file__).resolve().parents[3] / "pipelines/build"
+BUILD = Path(__file__).resolve().parents[3] / "pipelines/indexing"
 MB = 10**6
-# Holds so many bytes until it is told to end.
+# Program that holds the given number of bytes until standard input closes.
 HOLDER = "import sys; held = bytearray(int(sys.argv[1])); print(flush=True); sys.stdin.read()"
 PARENT = f"""
 import subprocess, sys
@@ -37,7 +37,7 @@ for member in members:
 """
 
 
-def test_the_largest_of_each_role_is_told_and_rays_own_together() -> None:
+def test_peak_memory_is_measured_per_role() -> None:
     command = [sys.executable, "-c", PARENT]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
@@ -52,7 +52,7 @@ def test_the_largest_of_each_role_is_told_and_rays_own_together() -> None:
     assert tree.core_seconds > 0
 
 
-def test_a_process_that_ended_is_no_error() -> None:
+def test_ended_process_is_skipped() -> None:
     with (
         subprocess.Popen([sys.executable, "-c", ""]) as ended,
         watched_tree(ended.pid) as tree,

@@ -25,7 +25,7 @@ BUDGETS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 
 
 def drawn(seed: int, count: int) -> Points:
-    """Calibrated points: an answer with the probability p is wrong with 1 - p."""
+    """Return calibrated points: an answer with probability p is wrong with probability 1 - p."""
     draw = random.Random(seed)
     probabilities = [draw.betavariate(3, 0.6) for _ in range(count)]
     return tuple((p, float(draw.random() > p)) for p in probabilities)
@@ -35,7 +35,7 @@ def stated(points: Points, threshold: float) -> list[float]:
     return [loss for probability, loss in points if probability >= threshold]
 
 
-def test_a_budget_of_all_states_everything_and_of_none_states_nothing() -> None:
+def test_threshold_for_budgets_zero_and_one() -> None:
     points = drawn(1, 300)
     row = TypeCalibration(features=(), weights=(0,), points=points)
     calibration = Calibration(types={"list": row, "summary": row})
@@ -44,14 +44,14 @@ def test_a_budget_of_all_states_everything_and_of_none_states_nothing() -> None:
     assert risk_threshold(((0.9, 0.0),) * 500, 0.0) > 1
 
 
-def test_too_few_or_too_wrong_points_state_nothing() -> None:
+def test_threshold_is_infinite_for_few_or_wrong_points() -> None:
     assert risk_threshold((), 0.1) > 1
     assert risk_threshold(((0.9, 0.0),) * 8, 0.1) > 1
     assert risk_threshold(((0.9, 0.0),) * 9, 0.1) == 0.9
     assert risk_threshold(tuple((n / 500, 1.0) for n in range(500)), 0.1) > 1
 
 
-def test_all_right_answers_are_stated_and_no_more_wrong_ones_than_the_budget_allows() -> None:
+def test_threshold_states_right_answers_within_the_budget() -> None:
     points = tuple((n / 1000, float(n < 500)) for n in range(1000))
     for budget in BUDGETS:
         threshold = risk_threshold(points, budget)
@@ -59,7 +59,7 @@ def test_all_right_answers_are_stated_and_no_more_wrong_ones_than_the_budget_all
         assert (0.5 - threshold) / (1 - threshold) < budget, budget
 
 
-def test_answers_of_equal_probability_are_stated_or_withheld_together() -> None:
+def test_threshold_treats_equal_probabilities_alike() -> None:
     sure = tuple((0.9 + n / 1e5, 0.0) for n in range(1000))
     tied = ((0.5, 1.0),) * 10 + ((0.5, 0.0),) * 10 + ((0.5, 1.0),) * 400
     threshold = risk_threshold(sure + tied, 0.05)
@@ -69,7 +69,7 @@ def test_answers_of_equal_probability_are_stated_or_withheld_together() -> None:
 
 @given(st.integers(0, 10_000), st.integers(100, 1500), st.sampled_from(BUDGETS), st.booleans())
 @settings(max_examples=20, deadline=None)
-def test_of_the_points_above_the_threshold_fewer_than_the_budget_are_wrong(
+def test_errors_above_the_threshold_are_within_the_budget(
     seed: int, count: int, budget: float, tied: bool
 ) -> None:
     points = drawn(seed, count)
@@ -78,7 +78,7 @@ def test_of_the_points_above_the_threshold_fewer_than_the_budget_are_wrong(
     assert sum(losses) < budget * len(losses) or not losses
 
 
-def test_new_questions_keep_the_budget_on_average() -> None:
+def test_budget_holds_on_average_for_new_questions() -> None:
     new = drawn(0, 5000)
     calibrations = [drawn(seed, 500) for seed in range(1, 21)]
     for budget in (0.05, 0.1, 0.2):
@@ -92,14 +92,14 @@ def test_new_questions_keep_the_budget_on_average() -> None:
 
 @given(st.integers(0, 10_000), st.integers(100, 1500))
 @settings(max_examples=10, deadline=None)
-def test_a_larger_budget_states_at_least_as_much(seed: int, count: int) -> None:
+def test_larger_budget_states_at_least_as_many_answers(seed: int, count: int) -> None:
     points = drawn(seed, count)
     counts = [len(stated(points, risk_threshold(points, budget))) for budget in BUDGETS]
     for smaller, larger in pairwise(counts):
         assert larger >= smaller, counts
 
 
-def test_the_probability_is_the_logistic_of_the_weighted_features() -> None:
+def test_probability_is_logistic_in_the_features() -> None:
     known = TypeCalibration(features=("said", "share"), weights=(1.0, 2.0, -1.0), points=())
     calibration = Calibration(types={"yesno": known, "summary": known})
     found = calibration.probability("yesno", {"said": 0.5, "share": 2.0, "other": 9.0})
@@ -119,15 +119,13 @@ def written(folder: Path, content: Any) -> Path:
 ROW = {"features": ["said"], "weights": [0.5, 1], "points": [[0.9, 0], [0.2, 1]]}
 
 
-def test_a_calibration_is_read_from_its_file(tmp_path: Path) -> None:
+def test_read_calibration_from_file(tmp_path: Path) -> None:
     content = {"types": {"summary": ROW}, "made": "on held-out questions"}
     found = read_calibration(written(tmp_path, content))
     assert found.types["summary"].points == ((0.9, 0.0), (0.2, 1.0))
 
 
-def test_a_bad_calibration_is_an_input_error_that_names_the_file(
-    tmp_path: Path, subtests: pytest.Subtests
-) -> None:
+def test_read_calibration_rejects_invalid_files(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for content in [
         "{",
         "[]",

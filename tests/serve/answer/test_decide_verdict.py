@@ -54,23 +54,23 @@ def decide(
     return decide_verdict(asked(kind), citations, names, said, CALIBRATION, max_wrong)
 
 
-def test_the_balance_sums_weights_by_rank() -> None:
+def test_weigh_sums_weights_discounted_by_rank() -> None:
     balance = weigh([cite(1, relevance=1.0), cite(2, relevance=1.0, **AGAINST)])
     assert (balance.yes, balance.no) == pytest.approx((0.9 + 0.05 / 1.15, 0.05 + 0.9 / 1.15))
     assert (balance.best_yes, balance.best_no) == (0.9, 0.9)
     assert (balance.side, balance.said) == ("yes", 0.9)
     assert weigh([]) == Balance()
     assert Balance().share == 0.5
-    # An irrelevant citation says nothing.
+    # An irrelevant citation carries almost no weight.
     assert weigh([cite(relevance=0.01)]).said < 0.01
 
 
-def test_sources_are_divided_where_both_sides_are_clear_and_neither_prevails() -> None:
+def test_balance_is_divided_if_both_sides_are_clear() -> None:
     for citations, is_divided in [
         ([FOR, AGAINST], True),
         ([AGAINST, FOR], True),
         ([FOR, UNSURE, AGAINST, UNSURE], True),
-        # A single stray citation, an unclear one, and one side alone.
+        # A single contrary citation among many, an unclear citation, and only one side.
         ([FOR, FOR, FOR, FOR, FOR, AGAINST], False),
         ([FOR, {"yes": 0.1, "no": 0.4, "silent": 0.5}], False),
         ([FOR, FOR], False),
@@ -80,7 +80,7 @@ def test_sources_are_divided_where_both_sides_are_clear_and_neither_prevails() -
         assert weigh(found).is_divided is is_divided, citations
 
 
-def test_features_rise_with_what_the_evidence_says() -> None:
+def test_features_increase_with_clearer_evidence() -> None:
     spans = (ScoredSpan(0, 9, 0.8),)
     weak = features_of(asked(), [cite(relevance=0.5, **UNSURE)], [])
     clear = features_of(asked(), [cite(sentences=spans)], NAMES)
@@ -94,14 +94,14 @@ def test_features_rise_with_what_the_evidence_says() -> None:
     assert all(math.isfinite(value) for value in none.values())
 
 
-def test_the_nearest_passage_counts_and_given_evidence_is_not_held_to_one() -> None:
+def test_nearest_cosine_is_one_for_given_evidence() -> None:
     assert nearest_cosine([cite(cosine=0.2), cite(2, cosine=0.7)]) == 0.7
     bare = replace(cite(), items=(Evidence(passage("It helps.")),))
     assert nearest_cosine([bare]) == 1.0
     assert nearest_cosine([bare, cite(2, cosine=0.3)]) == 0.3
 
 
-def test_a_clear_answer_is_stated(subtests: pytest.Subtests) -> None:
+def test_clear_answer_is_stated(subtests: pytest.Subtests) -> None:
     for kind, exact, on in [
         ("yesno", "yes", "yes"),
         ("factoid", [["aspirin"]], "It helps."),
@@ -116,7 +116,7 @@ def test_a_clear_answer_is_stated(subtests: pytest.Subtests) -> None:
     assert decide(cite(**AGAINST), exact="no").stance_on == "no"
 
 
-def test_what_is_not_certain_enough_or_lacks_an_answer_is_withheld(
+def test_uncertain_or_missing_answer_is_withheld(
     subtests: pytest.Subtests,
 ) -> None:
     for name, options in {
@@ -137,13 +137,13 @@ def test_what_is_not_certain_enough_or_lacks_an_answer_is_withheld(
             assert 0 <= found.confidence <= 1
 
 
-def test_a_budget_of_one_states_every_answer() -> None:
+def test_error_budget_of_one_states_every_answer() -> None:
     for citations in ([], [cite(relevance=0.01)], [cite(**UNSURE)]):
         assert decide(*citations, max_wrong=1.0).verdict == "answered"
     assert decide(cite(), ideal=(), max_wrong=1.0).verdict == "not_enough_evidence"
 
 
-def test_a_smaller_budget_states_no_more() -> None:
+def test_smaller_error_budget_states_no_more_answers() -> None:
     points = tuple((n / 500, float(n % 10 == 0 or n < 250)) for n in range(500))
     row = TypeCalibration(features=("said",), weights=(0, 1), points=points)
     calibration = Calibration(types={"yesno": row, "summary": row})
@@ -156,19 +156,19 @@ def test_a_smaller_budget_states_no_more() -> None:
         assert stated == sorted(stated, key=lambda verdict: verdict == "answered"), said
 
 
-def test_sources_that_disagree_are_mixed_whatever_a_model_decides() -> None:
+def test_divided_sources_are_mixed_despite_the_model() -> None:
     for decision in (None, "yes", "no", "mixed"):
         found = decide(cite(), cite(2, **AGAINST), decision=decision)
         assert (found.verdict, found.stance_on) == ("mixed", "yes"), decision
 
 
-def test_the_reader_vetoes_a_models_yes_or_no_and_never_reverses_it() -> None:
+def test_reader_vetoes_but_never_reverses_the_model() -> None:
     for said, exact, verdict in [
         (FOR, "yes", "answered"),
         (AGAINST, "no", "answered"),
         (AGAINST, "yes", "mixed"),
         (FOR, "no", "mixed"),
-        # The reader is not sure of the other side.
+        # The reader is not sure of the opposite answer.
         (UNSURE, "no", "answered"),
         (UNSURE, "yes", "answered"),
     ]:
@@ -180,7 +180,7 @@ def test_the_reader_vetoes_a_models_yes_or_no_and_never_reverses_it() -> None:
     assert agreed > alone > doubted > 0.5
 
 
-def test_the_budget_holds_no_yes_or_no_of_a_model_back() -> None:
+def test_error_budget_does_not_withhold_the_models_yesno() -> None:
     for said, exact in [(FOR, "yes"), (UNSURE, "no"), (AGAINST, "yes")]:
         written = Written(IDEAL, exact, exact)  # type: ignore[arg-type]
         verdicts = {
@@ -190,16 +190,16 @@ def test_the_budget_holds_no_yes_or_no_of_a_model_back() -> None:
         assert len(verdicts) == 1, (said, exact)
 
 
-def test_a_model_that_calls_it_mixed_is_believed() -> None:
+def test_mixed_decision_of_the_model_is_kept() -> None:
     assert decide(cite(), decision="mixed").verdict == "mixed"
 
 
 @pytest.mark.parametrize("kind", ["list", "factoid"])
-def test_what_a_model_wrote_needs_no_name_and_is_judged_as_a_summary(kind: QuestionType) -> None:
+def test_generated_answer_without_names_is_judged_as_a_summary(kind: QuestionType) -> None:
     assert decide(cite(), kind=kind, exact=[], names=[]).verdict == "not_enough_evidence"
-    found = decide(cite(), kind=kind, exact=[], names=[], generated=True)
+    found = decide(cite(), kind=kind, exact=[], names=[], by_model=True)
     assert found.verdict == "answered"
-    irrelevant = decide(cite(relevance=0.01), kind=kind, exact=[], names=[], generated=True)
+    irrelevant = decide(cite(relevance=0.01), kind=kind, exact=[], names=[], by_model=True)
     assert irrelevant.verdict == "not_enough_evidence"
 
 
@@ -211,7 +211,7 @@ def two_passages(reading: Reading) -> ReadCitation:
     return ReadCitation(3, 2, items, (0, 14), "It was given. It failed.", reading)
 
 
-def test_a_citations_stance_is_that_of_the_passage_which_speaks_most_clearly() -> None:
+def test_stance_of_a_citation_is_on_its_clearest_passage() -> None:
     sentences = (ScoredSpan(0, 13, 0.5, 0.1), ScoredSpan(14, 24, 0.5, -3.0))
     denying = two_passages(Reading(0.9, 0.05, 0.9, 0.05, (), sentences))
     citations = [cite(), denying, cite(4, **UNSURE)]
@@ -224,12 +224,12 @@ def test_a_citations_stance_is_that_of_the_passage_which_speaks_most_clearly() -
         assert [found[passage_id] for passage_id in ids] == stances, side
 
 
-def test_a_citation_without_sentences_takes_its_stance_by_its_first_passage() -> None:
+def test_stance_without_sentences_is_on_the_first_passage() -> None:
     found = yesno_stances([two_passages(Reading(0.9, 0.9, 0.0, 0.1))], "yes")
     assert list(found.values()) == ["support", "neutral"]
 
 
-def test_the_first_sentence_names_the_citations_that_contradict_it() -> None:
+def test_first_sentence_lists_contradicting_citations() -> None:
     citations = [cite(), *(cite(n, **AGAINST) for n in range(2, 8))]
     stances = yesno_stances(citations, "yes")
     first, second = note_opposition(IDEAL, citations, stances)

@@ -1,4 +1,4 @@
-"""The sentences that answer where no language model writes: verbatim, once each, cited."""
+"""Tests of extractive answers: sentences are verbatim, distinct and cited."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def texts(*parts: str, kind: QuestionType = "summary", **options: int) -> list[s
 
 
 def titled(*titles: str) -> list[str]:
-    """The answer of citations that have a title alone."""
+    """Return the answer from citations that have only a title."""
     items = [
         Evidence(passage(title, n, title=True), title=title) for n, title in enumerate(titles, 1)
     ]
@@ -53,16 +53,16 @@ def titled(*titles: str) -> list[str]:
     return [sentence.text for sentence in found]
 
 
-def test_the_sentence_that_answers_best_comes_first() -> None:
+def test_best_sentence_comes_first() -> None:
     assert texts(OTHER, f"{NEXT} {BEST}")[0] == BEST
 
 
-def test_a_sentence_cites_the_citation_that_it_is_quoted_from() -> None:
+def test_sentence_cites_its_source() -> None:
     best = ideal(OTHER, BEST)[0]
     assert (best.text, best.pmids, best.support) == (BEST, (2,), 1.0)
 
 
-def test_a_sentence_of_many_citations_is_stated_once_and_cites_three_in_their_order() -> None:
+def test_repeated_sentence_cites_its_first_three_sources() -> None:
     assert [s.pmids for s in ideal(*[BEST] * 5)] == [(1, 2, 3)]
 
 
@@ -71,15 +71,15 @@ def test_equal_sentences_are_merged_ignoring_case() -> None:
     assert sorted(texts(BEST, DENIAL)) == sorted([BEST, DENIAL])
 
 
-def test_the_number_of_sentences_and_of_words_is_bounded() -> None:
+def test_numbers_of_sentences_and_words_are_limited() -> None:
     assert len(texts(BEST, NEXT, OTHER, max_sentences=2)) == 2
     assert len(texts(BEST, NEXT, OTHER, kind="yesno")) == 1
-    # Fragments may be long: one that would exceed the limit of words is skipped.
+    # Fragments can be long; one that would exceed the word limit is skipped.
     first, second = (text.removesuffix(".") + " and more" * 60 for text in (BEST, NEXT))
     assert len(texts(first)) == len(texts(second)) == len(texts(first, second)) == 1
 
 
-def test_fragments_and_overlong_sentences_yield_to_whole_ones(subtests: pytest.Subtests) -> None:
+def test_fragments_are_used_only_without_whole_sentences(subtests: pytest.Subtests) -> None:
     cut = "2018;38:1442-1454), which tells how metformin does lower blood glucose."
     overlong = "Does metformin lower blood glucose " + "and more " * 50 + "."
     for fragment in ("lower blood glucose by metformin in", cut, overlong):
@@ -90,20 +90,20 @@ def test_fragments_and_overlong_sentences_yield_to_whole_ones(subtests: pytest.S
     assert texts(listed) == [listed]
 
 
-def test_a_title_needs_no_full_stop_and_loses_the_brackets_of_a_translation() -> None:
+def test_title_without_full_stop_or_in_brackets_is_quoted() -> None:
     title = "Metformin and blood glucose in adults"
     assert titled(title, "lower blood glucose by metformin in adults") == [title]
     assert titled(f"[{title}].") == [title]
 
 
-def test_a_title_without_a_stop_is_quoted_apart_from_the_abstract() -> None:
+def test_title_without_full_stop_is_separated_from_the_abstract() -> None:
     title = "Metformin and lower blood glucose in adults"
     items = [Evidence(passage(NEXT), title=title)]
     found = extract_ideal(asked(), read_evidence(BODY, items, WordReader()))
     assert sorted(sentence.text for sentence in found) == sorted([title, NEXT])
 
 
-def test_only_the_brackets_around_a_title_are_removed(subtests: pytest.Subtests) -> None:
+def test_strip_brackets_keeps_inner_brackets(subtests: pytest.Subtests) -> None:
     for sentence, shown in [
         ("[Metformin in adults].", "Metformin in adults"),
         ("[Glucose in adults.", "Glucose in adults."),
@@ -115,7 +115,7 @@ def test_only_the_brackets_around_a_title_are_removed(subtests: pytest.Subtests)
             assert strip_brackets(sentence) == shown
 
 
-def test_what_states_nothing_is_no_answer(subtests: pytest.Subtests) -> None:
+def test_questions_links_and_short_texts_are_not_quoted(subtests: pytest.Subtests) -> None:
     for text in [
         "Does metformin lower blood glucose in adults?",
         "[Not Available].",
@@ -128,19 +128,19 @@ def test_what_states_nothing_is_no_answer(subtests: pytest.Subtests) -> None:
     assert texts() == []
 
 
-def test_a_section_label_is_no_part_of_the_answer() -> None:
+def test_section_label_is_removed() -> None:
     assert texts(f"CONCLUSIONS: {BEST}") == [BEST]
     assert texts(f"CONCLUSIONS {BEST}") == [BEST]
 
 
-def test_a_citation_of_a_lower_rank_counts_less() -> None:
+def test_lower_rank_lowers_the_score() -> None:
     parts = [OTHER, BEST, *["Aspirin was taken by all of them."] * 3]
     scores = {c.citation.pmid: c.score for c in find_candidates(read(*parts))}
     [first] = find_candidates(read(BEST))
     assert scores[2] < first.score
 
 
-def test_a_sentence_with_the_best_exact_answer_goes_first() -> None:
+def test_sentence_with_the_best_name_comes_first() -> None:
     question = asked("factoid", "Which drug does lower blood glucose?")
     likely = "Which drug does lower blood glucose was asked."
     naming = "Blood glucose is lower after metformin in adults."
@@ -152,13 +152,13 @@ def test_a_sentence_with_the_best_exact_answer_goes_first() -> None:
     assert not states(naming, ["heparin"])
 
 
-def test_the_first_sentence_takes_the_side_of_the_evidence() -> None:
+def test_first_yesno_sentence_is_on_the_side_of_the_evidence() -> None:
     assert texts(f"{NEXT} {BEST}", BEST, kind="yesno") == [BEST]
     assert texts(f"{NEXT} {DENIAL}", DENIAL, kind="yesno") == [DENIAL]
 
 
 class Divided(WordReader):
-    """Takes the first citation for a yes and the others for a no."""
+    """Reader that finds a yes in the first citation and a no in the others."""
 
     def read(self, question: str, passages: Sequence[str]) -> list[Reading]:
         found = super().read(question, passages)
@@ -169,12 +169,12 @@ class Divided(WordReader):
         ]
 
 
-def test_a_sentence_is_not_quoted_in_contrast_to_itself() -> None:
+def test_quote_side_without_a_usable_sentence_is_none() -> None:
     citations = read_evidence(BODY, evidence(BEST, "It does not."), Divided())
     assert quote_side(find_candidates(citations), "no") is None
 
 
-def test_the_clearest_sentence_of_a_side_is_quoted() -> None:
+def test_quote_side_returns_the_clearest_sentence() -> None:
     candidates = find_candidates(read(NEXT, DENIAL, BEST))
     found = quote_side(candidates, "no")
     assert found is not None

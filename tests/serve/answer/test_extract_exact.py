@@ -1,4 +1,4 @@
-"""Exact answers from the evidence alone, in BioASQ's forms."""
+"""Exact answers extracted only from the evidence, in BioASQ's forms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cluster.answers import ExactAnswer, Question, QuestionType
 from cluster.models.readings import ScoredSpan
 from cluster.records import Entity
 from serve.answer.extract_answer import extract_exact
-from serve.answer.names.cluster_names import Recogniser
+from serve.answer.names.cluster_names import Recognise
 from serve.answer.names.group_names import apart, group_names
 from serve.answer.names.rank_names import rank_names
 from serve.answer.read_evidence import ReadCitation
@@ -39,7 +39,7 @@ def no_one(text: str) -> list[Entity]:
 
 
 def read(*texts: str, names: str = "|".join(NAMES), score: float = 0.8) -> list[ReadCitation]:
-    """Citations of which a reader says that each of `names` answers with `score`."""
+    """Return citations in which a reader gives each of `names` the score `score`."""
     return [
         citation(text, pmid, relevance=0.9, names=_spans(text, names, score))
         for pmid, text in enumerate(texts, 1)
@@ -56,12 +56,12 @@ def asked(kind: QuestionType, body: str = "Which gene?", guess: bool = False) ->
 
 
 def exact_of(
-    question: Question, citations: Sequence[ReadCitation], known: Recogniser = recognise
+    question: Question, citations: Sequence[ReadCitation], known: Recognise = recognise
 ) -> ExactAnswer:
     return extract_exact(question, citations, rank_names(question.body, citations, known))
 
 
-def test_yes_or_no_is_what_the_evidence_says_more_of(subtests: pytest.Subtests) -> None:
+def test_yesno_follows_the_balance_of_the_evidence(subtests: pytest.Subtests) -> None:
     for said, answer in [
         ([(0.9, 0.0)], "yes"),
         ([(0.0, 0.9)], "no"),
@@ -74,7 +74,7 @@ def test_yes_or_no_is_what_the_evidence_says_more_of(subtests: pytest.Subtests) 
             assert exact_of(asked("yesno"), found) == answer
 
 
-def test_a_factoid_shows_the_names_close_to_the_best_and_guesses_the_first_five() -> None:
+def test_factoid_has_names_close_to_the_best_or_five_guesses() -> None:
     found = [*read("BRCA1 is it.", names="BRCA1"), *read("TP53 is too.", names="TP53", score=0.3)]
     assert exact_of(asked("factoid"), found) == [["BRCA1"]]
     assert exact_of(asked("factoid", guess=True), found) == [["BRCA1"], ["TP53"]]
@@ -84,18 +84,18 @@ def test_a_factoid_shows_the_names_close_to_the_best_and_guesses_the_first_five(
     assert len(exact) == 5
 
 
-def test_unlikely_items_of_a_list_are_left_out() -> None:
+def test_unlikely_list_items_are_left_out() -> None:
     found = read(*["BRCA1 is here."] * 6, "TP53 is here.")
     assert exact_of(asked("list"), found) == [["BRCA1"]]
     assert exact_of(asked("list"), read("BRCA1 and TP53.")) == [["BRCA1"], ["TP53"]]
 
 
-def test_without_a_name_the_answer_is_empty_and_other_types_have_none() -> None:
+def test_exact_answer_without_names_is_empty() -> None:
     for kind, exact in [("factoid", []), ("list", []), ("summary", None), ("unknown", None)]:
         assert exact_of(asked(kind), read("Cats sleep most of the day.")) == exact  # type: ignore[arg-type]
 
 
-def test_names_that_a_model_gives_are_grouped_by_what_the_evidence_defines() -> None:
+def test_group_names_joins_defined_abbreviations() -> None:
     found = evidence("The epidermal growth factor receptor (EGFR) is here, TP53 too.")
     names = ["EGFR", "TP53", "epidermal growth factor receptor", "tp53"]
     assert group_names(names, found, recognise) == [
@@ -104,12 +104,12 @@ def test_names_that_a_model_gives_are_grouped_by_what_the_evidence_defines() -> 
     ]
 
 
-def test_a_group_has_the_other_form_that_the_evidence_defines() -> None:
+def test_group_names_adds_defined_forms() -> None:
     items = evidence("Phosphodiesterase 4B (PDE4B) is blocked, as is TP53.")
     grouped = group_names(["PDE4B", "TP53"], items, no_one)
     assert grouped == [["PDE4B", "Phosphodiesterase 4B"], ["TP53"]]
 
 
-def test_guesses_are_names_one_by_one() -> None:
+def test_apart_returns_each_name_as_a_group() -> None:
     groups = [["PDE4B", "phosphodiesterase 4B"], ["TP53"]]
     assert apart(groups) == [["PDE4B"], ["phosphodiesterase 4B"], ["TP53"]]

@@ -1,4 +1,4 @@
-"""Citations as the reader gets them: whole texts, each read once a question."""
+"""Tests of reading citations: whole texts, each read once per question."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HEADING = "Metformin in adults."
 
 
 class Counting:
-    """Finds a text the more relevant the longer it is, and records what it reads."""
+    """Reader that scores longer texts as more relevant, and records the texts that it reads."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -35,7 +35,7 @@ class Counting:
         return [Reading(len(text) / 100, 0.0, 0.0, 1.0) for text in texts]
 
 
-def test_a_text_is_read_once_a_question() -> None:
+def test_cached_reader_reads_a_text_once_per_question() -> None:
     counting = Counting()
     reader = CachedReader(counting)
     first = reader.read("why?", ["one", "three", "one"])
@@ -46,7 +46,7 @@ def test_a_text_is_read_once_a_question() -> None:
     assert counting.texts[-1] == "one"
 
 
-def test_the_cache_is_bounded_and_a_long_request_is_answered_whole() -> None:
+def test_cached_reader_is_bounded_and_complete() -> None:
     counting = Counting()
     reader = CachedReader(counting, size=2)
     texts = ["a", "bb", "ccc", "dddd"]
@@ -57,7 +57,7 @@ def test_the_cache_is_bounded_and_a_long_request_is_answered_whole() -> None:
     assert counting.texts == [*texts, "a"]
 
 
-def test_a_text_answers_as_far_as_it_is_relevant_and_states_the_answer() -> None:
+def test_answering_combines_relevance_and_best_sentence() -> None:
     spans = (ScoredSpan(0, 5, 0.16), ScoredSpan(6, 9, 0.25))
     assert answering(Reading(1.0, 0, 0, 1, (), spans)) == pytest.approx(0.5)
     assert answering(Reading(0.25, 0, 0, 1, (), spans)) == pytest.approx(0.25)
@@ -69,7 +69,7 @@ def part(begin: int, end: int, *, title: str = HEADING, text: str = ABSTRACT) ->
 
 
 def joined(*items: Evidence) -> tuple[str, list[str]]:
-    """The joined text, and what stands in it where each item begins."""
+    """Return the joined text, and the part of it at the offset of each item."""
     text, begins = join_text(items)
     held = [
         text[begin : begin + len(item.passage.text)] if begin >= 0 else ""
@@ -78,7 +78,7 @@ def joined(*items: Evidence) -> tuple[str, list[str]]:
     return text, held
 
 
-def test_passages_of_one_abstract_join_without_repetition(subtests: pytest.Subtests) -> None:
+def test_join_text_removes_overlap(subtests: pytest.Subtests) -> None:
     for name, items in {
         "overlapping": [part(0, 40), part(26, 60), part(50, len(ABSTRACT))],
         "in another order": [part(50, len(ABSTRACT)), part(26, 60), part(0, 40)],
@@ -97,12 +97,12 @@ def replace_title(item: Evidence) -> Evidence:
     return Evidence(item.passage, title=HEADING)
 
 
-def test_a_missing_title_is_not_read() -> None:
+def test_join_text_skips_a_missing_title() -> None:
     for title in ("", NO_TITLE):
         assert joined(part(0, len(ABSTRACT), title=title)) == (ABSTRACT, [ABSTRACT])
 
 
-def test_a_title_is_a_sentence_of_its_own() -> None:
+def test_join_text_ends_the_title_with_a_stop() -> None:
     for title, read in [
         ("Metformin in adults", "Metformin in adults."),
         ("Does metformin help?", "Does metformin help?"),
@@ -115,13 +115,13 @@ def test_a_title_is_a_sentence_of_its_own() -> None:
         assert sentence_spans(text)[0] == (0, len(read))
 
 
-def test_a_gap_between_passages_is_a_space() -> None:
+def test_join_text_separates_distant_passages() -> None:
     text, held = joined(part(0, 25, title=""), part(58, len(ABSTRACT), title=""))
     assert text == f"{ABSTRACT[:25]} {ABSTRACT[58:]}"
     assert held == [ABSTRACT[:25], ABSTRACT[58:]]
 
 
-def test_given_passages_with_unrelated_offsets_are_all_read() -> None:
+def test_join_text_keeps_passages_with_unrelated_offsets() -> None:
     texts = ["Metformin helps.", "It is a biguanide that adults take.", "It is old."]
     items = [Evidence(Passage(1, "abstract", 0, len(text), text)) for text in texts]
     text, held = joined(*items)
@@ -129,13 +129,13 @@ def test_given_passages_with_unrelated_offsets_are_all_read() -> None:
     assert len(text) == sum(map(len, texts)) + 2
 
 
-def test_a_title_alone_is_read() -> None:
+def test_join_text_of_a_title_only() -> None:
     for title in ("", HEADING):
         item = Evidence(Passage(1, "title", 0, len(HEADING), HEADING), title=title)
         assert joined(item)[0] == HEADING
 
 
-def test_passages_are_grouped_by_citation_in_the_order_of_the_first_ones() -> None:
+def test_read_evidence_groups_passages_by_citation() -> None:
     items = [
         *evidence("One is long.", "Two."),
         Evidence(Passage(1, "abstract", 13, 18, "More.")),
@@ -149,14 +149,14 @@ def test_passages_are_grouped_by_citation_in_the_order_of_the_first_ones() -> No
     assert found[0].reading.relevance == len(found[0].text) / 100
 
 
-def test_only_the_first_citations_are_read() -> None:
+def test_read_evidence_is_limited_to_the_first_citations() -> None:
     items = evidence(*(f"Text {n}." for n in range(MAX_READ + 5)))
     found = read_evidence("why?", items, Counting())
     assert [c.pmid for c in found] == list(range(1, MAX_READ + 1))
     assert read_evidence("why?", [], Counting()) == []
 
 
-def test_a_place_in_the_text_leads_to_its_passage() -> None:
+def test_item_at_returns_the_passage_of_an_offset() -> None:
     items = (part(0, 25), part(26, 57))
     text, begins = join_text(items)
     found = ReadCitation(1, 0, items, begins, text, Reading(0.9, 0, 0, 1))
@@ -166,9 +166,7 @@ def test_a_place_in_the_text_leads_to_its_passage() -> None:
     assert found.item_at(0) is items[0]
 
 
-def test_the_weight_of_a_side_is_relevance_times_stance_and_the_clearest_sentence_leans_most() -> (
-    None
-):
+def test_weight_and_clearest_sentence_of_a_side() -> None:
     spans = (ScoredSpan(0, 5, 0.9, -2.0), ScoredSpan(6, 9, 0.1, 3.0))
     found = citation("It is not so.", relevance=0.5, yes=0.6, no=0.2, sentences=spans)
     assert (found.weight("yes"), found.weight("no")) == (0.3, 0.1)

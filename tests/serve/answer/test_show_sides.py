@@ -1,4 +1,4 @@
-"""Stances of passages towards an answer, and the other side quoted."""
+"""Stances of passages towards an answer, and quotation of the opposite side."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from cluster.settings.answer_settings import AnswerSettings
 from serve.answer.ask_model import Briefing, WriterLimits
 from serve.answer.extract_answer import IN_CONTRAST
 from serve.answer.read_evidence import read_evidence
-from serve.answer.show_sides import note_sides, quote_opposition, side_of
+from serve.answer.show_sides import note_sides, quote_opposition
 from serve.support.attribute_sentences import ReaderSupport, SimilaritySupport
 from tests.serve.answering import WordReader, evidence
 
@@ -29,7 +29,7 @@ def brief(*texts: str, kind: QuestionType = "yesno", **style: int) -> Briefing:
     )
 
 
-def test_stances_on_a_yes_or_no_are_the_readers() -> None:
+def test_yesno_stances_are_those_of_the_reader() -> None:
     briefing = brief(YES, NO, "Cats sleep for most of the day.")
     ideal, stances = note_sides(briefing, IDEAL, SimilaritySupport(None), "yes")
     assert list(stances.values()) == ["support", "contradict", "neutral"]
@@ -38,14 +38,14 @@ def test_stances_on_a_yes_or_no_are_the_readers() -> None:
     assert list(against.values()) == ["contradict", "support", "neutral"]
 
 
-def test_stances_on_another_answer_are_towards_its_sentences() -> None:
+def test_other_stances_refer_to_the_sentences() -> None:
     scorer = ReaderSupport(SimilaritySupport(None), WordReader().read)
     ideal, stances = note_sides(brief(YES, NO, kind="summary"), IDEAL, scorer, None)
     assert list(stances.values()) == ["support", "contradict"]
     assert ideal[0].contradicted == (2,)
 
 
-def test_the_other_side_is_quoted_if_sources_disagree() -> None:
+def test_opposition_is_quoted_if_sources_disagree() -> None:
     divided = brief(YES, NO)
     for exact, text, pmid in [("yes", NO, 2), ("no", YES, 1)]:
         *said, against = quote_opposition(divided, IDEAL, exact)
@@ -54,12 +54,7 @@ def test_the_other_side_is_quoted_if_sources_disagree() -> None:
         assert quote_opposition(briefing, IDEAL, answer) == IDEAL
 
 
-def test_only_yes_and_no_are_sides() -> None:
-    answers = ["yes", "no", "", None, [["yes"]]]
-    assert [side_of(exact) for exact in answers] == ["yes", "no", None, None, None]  # type: ignore[arg-type]
-
-
-def test_the_sentence_against_the_answer_takes_its_words_from_the_limit() -> None:
+def test_quoted_opposition_counts_towards_the_word_limit() -> None:
     against = Sentence(IN_CONTRAST + NO, (2,), 1.0)
     both = (*IDEAL, Sentence("Adults took it daily.", (3,), 1.0))
     # YES has 8 words, the sentence against it 11, the last sentence 4.

@@ -15,7 +15,7 @@ QUESTION = "Does aspirin reduce fever?"
 
 
 class Words:
-    """Scores a sentence by the share of the question's words that it has."""
+    """Scorer of a sentence by the share of the question's words that it contains."""
 
     def score(self, question: str, passages: Sequence[str]) -> NDArray[np.float32]:
         words = set(question.lower().strip("?").split())
@@ -24,7 +24,7 @@ class Words:
 
 
 class Entails:
-    """Finds that "not" contradicts, and that what has "reduces" entails."""
+    """NLI model for which "not" contradicts and "reduces" entails."""
 
     def __init__(self) -> None:
         self.pairs: list[tuple[str, str]] = []
@@ -39,7 +39,7 @@ class Entails:
         ]
 
 
-def test_stance_is_that_of_the_best_sentences_towards_a_yes() -> None:
+def test_stance_is_read_from_the_best_sentences() -> None:
     entails = Entails()
     reader = ZeroShotReader(Words(), entails)
     many = "Cats sleep. " * 9 + "Aspirin reduces fever. It rained. " + "Cows do not fly. " * 9
@@ -54,7 +54,7 @@ def test_stance_is_that_of_the_best_sentences_towards_a_yes() -> None:
     assert (nothing.relevance, nothing.silent, nothing.sentences) == (0.0, 1.0, ())
 
 
-def test_sentences_have_their_own_scores_and_the_best_is_the_relevance() -> None:
+def test_relevance_is_the_best_sentence_score() -> None:
     text = "The sky is blue. Aspirin does reduce fever."
     first, second = ZeroShotReader(Words(), Entails()).read(QUESTION, ["It rains.", text])
     assert [round(s.score, 2) for s in second.sentences] == [0.0, 1.0]

@@ -1,4 +1,4 @@
-"""The citations of a whole batch as one file."""
+"""Export of the citations of a batch."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from cluster.records import Citation
 from serve.http.workbench import batch_references
 from serve.http.workbench.batch_references import MISSING
 from tests.commands.run_here import run_here
-from tests.serve.batches.questions import ROWS
-from tests.serve.batches.served import Asking, served
+from tests.serve.batches.served import ROWS, Asking, served
 from tests.serve.batches.test_batches_over_http import ended
-from tests.serve.problem import detail_of
+from tests.serve.problem import assert_refused
 from tests.serve.service import CORPUS, SmallService
 
 pytestmark = pytest.mark.ray
@@ -26,7 +25,7 @@ def in_ris(text: str) -> list[str]:
     return [entry["accession_number"] for entry in rispy.loads(text)]
 
 
-def test_a_batchs_citations_are_one_file_each_once(tmp_path: Path, service: SmallService) -> None:
+def test_each_citation_of_a_batch_is_exported_once(tmp_path: Path, service: SmallService) -> None:
     with served(service, tmp_path, Asking(service)) as http:
         http.post("/v1/batches", json={"id": "b", "questions": TWICE})
         ended(http, "b")
@@ -41,7 +40,7 @@ def test_a_batchs_citations_are_one_file_each_once(tmp_path: Path, service: Smal
         assert len(table.splitlines()) == 1 + len(set(cited))
 
 
-def test_what_the_index_lost_since_is_named_and_hinders_nothing(
+def test_missing_citations_are_listed_and_invalid_requests_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = SmallService()
@@ -51,7 +50,8 @@ def test_what_the_index_lost_since_is_named_and_hinders_nothing(
         return None if pmid in gone else await look_up(pmid)
 
     monkeypatch.setattr(service, "citation", citation)
-    with served(service, tmp_path, Asking(service)) as http:
+    asking = Asking(service)
+    with served(service, tmp_path, asking) as http:
         http.post("/v1/batches", json={"id": "b", "questions": ROWS})
         ended(http, "b")
         reply = http.get("/v1/batches/b/references")
@@ -59,37 +59,23 @@ def test_what_the_index_lost_since_is_named_and_hinders_nothing(
         assert "1" not in in_ris(reply.text)
         assert in_ris(reply.text)
         gone.update(c.pmid for c in CORPUS)
-        none = http.get("/v1/batches/b/references")
-        assert (none.status_code, "not in this index" in detail_of(none)) == (404, True)
 
+        def check(path: str, status: int, said: str) -> None:
+            assert_refused(http.get(f"/v1/batches/{path}"), said, status)
 
-def test_a_batch_without_a_whole_run_has_no_references_yet(
-    tmp_path: Path, service: SmallService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with served(service, tmp_path, Asking(service)) as http:
-        http.post("/v1/batches", json={"id": "b", "questions": ROWS})
-        ended(http, "b")
-        monkeypatch.setattr(batch_references, "MOST_CITATIONS", 1)
-        large = http.get("/v1/batches/b/references")
-        assert large.status_code == 422
-        assert "citations, and a reply 1 at most; export them with `citeray" in detail_of(large)
-        for path, status, said in (
-            ("/v1/batches/none/references", 404, "no batch none is here"),
-            ("/v1/batches/b/references?format=word", 422, "format: Input should be 'ris'"),
-            ("/v1/batches/-/references", 422, "id: must be"),
-        ):
-            reply = http.get(path)
-            assert (reply.status_code, said in detail_of(reply)) == (status, True), reply.text
-        asking = Asking(service)
-    asking.trouble = lambda question: 1 / 0  # type: ignore[assignment, return-value]
-    with served(service, tmp_path / "other", asking) as http:
+        check("b/references", 404, "not in this index")
+        check("none/references", 404, "no batch none is here")
+        check("b/references?format=word", 422, "format: Input should be 'ris'")
+        check("-/references", 422, "id: must be")
+        asking.trouble = lambda question: 1 / 0  # type: ignore[assignment, return-value]
         http.post("/v1/batches", json={"id": "c", "questions": ROWS[:1]})
         ended(http, "c")
-        failed = http.get("/v1/batches/c/references")
-        assert (failed.status_code, "has no run to give" in detail_of(failed)) == (409, True)
+        check("c/references", 409, "has no run to give")
+        monkeypatch.setattr(batch_references, "MOST_CITATIONS", 1)
+        check("b/references", 422, "citations, and a reply 1 at most; export them with `citeray")
 
 
-def test_the_command_exports_a_batch_of_the_running_endpoint(tmp_path: Path) -> None:
+def test_export_command_reads_a_batch_of_the_running_endpoint(tmp_path: Path) -> None:
     service = SmallService(tmp_path / "index")
     with served(service, tmp_path, Asking(service)) as http:
         http.post("/v1/batches", json={"id": "b", "questions": TWICE})

@@ -1,13 +1,13 @@
-"""Jobs on disk: what is kept, what is refused, what is forgotten."""
+"""The store of batch jobs: persistence, limits, cancellation and access."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import stat
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import pytest
 
 from serve.batches.job_store import JobStore
 from serve.batches.jobs import BatchError, Job, Progress, key_of, new_job
-from tests.serve.batches.questions import QUESTIONS, add, ids, store_at
+from tests.serve.batches.served import QUESTIONS, add, ids, store_at
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def store(tmp_path: Path) -> Iterator[JobStore]:
         yield opened
 
 
-def test_what_is_kept_is_there_for_the_next_process(tmp_path: Path) -> None:
+def test_jobs_survive_a_restart(tmp_path: Path) -> None:
     with store_at(tmp_path) as store:
         for name in ("zeta", "alpha"):
             add(store, name)
@@ -38,7 +38,7 @@ def test_what_is_kept_is_there_for_the_next_process(tmp_path: Path) -> None:
         assert list(again.questions("zeta")) == QUESTIONS
 
 
-def test_one_id_is_one_batch(store: JobStore) -> None:
+def test_id_cannot_be_reused_for_another_batch(store: JobStore) -> None:
     first = add(store)
     assert add(store) == first
     with pytest.raises(BatchError, match="used by another batch") as caught:
@@ -49,34 +49,30 @@ def test_one_id_is_one_batch(store: JobStore) -> None:
     assert ids(store) == ["mine"]
 
 
-def test_of_requests_at_once_that_share_an_id_one_is_taken(store: JobStore) -> None:
-    taken: list[str] = []
-
-    def ask(body: str) -> None:
-        questions = [replace(QUESTIONS[0], body=body)]
+def test_concurrent_jobs_with_the_same_id_are_accepted_once(store: JobStore) -> None:
+    def ask(number: int) -> str:
         with contextlib.suppress(BatchError):
-            taken.append(add(store, "same", questions).digest)
+            return add(store, "same", [replace(QUESTIONS[0], body=f"Question {number}?")]).digest
+        return ""
 
-    threads = [threading.Thread(target=ask, args=(f"Question {n}?",)) for n in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(taken) == 1
-    assert store.job("same").digest == taken[0]
+    with ThreadPoolExecutor(20) as pool:
+        taken = list(filter(None, pool.map(ask, range(20))))
+    assert taken == [store.job("same").digest]
 
 
-@pytest.mark.parametrize("job_id", ["../x", "a/b", ".", "..", "-a", "a" * 65, "a\x00", "a b", "é"])
-def test_an_id_is_no_path(store: JobStore, job_id: str) -> None:
-    for use in (store.job, store.run, store.cancel, store.progress, store.questions):
-        with pytest.raises(BatchError) as caught:
-            use(job_id)
-        assert caught.value.status == 422
-    with pytest.raises(BatchError):
-        store.add(new_job(QUESTIONS, "citeray", True, job_id), QUESTIONS)
+def test_invalid_id_is_refused(store: JobStore) -> None:
+    uses: list[Callable[[str], object]] = [
+        *(store.job, store.run, store.cancel, store.progress, store.questions),
+        lambda name: add(store, name),
+    ]
+    for job_id in ["../x", "a/b", ".", "..", "-a", "a" * 65, "a\x00", "a b", "é"]:
+        for use in uses:
+            with pytest.raises(BatchError) as caught:
+                use(job_id)
+            assert caught.value.status == 422
 
 
-def test_an_ended_batch_is_forgotten_after_its_days(tmp_path: Path) -> None:
+def test_ended_job_expires(tmp_path: Path) -> None:
     with store_at(tmp_path, keep_days=1) as store:
         for name, days in (("old", 2.0), ("new", 0.5)):
             add(store, name)
@@ -86,7 +82,7 @@ def test_an_ended_batch_is_forgotten_after_its_days(tmp_path: Path) -> None:
         assert not (tmp_path / "batches" / "old").exists()
 
 
-def test_what_was_cancelled_stays_so_whatever_is_said_of_it_later(tmp_path: Path) -> None:
+def test_cancelled_job_stays_cancelled(tmp_path: Path) -> None:
     with store_at(tmp_path) as store:
         add(store)
         assert store.cancel("mine").state == "cancelled"
@@ -98,7 +94,7 @@ def test_what_was_cancelled_stays_so_whatever_is_said_of_it_later(tmp_path: Path
         assert again.progress("mine").state == "cancelled"
 
 
-def test_a_cancelled_batch_takes_next_to_no_room(tmp_path: Path) -> None:
+def test_cancelled_job_uses_little_disk_space(tmp_path: Path) -> None:
     many = [replace(QUESTIONS[0], id=f"q{n}") for n in range(5000)]
     with store_at(tmp_path) as store:
         add(store, "big", many)
@@ -112,7 +108,7 @@ def test_a_cancelled_batch_takes_next_to_no_room(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["job.json", "state.json"])
 @pytest.mark.parametrize("content", [None, b"", b"{", b"[]", b'{"done": "x"}', b"\xff"])
-def test_a_damaged_job_stops_no_other(
+def test_damaged_job_is_left_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, content: bytes | None
 ) -> None:
     with store_at(tmp_path) as store:
@@ -126,11 +122,11 @@ def test_a_damaged_job_stops_no_other(
         with pytest.raises(BatchError, match="no batch damaged is here"):
             again.progress("damaged")
         add(again, "damaged")
-    # Without its last file a job has never been told to be taken.
+    # A job without job.json was never accepted, so its absence is not logged.
     assert ("damaged" in caplog.text) == (name == "state.json" or content is not None)
 
 
-def test_what_lies_there_of_a_forgotten_job_is_none_of_the_next_one_s(tmp_path: Path) -> None:
+def test_new_job_ignores_files_of_a_removed_one(tmp_path: Path) -> None:
     left = tmp_path / "batches" / "mine"
     left.mkdir(parents=True)
     (left / "run.json").write_text(json.dumps({"questions": []}))
@@ -141,7 +137,7 @@ def test_what_lies_there_of_a_forgotten_job_is_none_of_the_next_one_s(tmp_path: 
         assert (left / "notes.txt").read_text() == "not ours"
 
 
-def test_two_processes_do_not_work_on_one_folder(tmp_path: Path) -> None:
+def test_folder_has_one_process_at_a_time(tmp_path: Path) -> None:
     with store_at(tmp_path), pytest.raises(BatchError, match="another process") as caught:
         JobStore(tmp_path / "batches", 10, 30)
     assert caught.value.status == 503
@@ -150,7 +146,7 @@ def test_two_processes_do_not_work_on_one_folder(tmp_path: Path) -> None:
         assert store.all() == []
 
 
-def test_one_key_does_not_take_the_places_of_others(tmp_path: Path) -> None:
+def test_waiting_jobs_are_limited_per_key_and_in_total(tmp_path: Path) -> None:
     def job(owner: str, name: str) -> Job:
         return new_job(QUESTIONS, "citeray", False, name, owner)
 
@@ -162,7 +158,7 @@ def test_one_key_does_not_take_the_places_of_others(tmp_path: Path) -> None:
         assert (caught.value.status, caught.value.retry_after_s) == (429, 60)
         for name in ("a", "b"):
             store.add(job("bob", name), QUESTIONS)
-        # One that is there already takes no place.
+        # A job that is stored already does not count again.
         store.add(job("alice", "b"), QUESTIONS)
         store.cancel(job("alice", "a").key)
         store.add(job("alice", "c"), QUESTIONS)
@@ -172,7 +168,7 @@ def test_one_key_does_not_take_the_places_of_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("owner", ["alice", "a.b-c_d", "..", "."])
-def test_two_owners_may_each_have_a_batch_of_one_id(tmp_path: Path, owner: str) -> None:
+def test_two_owners_can_use_the_same_id(tmp_path: Path, owner: str) -> None:
     theirs = new_job(QUESTIONS[:1], "citeray", False, "mine", owner)
     with store_at(tmp_path) as store:
         add(store)
@@ -189,12 +185,12 @@ def test_two_owners_may_each_have_a_batch_of_one_id(tmp_path: Path, owner: str) 
             key_of(job_id, owner)
 
 
-def test_batches_are_nobody_elses_on_the_machine_and_older_ones_become_so(tmp_path: Path) -> None:
+def test_job_folders_are_private_and_older_ones_are_migrated(tmp_path: Path) -> None:
     folder = tmp_path / "batches"
     with store_at(tmp_path) as store:
         store.add(new_job(QUESTIONS, "citeray", False, "mine", "alice"), QUESTIONS)
     assert stat.S_IMODE((folder / "alice.mine").stat().st_mode) == 0o700
-    # As the first versions left them.
+    # The first versions named the folder by the id and left it readable.
     (folder / "alice.mine").rename(folder / "mine")
     (folder / "mine").chmod(0o755)
     with store_at(tmp_path) as again:

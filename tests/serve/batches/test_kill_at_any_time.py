@@ -1,13 +1,11 @@
-"""A batch's process killed at whatever it is doing, again and again, until the batch is done."""
+"""Repeated kills of the process that runs a batch."""
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -15,7 +13,7 @@ import pytest
 
 from cluster.answers import Question
 from serve.batches.jobs import new_job
-from tests.serve.batches.questions import entries_of, store_at
+from tests.serve.batches.served import entries_of, store_at
 
 pytestmark = pytest.mark.process
 
@@ -44,13 +42,13 @@ asyncio.run(JobRunner(store, ask, 3).run_waiting())
 """
 
 
-def test_no_answer_is_lost_and_only_what_was_at_work_is_asked_again(tmp_path: Path) -> None:
+def test_kills_lose_no_answer_and_repeat_only_running_questions(tmp_path: Path) -> None:
     chance = random.Random(7)
     questions = [Question(f"q{n}", f"Question {n}?", "yesno") for n in range(TOTAL)]
     with store_at(tmp_path) as store:
         store.add(new_job(questions, "citeray", False, "mine"), questions)
     kills = 0
-    # Five times, then it may end.
+    # Kill it five times, then let it end.
     for seconds in (*(chance.uniform(0.01, 0.4) for _ in range(5)), 60.0):
         with subprocess.Popen(
             [sys.executable, "-c", WORKING, str(tmp_path)],
@@ -75,5 +73,3 @@ def test_no_answer_is_lost_and_only_what_was_at_work_is_asked_again(tmp_path: Pa
         assert [entry["id"] for entry in entries_of(store)] == [q.id for q in questions]
         progress = store.progress("mine")
         assert (progress.state, progress.done, progress.failed) == ("done", TOTAL, {})
-        assert 0 < progress.ended <= time.time()
-        assert json.loads(store.run("mine"))["questions"][0]["type"] == "yesno"

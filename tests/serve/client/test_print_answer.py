@@ -8,8 +8,8 @@ import pytest
 from cluster.answers import Answer, Question, RankedCitation, Sentence
 from cluster.errors import CiteRayError
 from commands.terminal import make_console
-from serve.answer.tell_verdict import NO_ANSWER
 from serve.client.print_answer import print_answer, print_search
+from serve.wording.verdict_words import NO_ANSWER
 from tests.serve.answering import answer, evidence
 
 ANSWER = replace(
@@ -30,7 +30,7 @@ def shown(answer: Answer) -> list[str]:
     return out.getvalue().splitlines()
 
 
-def test_contradictions_marks_notices_and_sources_are_shown() -> None:
+def test_contradictions_marks_and_notices_are_printed() -> None:
     lines = shown(ANSWER)
     assert "  It helps. [1] contradicted by [2]" in lines
     assert "    against: PMID 2 abstract 0-16: It did not help...." in lines
@@ -48,7 +48,7 @@ def test_contradictions_marks_notices_and_sources_are_shown() -> None:
         assert line in lines
 
 
-def test_an_unanswered_question_is_said_first_with_warnings_and_the_nearest_citations() -> None:
+def test_answer_without_evidence_lists_the_nearest_citations() -> None:
     near = (RankedCitation(7, 1.0, {}, "On [iron]", 2020), RankedCitation(8, 0.9))
     unsure = replace(ANSWER, verdict="not_enough_evidence", ideal=(), origin="none", citations=near)
     lines = shown(replace(unsure, caveats=("PMID 7 warns.",)))
@@ -61,9 +61,6 @@ def test_an_unanswered_question_is_said_first_with_warnings_and_the_nearest_cita
         "  PMID 8: no title",
     ]
     assert not [line for line in lines if "written by" in line]
-
-
-def test_an_article_without_an_english_title_is_known_by_what_its_passage_says() -> None:
     near = (RankedCitation(1, 1.0, {}, "[Not Available].", 2020), RankedCitation(2, 0.9))
     unsure = replace(ANSWER, verdict="not_enough_evidence", ideal=(), citations=near)
     assert shown(unsure)[3:5] == [
@@ -72,7 +69,7 @@ def test_an_article_without_an_english_title_is_known_by_what_its_passage_says()
     ]
 
 
-def test_disagreeing_sources_are_said_first_and_quoted() -> None:
+def test_disagreeing_sources_are_quoted() -> None:
     for_, against, other = evidence("It helped.", "It did not help.", "Cats sleep.")
     sides = (
         replace(for_, stance="support", stance_on="yes"),
@@ -86,7 +83,7 @@ def test_disagreeing_sources_are_said_first_and_quoted() -> None:
     assert not [line for line in lines if "exact:" in line]
 
 
-def test_a_reply_of_another_version_is_refused_in_a_sentence() -> None:
+def test_reply_of_another_version_is_refused() -> None:
     reply = asdict(ANSWER)
     del reply["verdict"]
     with pytest.raises(CiteRayError, match=r"verdict: Field required.*run the same version"):
@@ -96,7 +93,7 @@ def test_a_reply_of_another_version_is_refused_in_a_sentence() -> None:
 DATA = "Plague [bold]of Tonkin[/bold], 1:100:1000 and dog:cat:rat [/b] :skull:"
 
 
-def test_an_answer_is_printed_as_it_is() -> None:
+def test_markup_in_texts_is_printed_literally() -> None:
     passage = replace(ANSWER.evidence[0].passage, text=DATA)
     answer = replace(
         ANSWER,
@@ -111,9 +108,6 @@ def test_an_answer_is_printed_as_it_is() -> None:
     wanted = [f"{part} {DATA}" for part in ("question", "ideal", "caveat", "exact", "degraded")]
     wanted.append(f"0-{passage.end}: {DATA}")
     assert [line for line in wanted if line not in text] == []
-
-
-def test_a_search_is_printed_as_it_is() -> None:
     passage = replace(ANSWER.evidence[0].passage, text=f"text {DATA}")
     citation = RankedCitation(
         1, 0.5, title=f"title {DATA}", year=2001, retracted=True, notice=f"notice {DATA}"

@@ -1,8 +1,10 @@
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +12,13 @@ import pytest
 
 from cluster.answers import Answer, SearchResult
 from cluster.records import Citation, Passage
-from cluster.settings.settings import load_settings
-from serve.answer_events import Drafted, Event, Finished, Found, StageDone
 from serve.client.call_endpoint import BadRequestError, EndpointError
 from serve.client.python_client import CiteRay, read_events
-from serve.http.api import create_api
+from serve.contracts.answer_events import Drafted, Event, Finished, Found, StageDone
+from tests.serve.api import served_api
 from tests.serve.chat_endpoint import chat_endpoint
-from tests.serve.http_server import serving
 from tests.serve.problem import problem
+from tests.serve.saved.kept import saved_at
 from tests.serve.scripted_server import reply, scripted
 from tests.serve.service import SmallService
 
@@ -27,16 +28,15 @@ QUESTION = "Does metformin activate AMPK?"
 SAID = "Metformin activates AMPK in the liver of diabetic mice."
 
 
+@contextmanager
+def client_at(service: SmallService, **parts: Any) -> Iterator[CiteRay]:
+    with served_api(service, **parts) as url, CiteRay(url, timeout_s=60) as client:
+        yield client
+
+
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    service = SmallService()
-    with serving(create_api(service, load_settings().serve)) as port:
-        yield f"http://127.0.0.1:{port}"
-
-
-@pytest.fixture
-def citeray(url: str) -> Iterator[CiteRay]:
-    with CiteRay(url, timeout_s=60) as client:
+def citeray() -> Iterator[CiteRay]:
+    with client_at(SmallService()) as client:
         yield client
 
 
@@ -61,7 +61,7 @@ def test_replies_are_typed_records(citeray: CiteRay) -> None:
     assert caught.value.status == 404
 
 
-def test_references_come_as_files_and_styled_and_an_answer_as_a_document(citeray: CiteRay) -> None:
+def test_references_and_documents(citeray: CiteRay) -> None:
     assert citeray.references([2, 1]).count("TY  - JOUR") == 2
     assert citeray.references([1], format="bibtex").startswith("@article{pmid1,")
     (styled,) = citeray.styled_references([1], style="ama")
@@ -75,14 +75,12 @@ def test_references_come_as_files_and_styled_and_an_answer_as_a_document(citeray
 
 
 def test_events_are_typed_and_end_with_the_answer() -> None:
-    with chat_endpoint(SAID) as endpoint:
-        service = SmallService(writer=endpoint.model())
-        with (
-            serving(create_api(service, load_settings().serve)) as port,
-            CiteRay(f"http://127.0.0.1:{port}", timeout_s=60) as citeray,
-        ):
-            asked = citeray.answer_events(QUESTION, type="summary", system="citeray-model")
-            events = list(asked)
+    with (
+        chat_endpoint(SAID) as endpoint,
+        client_at(SmallService(writer=endpoint.model())) as citeray,
+    ):
+        asked = citeray.answer_events(QUESTION, type="summary", system="citeray-model")
+        events = list(asked)
     assert {"encode", "retrieve"} <= {e.stage for e in events if isinstance(e, StageDone)}
     assert [e.result.coverage for e in events if isinstance(e, Found)] == ["2/2"]
     assert "".join(e.text for e in events if isinstance(e, Drafted)) == SAID
@@ -90,56 +88,45 @@ def test_events_are_typed_and_end_with_the_answer() -> None:
     assert events[-1].answer.ideal[0].text == SAID
 
 
-def test_a_stream_that_cannot_be_answered_raises_the_servers_sentence() -> None:
-    service = SmallService(broken=("shard-0", "shard-1"))
+def test_error_event_is_raised() -> None:
     with (
-        serving(create_api(service, load_settings().serve)) as port,
-        CiteRay(f"http://127.0.0.1:{port}", timeout_s=60) as citeray,
+        client_at(SmallService(broken=("shard-0", "shard-1"))) as citeray,
         pytest.raises(EndpointError, match="no shard of the index answered") as caught,
     ):
         list(citeray.answer_events(QUESTION))
     assert caught.value.status == 503
 
 
-def test_a_stream_is_opened_again_while_the_endpoint_is_busy() -> None:
-    failure = problem(500, "the end")
-    stream = f"event: error\ndata: {json.dumps(failure)}\n\n".encode()
-    head = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
-    with scripted(reply(429, problem(429, "busy")), head + stream) as server:
-        with (
-            CiteRay(server.url, timeout_s=30) as citeray,
-            pytest.raises(EndpointError, match="the end"),
-        ):
-            list(citeray.answer_events(QUESTION))
+HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+
+
+def test_stream_is_retried_while_busy_and_truncation_is_an_error() -> None:
+    stream = HEAD + b'event: draft\ndata: {"text": "Met"}\n\n'
+    with scripted(reply(429, problem(429, "busy")), stream) as server:
+        with CiteRay(server.url, timeout_s=30) as citeray:
+            events = citeray.answer_events(QUESTION)
+            assert next(events) == Drafted("Met")
+            with pytest.raises(EndpointError, match="broke off before the answer"):
+                next(events)
         assert len(server.heads) == 2
 
 
-def test_a_stream_that_breaks_off_is_an_error() -> None:
-    stream = b'HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nevent: draft\ndata: {"text": "Met"}\n\n'
-    with scripted(stream) as server, CiteRay(server.url, timeout_s=30) as citeray:
-        events = citeray.answer_events(QUESTION)
-        assert next(events) == Drafted("Met")
-        with pytest.raises(EndpointError, match="broke off before the answer"):
-            next(events)
-
-
-def test_a_reply_of_another_service_is_refused_and_a_line_ends_at_line_feeds_alone() -> None:
+def test_reply_of_another_service_is_refused_and_lines_end_at_line_feeds_only() -> None:
     text = "one\u2028two\x85three"
     stream = f"event: draft\ndata: {json.dumps({'text': text}, ensure_ascii=False)}\n\n"
-    head = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
     other = reply(200, {"status": "ok"})
-    with scripted(other, head + stream.encode()) as server, CiteRay(server.url) as citeray:
+    with scripted(other, HEAD + stream.encode()) as server, CiteRay(server.url) as citeray:
         with pytest.raises(EndpointError, match="no reply of CiteRay's: question: "):
             citeray.answer(QUESTION)
         assert next(citeray.answer_events(QUESTION)) == Drafted(text)
 
 
-def test_comments_and_unknown_fields_are_no_events() -> None:
+def test_comments_and_unknown_fields_are_ignored() -> None:
     lines = [": ping", "", "event: a", "data: 1", "data: 2", "id: 7", "", "data:3", "", "event: b"]
     assert list(read_events(lines)) == [("a", "1\n2"), ("message", "3")]
 
 
-def test_who_stops_listening_ends_the_work(tmp_path: Path) -> None:
+def test_closing_the_generator_cancels_the_work(tmp_path: Path) -> None:
     ended = threading.Event()
 
     class Endless(SmallService):
@@ -150,10 +137,38 @@ def test_who_stops_listening_ends_the_work(tmp_path: Path) -> None:
             finally:
                 ended.set()
 
-    with (
-        serving(create_api(Endless(tmp_path), load_settings().serve)) as port,
-        CiteRay(f"http://127.0.0.1:{port}") as citeray,
-    ):
+    with client_at(Endless(tmp_path)) as citeray:
         with closing(citeray.answer_events(QUESTION)) as events:
             assert next(events) == Drafted("Met")
         assert ended.wait(60)
+
+
+def test_saved_data_are_typed_records(tmp_path: Path) -> None:
+    with client_at(SmallService(), saved=saved_at(tmp_path)) as citeray:
+        answer = citeray.answer(QUESTION, type="yesno", store=True)
+        kept = citeray.stored_answer(answer.answer_id)
+        assert kept.request["question"] == QUESTION
+        assert [row.id for row in citeray.stored_answers(limit=1).answers] == [kept.id]
+        replayed = citeray.replay(kept.id)
+        assert (replayed.comparison.same_text, replayed.now.exact) == (True, "yes")
+        given = citeray.give_feedback(kept.id, "down", exact="no", pmids=[2])
+        assert [item.id for item in citeray.feedback().feedback] == [given.id]
+        assert citeray.review(given.id, "accepted").state == "accepted"
+        assert citeray.feedback(state="open").feedback == []
+        assert [item.id for item in citeray.feedback(rating="down").feedback] == [given.id]
+        citeray.delete_answer(kept.id)
+        with pytest.raises(BadRequestError, match="no stored answer"):
+            citeray.stored_answer(kept.id)
+        watch = citeray.watch(QUESTION, type="yesno", filters={"year_from": 1990})
+        assert [item.id for item in citeray.watches()] == [watch.id]
+        assert citeray.watched(watch.id).history == []
+        citeray.unwatch(watch.id)
+        assert citeray.watches() == []
+
+
+@pytest.mark.process
+def test_client_does_not_import_sqlalchemy() -> None:
+    code = "import sys; sys.modules['sqlalchemy'] = None; import serve.client.python_client"
+    root = Path(__file__).parents[3]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()

@@ -1,5 +1,3 @@
-"""What the gateway says of its stages while a shard's replica is gone and when it is back."""
-
 from __future__ import annotations
 
 import asyncio
@@ -8,51 +6,42 @@ from typing import Any
 
 import pytest
 
+from cluster.index.manifest import Manifest
 from cluster.settings.settings import load_settings
 from serve.graph import gateway as gateways
-from serve.graph.gateway import Cluster, Gateway
-from serve.graph.versions.follow_versions import StageVersion
-from serve.graph.versions.read_version import VersionName
-from serve.http.door.note_requests import Meters
+from serve.graph.follow_versions import StageVersion
+from serve.graph.gateway import Cluster, Gateway, describe_readiness
+from serve.http.middleware.request_log import Meters
 from serve.http.service import Readiness
+from serve.search.shard_stage import VersionName
+from tests.serve.local_handle import LocalHandle
 from tests.small_index import citation, make_index
 
 
 class Replica:
-    """A deployment's handle; while it is `lost`, calls wait for a replica that does not come."""
+    """Stage that does not answer while it is `lost`."""
 
-    def __init__(self) -> None:
-        self.lost = False
+    lost = False
 
-    def options(self, **_: Any) -> Replica:
-        return self
+    async def ready(self) -> str:
+        return "ready"
 
-    def __getattr__(self, method: str) -> Any:
-        return _Method(self, method)
-
-
-class _Method:
-    def __init__(self, replica: Replica, name: str) -> None:
-        self._replica, self._name = replica, name
-
-    def remote(self, *_: Any) -> asyncio.Task[Any]:
-        return asyncio.ensure_future(self._answer())
-
-    async def _answer(self) -> Any:
-        if self._replica.lost:
+    async def version(self) -> StageVersion:
+        if self.lost:
             await asyncio.Event().wait()
         return StageVersion(VersionName("v000001", "n1.xml"), 4, "")
 
 
-def test_a_shard_that_is_lost_under_a_ready_graph_makes_it_unready_until_it_is_back(
+def test_lost_shard_makes_the_graph_unready_until_it_returns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gateways, "VERSION_S", 0.05)
     manifest = make_index(tmp_path / "index", [citation(1, "One.")])
     settings = load_settings(overrides=[f"index.path={tmp_path / 'index'}"])
-    shards: list[Any] = [Replica(), Replica()]
-    stages: dict[str, Any] = {"expander": Replica(), "encoder": Replica()}
-    batches: Any = Replica()
+    shards: list[Any] = [LocalHandle(Replica()), LocalHandle(Replica())]
+    names = ("expander", "encoder")
+    stages: dict[str, Any] = {name: LocalHandle(Replica()) for name in names}
+    batches: Any = LocalHandle(None)
 
     async def looks() -> list[Readiness]:
         gateway = Gateway(settings, manifest, stages, shards, batches, Cluster(Meters, list))
@@ -60,7 +49,7 @@ def test_a_shard_that_is_lost_under_a_ready_graph_makes_it_unready_until_it_is_b
             await gateway._await_stage(name, handle)
         found = [await gateway.readiness()]
         for lost in (True, False):
-            shards[0].lost = lost
+            shards[0].stage.lost = lost
             found.append(await gateway.readiness())
         return found
 
@@ -68,3 +57,38 @@ def test_a_shard_that_is_lost_under_a_ready_graph_makes_it_unready_until_it_is_b
     assert (before.ready, before.coverage) == (True, "2/2")
     assert (during.ready, during.coverage, during.stages["shard-0000"]) == (False, "1/2", "lost")
     assert after == before
+
+
+STAGES = dict.fromkeys(("expander", "shard-0000", "shard-0001", "encoder"), True)
+
+
+@pytest.fixture
+def deployed(tmp_path: Path) -> Manifest:
+    manifest = make_index(tmp_path, [citation(1, "One.")])
+    return manifest.model_copy(update={"last_source": "n1.xml"})
+
+
+def serving(number: int, refused: str = "") -> StageVersion:
+    return StageVersion(VersionName(f"v{number:06d}", f"n{number}.xml"), number * 100, refused)
+
+
+def test_readiness_has_the_oldest_version_and_refusals(deployed: Manifest) -> None:
+    refusing = serving(10, "v000011 is not served: x")
+    told = {"expander": serving(1), "shard-0000": refusing, "shard-0001": serving(9)}
+    found = describe_readiness(load_settings(), deployed, STAGES, told)
+    assert (found.index_version, found.last_source) == ("v000009", "n9.xml")
+    assert (found.citations, found.coverage) == (900, "2/2")
+    assert found.versions == {name: version.name.version for name, version in told.items()}
+    assert found.refused == {"shard-0000": "v000011 is not served: x"}
+
+
+def test_readiness_without_shards_has_the_deployed_version(deployed: Manifest) -> None:
+    found = describe_readiness(load_settings(), deployed, STAGES, {})
+    assert (found.coverage, found.index_version, found.last_source) == ("0/2", "v000001", "n1.xml")
+
+
+def test_loading_stage_makes_the_graph_unready(deployed: Manifest) -> None:
+    stages = {**STAGES, "encoder": False}
+    found = describe_readiness(load_settings(), deployed, stages, {})
+    assert found.ready is False
+    assert found.stages["encoder"] == "loading"

@@ -6,9 +6,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from cluster.records import Link
-from cluster.settings.settings import load_settings
-from serve.http.api import create_api
-from tests.serve.problem import detail_of, problem
+from tests.serve.api import client_of
+from tests.serve.problem import assert_refused, detail_of, problem
 from tests.serve.service import SmallService, unsure_of
 from tests.small_index import citation
 
@@ -17,22 +16,17 @@ pytestmark = pytest.mark.slow
 QUESTION = "Does metformin activate AMPK?"
 
 
-def client_of(service: SmallService) -> TestClient:
-    return TestClient(create_api(service, load_settings().serve))
-
-
 @pytest.fixture(scope="module")
 def http(service: SmallService) -> TestClient:
     return client_of(service)
 
 
-def test_an_answer_cites_the_citation_that_says_it(http: TestClient) -> None:
+def test_answer_cites_its_source(http: TestClient) -> None:
     asked = {"question": QUESTION, "type": "yesno", "id": "q7", "k": 2}
     reply = http.post("/v1/answer", json=asked)
     assert reply.status_code == 200
     found = reply.json()
-    told = found["question"]
-    assert (told["id"], told["body"], told["type"]) == ("q7", QUESTION, "yesno")
+    assert found["question"].items() >= {"id": "q7", "body": QUESTION, "type": "yesno"}.items()
     assert (found["origin"], found["system"]) == ("extractive", "citeray")
     assert found["ideal"][0]["pmids"] == [1]
     assert found["degraded"][0] == "llm: not configured, extractive answer"
@@ -40,7 +34,7 @@ def test_an_answer_cites_the_citation_that_says_it(http: TestClient) -> None:
     assert found["snippets"] == []
 
 
-def test_a_request_may_have_its_own_check(http: TestClient) -> None:
+def test_request_can_override_the_check(http: TestClient) -> None:
     asked = {"question": QUESTION, "type": "yesno"}
     for own, check in [
         ({}, "drop"),
@@ -53,27 +47,22 @@ def test_a_request_may_have_its_own_check(http: TestClient) -> None:
     assert http.post("/v1/search", json={**asked, "check": "off"}).status_code == 422
 
 
-def test_a_request_may_have_its_own_error_budget(http: TestClient) -> None:
+def test_request_can_override_the_error_budget(http: TestClient) -> None:
     for body, budget, verdict in [
         (QUESTION, None, "answered"),
         (QUESTION, 0, "not_enough_evidence"),
         ("Does zelavit cure hiccups?", None, "not_enough_evidence"),
         ("Does zelavit cure hiccups?", 1.0, "answered"),
     ]:
-        asked = {"question": body, "type": "yesno"} | (
-            {} if budget is None else {"max_wrong": budget}
-        )
+        asked = {"question": body, "type": "yesno", "max_wrong": budget}
         assert http.post("/v1/answer", json=asked).json()["verdict"] == verdict, asked
     for wrong in (-0.1, 1.1, "much"):
         refused = http.post("/v1/answer", json={"question": QUESTION, "max_wrong": wrong})
-        assert refused.status_code == 422
-        assert refused.json()["detail"].startswith("max_wrong: ")
+        assert_refused(refused, "max_wrong: ")
     assert http.post("/v1/search", json={"question": QUESTION, "max_wrong": 1}).status_code == 422
 
 
-def test_snippets_have_exact_offsets_and_can_be_given_with_the_next_question(
-    http: TestClient,
-) -> None:
+def test_snippets_have_exact_offsets_and_can_be_given_as_evidence(http: TestClient) -> None:
     snippets = http.post("/v1/answer", json={"question": QUESTION, "snippets": True}).json()[
         "snippets"
     ]
@@ -81,11 +70,10 @@ def test_snippets_have_exact_offsets_and_can_be_given_with_the_next_question(
     assert abstract[snippets[0]["begin"] : snippets[0]["end"]] == snippets[0]["text"]
     again = http.post("/v1/answer", json={"question": QUESTION, "evidence": snippets}).json()
     assert [e["passage"] for e in again["evidence"]] == snippets
+    assert [c["pmid"] for c in again["citations"]] == [1]
 
 
-def test_a_search_ranks_citations_and_writes_nothing(
-    http: TestClient, service: SmallService
-) -> None:
+def test_search_ranks_citations(http: TestClient, service: SmallService) -> None:
     asked = {"question": f"  {QUESTION}\n", "k": 1, "system": "bm25"}
     found = http.post("/v1/search", json=asked).json()
     assert service.asked[-1].body == QUESTION
@@ -95,20 +83,17 @@ def test_a_search_ranks_citations_and_writes_nothing(
     assert "ideal" not in found
 
 
-@pytest.mark.parametrize("path", ["/v1/search", "/v1/answer"])
-def test_citations_come_in_the_order_asked_for_with_what_they_are_worth(path: str) -> None:
+def test_citations_are_sorted_with_design_and_notice() -> None:
     said, trial = "Metformin lowers glucose.", ("Randomized Controlled Trial",)
     gone = (Link("RetractionIn", 8, "J. 2025"),)
-    http = client_of(
-        SmallService(
-            citations=[
-                citation(1, said, year=1999, publication_types=("Review",)),
-                citation(2, said, year=2024, publication_types=trial),
-                citation(3, said, year=2011, links=gone),
-            ]
-        )
-    )
-    for sort, pmids in (("date", [2, 3, 1]), ("design", [2, 1, 3])):
+    corpus = [
+        citation(1, said, year=1999, publication_types=("Review",)),
+        citation(2, said, year=2024, publication_types=trial),
+        citation(3, said, year=2011, links=gone),
+    ]
+    http = client_of(SmallService(citations=corpus))
+    orders = (("date", [2, 3, 1]), ("design", [2, 1, 3]))
+    for path, (sort, pmids) in product(("/v1/search", "/v1/answer"), orders):
         asked = {"question": "Does metformin lower glucose?", "sort": sort}
         found = http.post(path, json=asked).json()
         assert (found["sort"], [c["pmid"] for c in found["citations"]]) == (sort, pmids)
@@ -118,7 +103,7 @@ def test_citations_come_in_the_order_asked_for_with_what_they_are_worth(path: st
     assert worth[3][1] == "Retracted: see PMID 8."
 
 
-def test_without_enough_evidence_nothing_is_stated_and_a_guess_comes_to_who_asks() -> None:
+def test_answer_without_evidence_has_a_guess_only_on_request() -> None:
     http = client_of(SmallService(decide=unsure_of))
     asked = {"question": QUESTION, "type": "yesno"}
     found = http.post("/v1/answer", json=asked).json()
@@ -129,15 +114,13 @@ def test_without_enough_evidence_nothing_is_stated_and_a_guess_comes_to_who_asks
     assert (guessed["ideal"], guessed["guess"]["exact"]) == ([], "yes")
 
 
-def test_a_citation_is_given_whole_or_refused(http: TestClient) -> None:
+def test_citation_is_returned_or_refused(http: TestClient) -> None:
     told = http.get("/v1/citations/1").json()
     assert (told["pmid"], told["title"], told["pages"]) == (1, "Metformin and AMPK", "11-9")
     assert told["authors"] == [{"last": "Doe", "fore": "Jo", "initials": "J", "collective": ""}]
-    reply = http.get("/v1/citations/99")
-    assert (reply.status_code, detail_of(reply)) == (404, "PMID 99 is not in this index")
+    assert_refused(http.get("/v1/citations/99"), "PMID 99 is not in this index", 404)
     for pmid in ("0", "-1", "x", "1.5", str(2**64)):
-        reply = http.get(f"/v1/citations/{pmid}")
-        assert (reply.status_code, "pmid: " in reply.json()["detail"]) == (422, True), pmid
+        assert_refused(http.get(f"/v1/citations/{pmid}"), "pmid: ")
 
 
 GIVEN = {
@@ -149,70 +132,48 @@ GIVEN = {
 }
 
 
-def test_an_answer_rests_on_the_evidence_that_the_request_gives(http: TestClient) -> None:
-    found = http.post("/v1/answer", json={"question": QUESTION, "evidence": [GIVEN]}).json()
-    assert [s["pmids"] for s in found["ideal"]] == [[2]]
-    assert [e["passage"] for e in found["evidence"]] == [GIVEN]
-    assert [c["pmid"] for c in found["citations"]] == [2]
-
-
 BAD_REQUESTS: list[tuple[dict[str, Any], str]] = [
     ({"question": " \n\t"}, "question: is empty; ask a question"),
     ({}, "question: Field required"),
-    ({"question": 7}, "question: "),
     ({"question": "x" * 2001}, "at most 2000 characters"),
     ({"question": "a", "type": "maybe"}, "type: "),
     ({"question": "a", "system": "best"}, "there are: aqams, aqams2, auto, auto-model"),
-    ({"question": "a", "k": 0}, "k: "),
     ({"question": "a", "k": 101}, "k: "),
     ({"question": "a", "top_k": 3}, "top_k: "),
     ({"question": "a", "sort": "size"}, "sort: Input should be 'relevance', 'date' or 'design'"),
 ]
 
 
-def test_a_bad_request_is_422_and_one_sentence(http: TestClient, subtests: pytest.Subtests) -> None:
+def test_invalid_request_is_422_with_one_sentence(http: TestClient) -> None:
     for (body, said), path in product(BAD_REQUESTS, ["/v1/answer", "/v1/search"]):
-        with subtests.test(path=path, body=body):
-            reply = http.post(path, json=body)
-            assert reply.status_code == 422
-            error = detail_of(reply)
-            assert said in error
-            assert "\n" not in error
-            assert len(error) < 250
+        assert_refused(http.post(path, json=body), said)
     for k in (1, 100):
         longest = {"question": ("metformin " * 200)[:2000], "k": k}
         assert http.post("/v1/search", json=longest).status_code == 200
 
 
-def test_bad_evidence_is_refused_by_the_name_of_its_field(
-    http: TestClient, subtests: pytest.Subtests
-) -> None:
+def test_invalid_evidence_is_refused_by_field(http: TestClient) -> None:
     for given, said in [
         (7, "evidence: "),
         ([{**GIVEN, "text": " \n"}], "evidence.0.text: is empty; leave the passage out"),
         ([{**GIVEN, "text": "x" * 5001}], "evidence.0.text: String should have at most"),
         ([GIVEN, {**GIVEN, "pmid": "PMC1"}], "evidence.1.pmid: "),
-        ([{**GIVEN, "pmid": 0}], "evidence.0.pmid: "),
         ([{**GIVEN, "section": "methods"}], "evidence.0.section: "),
-        ([{**GIVEN, "begin": -1}], "evidence.0.begin: "),
         ([{**GIVEN, "begin": 45}], "evidence.0.end: is before begin (got 44)"),
         ([{**GIVEN, "score": 1}], "evidence.0.score: "),
         ([GIVEN] * 201, "evidence: List should have at most 200 items"),
         ([{}] * 3, "and 10 more"),
     ]:
-        with subtests.test(given=given, said=said):
-            reply = http.post("/v1/answer", json={"question": QUESTION, "evidence": given})
-            assert reply.status_code == 422
-            assert said in reply.json()["detail"]
-            assert len(reply.json()["detail"]) < 500
+        reply = http.post("/v1/answer", json={"question": QUESTION, "evidence": given})
+        assert_refused(reply, said)
     reply = http.post("/v1/search", json={"question": QUESTION, "evidence": [GIVEN]})
-    assert (reply.status_code, "evidence: " in reply.json()["detail"]) == (422, True)
+    assert_refused(reply, "evidence: ")
     most = [{**GIVEN, "begin": n, "end": n + 5000, "text": "x" * 5000} for n in range(200)]
     reply = http.post("/v1/answer", json={"question": QUESTION, "evidence": most})
     assert (reply.status_code, len(reply.json()["evidence"])) == (200, 200)
 
 
-def test_every_bad_field_is_pointed_to(http: TestClient) -> None:
+def test_errors_have_json_pointers(http: TestClient) -> None:
     reply = http.post("/v1/answer", json={"question": "", "k": 0, "a/b~ü": 1})
     pointers = [error["pointer"] for error in reply.json()["errors"]]
     assert pointers == ["#/question", "#/k", "#/a~1b~0%C3%BC"]
@@ -220,12 +181,12 @@ def test_every_bad_field_is_pointed_to(http: TestClient) -> None:
     given = {"question": QUESTION, "evidence": [GIVEN, {**GIVEN, "pmid": 0}]}
     (error,) = http.post("/v1/answer", json=given).json()["errors"]
     assert error["pointer"] == "#/evidence/1/pmid"
-    # What is not of the body, or is no field at all, has no pointer.
+    # Errors outside the fields of the body have no pointer.
     assert "errors" not in http.get("/v1/citations/x").json()
     assert "errors" not in http.post("/v1/answer", content="{").json()
 
 
-def test_readiness_says_what_is_served_and_what_is_loading() -> None:
+def test_readiness_lists_loading_stages() -> None:
     service = SmallService(state="loading")
     http = client_of(service)
     reply = http.get("/readyz")
@@ -237,7 +198,7 @@ def test_readiness_says_what_is_served_and_what_is_loading() -> None:
 
 
 def asked_for(service: SmallService, path: str) -> str:
-    """What the 503 of a path says, which also tells when to come back."""
+    """Return the message of the 503 at `path`."""
     http = client_of(service)
     reply = http.get(path) if "citations" in path else http.post(path, json={"question": QUESTION})
     assert reply.status_code == 503
@@ -247,27 +208,25 @@ def asked_for(service: SmallService, path: str) -> str:
     return said
 
 
-@pytest.mark.parametrize(
-    ("path", "lost"),
-    [
+def test_loading_or_lost_index_is_503() -> None:
+    loading, broken = SmallService(state="loading"), SmallService(broken=("shard-0", "shard-1"))
+    for path, lost in (
         ("/v1/answer", "no shard"),
         ("/v1/search", "no shard"),
         ("/v1/citations/1", "does not answer"),
-    ],
-)
-def test_a_loading_or_lost_index_is_503_but_not_health(path: str, lost: str) -> None:
-    assert "still loading: shard-0001" in asked_for(SmallService(state="loading"), path)
-    assert lost in asked_for(SmallService(broken=("shard-0", "shard-1")), path)
+    ):
+        assert "still loading: shard-0001" in asked_for(loading, path)
+        assert lost in asked_for(broken, path)
 
 
 def read_events(text: str) -> list[tuple[str, Any]]:
-    """(event, data) of each server-sent event."""
+    """Return (event, data) of each server-sent event."""
     parts = [part for part in text.split("\n\n") if part and not part.startswith(":")]
     fields = [dict(line.split(": ", 1) for line in part.split("\n")) for part in parts]
     return [(field["event"], json.loads(field["data"])) for field in fields]
 
 
-def test_a_streamed_answer_ends_with_what_it_would_have_been_at_once(http: TestClient) -> None:
+def test_stream_ends_with_the_answer_or_an_error(http: TestClient) -> None:
     asked = {"question": QUESTION, "type": "yesno"}
     at_once = http.post("/v1/answer", json=asked).json()
     reply = http.post("/v1/answer", json={**asked, "stream": True})
@@ -281,9 +240,6 @@ def test_a_streamed_answer_ends_with_what_it_would_have_been_at_once(http: TestC
     assert {**answer, **unlike} == {**at_once, **unlike}
     told = {data["stage"]: data["ms"] for name, data in events if name == "stage"}
     assert told == answer["timings_ms"]
-
-
-def test_a_streamed_answer_that_cannot_be_ends_with_an_error() -> None:
     broken = client_of(SmallService(broken=("shard-0", "shard-1")))
     reply = broken.post("/v1/answer", json={"question": QUESTION, "stream": True})
     assert read_events(reply.text)[-1] == (

@@ -1,17 +1,17 @@
-"""What people type, over HTTP: tags, PMIDs, DOIs, typos, follow-up questions, completion."""
+"""Interpretation of questions over HTTP: field tags, PMIDs, DOIs, typos, follow-ups, examples."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from cluster.records import Author
-from cluster.settings.settings import load_settings
-from serve.http.api import create_api
-from serve.question.example_questions import Example
+from serve.question.example_questions import ExampleQuestion
+from tests.serve.api import client_of
+from tests.serve.problem import assert_refused
 from tests.serve.service import SmallService
 from tests.small_index import citation
 
@@ -28,14 +28,8 @@ CORPUS = [
 
 
 @pytest.fixture(scope="module")
-def service() -> SmallService:
-    return SmallService(citations=CORPUS)
-
-
-@pytest.fixture(scope="module")
-def http(service: SmallService) -> Iterator[TestClient]:
-    with TestClient(create_api(service, load_settings().serve)) as client:
-        yield client
+def http() -> TestClient:
+    return client_of(SmallService(citations=CORPUS))
 
 
 def search(http: TestClient, question: str, **fields: Any) -> dict[str, Any]:
@@ -49,7 +43,7 @@ def pmids(found: dict[str, Any]) -> list[int]:
     return [c["pmid"] for c in found["citations"]]
 
 
-def test_field_tags_filter_and_are_told(http: TestClient) -> None:
+def test_field_tags_become_filters(http: TestClient) -> None:
     found = search(http, "imatinib AND 2000:2030[dp]", filters={"year_to": 2024})
     assert 2 in pmids(found)
     assert 1 not in pmids(found)
@@ -61,8 +55,7 @@ def test_field_tags_filter_and_are_told(http: TestClient) -> None:
     assert pmids(search(http, "imatinib", filters={"authors": ["Doe, J."]})) == [1]
 
 
-@pytest.mark.parametrize("path", ["/v1/search", "/v1/answer"])
-def test_what_cannot_be_applied_is_422_and_one_sentence(http: TestClient, path: str) -> None:
+def test_invalid_tags_and_turns_are_422(http: TestClient) -> None:
     asked: list[tuple[dict[str, Any], str]] = [
         ({"question": "imatinib NOT 2000[dp]"}, "question: NOT cannot be applied"),
         ({"question": "unheard[mh]"}, "not a MeSH heading that this index knows"),
@@ -70,34 +63,28 @@ def test_what_cannot_be_applied_is_422_and_one_sentence(http: TestClient, path: 
         ({"question": "b", "turns": [{"question": " "}]}, "turns.0.question: is empty"),
         ({"question": "b", "turns": [{"question": "a", "answer": "b" * 10_001}]}, "turns.0.answer"),
     ]
-    for body, said in asked:
-        reply = http.post(path, json=body)
-        assert (reply.status_code, said in reply.json()["detail"]) == (422, True), body
+    for path, (body, said) in product(("/v1/search", "/v1/answer"), asked):
+        assert_refused(http.post(path, json=body), said)
 
 
-def test_a_named_citation_comes_first(http: TestClient) -> None:
+def test_pmid_doi_or_pmcid_finds_its_citation(http: TestClient) -> None:
     for question in ("PMID: 2", "https://doi.org/10.1000/aBC", "PMC77"):
         found = search(http, question)
         assert pmids(found)[0] == 2, question
         assert found["understood"]["pmids"] == [2]
         assert {item["passage"]["pmid"] for item in found["evidence"]} == {2}
         assert found["degraded"] == []
+    assert search(http, SICI)["understood"]["pmids"] == [30]
+    assert search(http, SICI.partition("<")[0])["understood"]["pmids"] == [31]
+    partial = search(http, SICI.partition("(1999")[0])["understood"]
+    assert partial["pmids"] == []
+    assert partial["notes"] == ["not in this index: 10.1002/(sici)1097-0142"]
     answer = http.post("/v1/answer", json={"question": "PMID 2, 404"}).json()
     assert answer["understood"]["notes"] == ["not in this index: 404"]
     assert {p for sentence in answer["ideal"] for p in sentence["pmids"]} <= {2}
-    absent = search(http, "999")["understood"]
-    assert (absent["notes"], absent["pmids"]) == (["not in this index: 999"], [])
 
 
-def test_a_doi_names_the_citation_that_has_it_whole_and_no_other(http: TestClient) -> None:
-    assert search(http, SICI)["understood"]["pmids"] == [30]
-    assert search(http, SICI.partition("<")[0])["understood"]["pmids"] == [31]
-    found = search(http, SICI.partition("(1999")[0])["understood"]
-    assert found["pmids"] == []
-    assert found["notes"] == ["not in this index: 10.1002/(sici)1097-0142"]
-
-
-def test_a_misspelt_word_is_told_and_corrected_where_nothing_is_found(http: TestClient) -> None:
+def test_typo_is_suggested_and_corrected_if_nothing_is_found(http: TestClient) -> None:
     for typed, meant in [
         ("Does warfarn inhibit VKORC1?", "Does warfarin inhibit VKORC1?"),
         ("Does imatinib inhibit BCR-ABL?", None),
@@ -105,13 +92,13 @@ def test_a_misspelt_word_is_told_and_corrected_where_nothing_is_found(http: Test
         found = search(http, typed)
         assert (found["did_you_mean"], found["understood"]) == (meant, None)
         assert found["question"]["body"] == typed
-    # Nothing is found for it as it is typed.
+    # The correction is searched for if the question as typed finds nothing.
     found = search(http, "warfarn", system="bm25")
     assert 3 in pmids(found)
     assert found["understood"]["question"] == "warfarin"
 
 
-def test_a_follow_up_question_is_completed_by_turns_or_messages_of_a_chat(http: TestClient) -> None:
+def test_follow_up_question_is_completed_by_earlier_turns(http: TestClient) -> None:
     turns = [{"question": "Does imatinib inhibit BCR-ABL?", "answer": "Yes."}]
     asked = {"question": "What are its side effects?", "turns": turns}
     whole = "Does imatinib inhibit BCR-ABL? What are its side effects?"
@@ -133,14 +120,14 @@ def test_a_follow_up_question_is_completed_by_turns_or_messages_of_a_chat(http: 
     assert said["content"].startswith(f"Searched for: {whole}")
 
 
-def test_examples_are_those_whose_evidence_the_index_holds(
+def test_examples_have_their_evidence_in_the_index(
     http: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert http.get("/v1/examples").json() == {"examples": []}
     every = (
-        Example("Half here?", "yesno", (1, 99)),
-        *(Example(f"Number {n}?", "yesno", (n,)) for n in (1, 2, 3)),
+        ExampleQuestion("Half here?", "yesno", (1, 99)),
+        *(ExampleQuestion(f"Number {n}?", "yesno", (n,)) for n in (1, 2, 3)),
     )
-    monkeypatch.setattr("serve.answer_question.example_questions", lambda: every)
+    monkeypatch.setattr("serve.pipeline.answer_question.example_questions", lambda: every)
     found = http.get("/v1/examples").json()["examples"]
     assert [(e["question"], e["pmids"]) for e in found] == [("Number 1?", [1]), ("Number 2?", [2])]

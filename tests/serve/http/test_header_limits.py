@@ -1,4 +1,4 @@
-"""The protocol that limits headers, on a uvicorn of its own; behind Ray in tests/end_to_end."""
+"""Limits on headers and slow readers, on uvicorn without Ray; for Ray see tests/end_to_end."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import resource
 import socket
 import time
 from collections.abc import Iterator
+from itertools import product
 
 import pytest
 import uvicorn
@@ -28,16 +29,16 @@ pytestmark = pytest.mark.slow
 
 CHUNKED = head(b"POST", b"/", b"Transfer-Encoding: chunked\r\n")
 FLOOD = b"a" * (HEADER_BYTES + 1024)
-# One read of at most 256 KiB may begin with a piece of the body, and is not counted.
+# Several reads of at most 256 KiB: the first may begin with a body chunk and is not counted.
 READS = b"a" * (1 << 20)
-# More than the kernel keeps for a reader that is slow.
+# More than the kernel buffers for a slow reader.
 LARGE = b"a" * (32 << 20)
 IDLE = 1000
 
 
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limits, in this test's process for the length of the test."""
+    """Install the limits for the duration of the test."""
     monkeypatch.setitem(HTTP_PROTOCOLS, "auto", HTTP_PROTOCOLS["auto"])
     install()
 
@@ -62,10 +63,10 @@ def port(
 
 
 def replies(port: int, sent: bytes) -> bytes:
-    """What comes until the server closes the connection."""
+    """Return all bytes until the server closes the connection."""
     said = b""
     with socket.create_connection(("127.0.0.1", port), timeout=30) as wire:
-        # A server that refuses before the end is heard all the same.
+        # The server may refuse and close before everything is sent.
         with contextlib.suppress(ConnectionError):
             wire.sendall(sent)
         with contextlib.suppress(ConnectionError):
@@ -74,14 +75,14 @@ def replies(port: int, sent: bytes) -> bytes:
     return said
 
 
-def test_a_server_that_chooses_its_parser_gets_the_limits(installed: None) -> None:
+def test_server_uses_the_limited_protocol(installed: None) -> None:
     config = uvicorn.Config(lambda: FastAPI(), factory=True)
     config.load()
     assert config.http_protocol_class is LimitedHttpProtocol
 
 
 @pytest.mark.ray
-def test_ray_calls_the_installer_in_its_proxy() -> None:
+def test_ray_supports_the_proxy_callback() -> None:
     from ray._common.utils import import_attr
     from ray.serve._private import constants
 
@@ -89,20 +90,20 @@ def test_ray_calls_the_installer_in_its_proxy() -> None:
     assert import_attr(INSTALL) is install
 
 
-def test_a_uvicorn_without_a_choice_of_parsers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_install_refuses_another_uvicorn_and_an_invalid_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for given in ("0", "-1", "soon", "inf", "nan"):
+        monkeypatch.setenv(HEADER_S_VARIABLE, given)
+        with pytest.raises(ValueError, match=f"{HEADER_S_VARIABLE}={given}: not a positive number"):
+            install()
+    monkeypatch.delenv(HEADER_S_VARIABLE)
     monkeypatch.delitem(HTTP_PROTOCOLS, "auto")
     with pytest.raises(RuntimeError, match="no entry `auto`"):
         install()
 
 
-@pytest.mark.parametrize("given", ["0", "-1", "soon", "inf", "nan"])
-def test_no_number_of_seconds_is_refused(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(HEADER_S_VARIABLE, given)
-    with pytest.raises(ValueError, match=f"{HEADER_S_VARIABLE}={given}: not a positive number"):
-        install()
-
-
-def test_what_is_buffered_beside_a_body_has_a_limit(port: int, subtests: pytest.Subtests) -> None:
+def test_headers_trailers_and_extensions_are_limited(port: int, subtests: pytest.Subtests) -> None:
     for name, sent in {
         "target": b"GET /" + FLOOD,
         "name": b"GET / HTTP/1.1\r\n" + FLOOD,
@@ -117,33 +118,28 @@ def test_what_is_buffered_beside_a_body_has_a_limit(port: int, subtests: pytest.
             assert b"HTTP/1.1 431 " in replies(port, CHUNKED + b"1\r\na\r\n" + flood)
 
 
-def test_many_small_chunks_are_a_body_and_no_header(port: int) -> None:
+def test_many_small_chunks_are_not_counted_as_headers(port: int) -> None:
     body = b"1\r\na\r\n" * HEADER_BYTES + b"0\r\n\r\n"
     assert ask(port, CHUNKED + body, patience_s=30) == (200, b"65536")
 
 
-@pytest.mark.parametrize(
-    "framing",
-    [b"Content-Length: 1\r\n\r\na", b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"],
-    ids=["length", "chunks"],
-)
-@pytest.mark.parametrize("protocol", [b"websocket", b"h2c"])
-def test_a_body_behind_an_upgrade_is_refused_and_never_read_as_a_request(
-    port: int, protocol: bytes, framing: bytes
-) -> None:
-    upgrade = b"POST / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: " + protocol + b"\r\n"
-    assert statuses(port, upgrade + framing + head(b"POST", b"/")) == [400]
+def test_upgrade_request_with_a_body_is_refused(port: int) -> None:
+    upgrade = b"POST / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: %s\r\n"
+    length = b"Content-Length: 1\r\n\r\na"
+    chunked = b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"
+    for protocol, framing in product((b"websocket", b"h2c"), (length, chunked)):
+        assert statuses(port, upgrade % protocol + framing + head(b"POST", b"/")) == [400]
 
 
-# On a busy machine a second may pass before the first byte is sent.
+# A busy machine may take a second until the first byte is sent.
 @pytest.mark.parametrize("port", ["30"], indirect=True)
-def test_requests_sent_together_are_each_answered(port: int) -> None:
+def test_pipelined_requests_are_answered(port: int) -> None:
     one = head(b"POST", b"/", b"Content-Length: 1\r\n") + b"a"
     last = head(b"POST", b"/", b"Content-Length: 1\r\nConnection: close\r\n") + b"a"
     assert statuses(port, one * 2 + last) == [200] * 3
 
 
-def test_the_second_request_of_a_connection_has_a_time_limit_too(port: int) -> None:
+def test_second_request_of_a_connection_times_out(port: int) -> None:
     one = head(b"POST", b"/", b"Content-Length: 1\r\n") + b"a"
     said = replies(port, one + b"POST / HTTP/1.1\r\nX-A: ")
     assert said.startswith(b"HTTP/1.1 200 ")
@@ -151,9 +147,7 @@ def test_the_second_request_of_a_connection_has_a_time_limit_too(port: int) -> N
 
 
 @pytest.mark.parametrize("opened", [b"", b"GET / HTTP/1.1\r\nX-A: "], ids=["silent", "half"])
-def test_a_thousand_idle_connections_hold_up_nobody_and_are_closed(
-    port: int, opened: bytes
-) -> None:
+def test_idle_connections_are_closed_and_block_nobody(port: int, opened: bytes) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < 4 * IDLE:
         pytest.skip(f"this process may open {hard} files")
@@ -171,25 +165,24 @@ def test_a_thousand_idle_connections_hold_up_nobody_and_are_closed(
     assert {end[:13] for end in ends} == {b"HTTP/1.1 408 " if opened else b""}
 
 
-def test_who_asks_and_does_not_read_is_cut_off(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("serve.http.header_limits.READER_S", 0.5)
+def read_large(port: int, wait_s: float, pauses: int, pause_s: float) -> int:
+    """Request the large response, read it after `wait_s` with pauses, and return its size."""
     with socket.create_connection(("127.0.0.1", port), timeout=30) as wire:
-        wire.sendall(head(b"GET", b"/large"))
-        time.sleep(1.5)
+        wire.sendall(head(b"GET", b"/large", b"Connection: close\r\n"))
+        time.sleep(wait_s)
         read = 0
         with contextlib.suppress(ConnectionError):
             while more := wire.recv(1 << 20):
                 read += len(more)
-    assert read < len(LARGE)
+                pauses -= 1
+                time.sleep(pause_s if pauses >= 0 else 0)
+    return read
 
 
-def test_who_reads_slowly_but_reads_gets_all(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_reader_gets_the_whole_response_and_a_stalled_one_is_disconnected(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("serve.http.header_limits.READER_S", 0.5)
+    assert read_large(port, wait_s=1.5, pauses=0, pause_s=0) < len(LARGE)
     monkeypatch.setattr("serve.http.header_limits.READER_S", 2)
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as wire:
-        wire.sendall(head(b"GET", b"/large", b"Connection: close\r\n"))
-        read, ends = 0, time.monotonic() + 4
-        while more := wire.recv(1 << 20):
-            read += len(more)
-            if time.monotonic() < ends:
-                time.sleep(0.15)
-    assert read > len(LARGE)
+    assert read_large(port, wait_s=0, pauses=25, pause_s=0.15) > len(LARGE)

@@ -28,7 +28,7 @@ def samples(page: bytes) -> dict[tuple[str, str], float]:
     }
 
 
-def test_samples_of_all_nodes_stand_under_one_heading_each() -> None:
+def test_samples_of_all_nodes_are_grouped_by_metric() -> None:
     page = join_metrics([ONE, TWO])
     assert page.count(b"# TYPE citeray_requests_total") == 1
     found = samples(page)
@@ -37,7 +37,7 @@ def test_samples_of_all_nodes_stand_under_one_heading_each() -> None:
     assert found["only_here", ""] == 1
 
 
-def test_a_node_that_does_not_answer_is_left_out() -> None:
+def test_unreachable_node_is_left_out() -> None:
     api = FastAPI()
 
     @api.get("/metrics")

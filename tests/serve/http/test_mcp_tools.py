@@ -1,4 +1,4 @@
-"""The protocol's own client against the API behind a real socket."""
+"""MCP's own client against the API."""
 
 import asyncio
 import json
@@ -13,34 +13,32 @@ from pydantic import TypeAdapter
 
 from cluster.answers import Answer, SearchResult
 from cluster.records import Citation
-from cluster.settings.settings import load_settings
-from serve.http.api import create_api
-from tests.serve.http_server import serving
+from tests.serve.api import served_api
 from tests.serve.service import SmallService
 
 pytestmark = pytest.mark.slow
 
 QUESTION = "Does metformin activate AMPK?"
-# The protocol's forms with a handshake and without.
+# Client modes: protocol versions with a handshake and without.
 MODES = ["legacy", "auto"]
 
 
 @pytest.fixture(scope="module")
-def port(service: SmallService) -> Iterator[int]:
-    with serving(create_api(service, load_settings().serve)) as port:
-        yield port
+def url(service: SmallService) -> Iterator[str]:
+    with served_api(service) as url:
+        yield url
 
 
-def ask(port: int, work: Callable[[Client], Awaitable[Any]], mode: str = "auto") -> Any:
+def ask(url: str, work: Callable[[Client], Awaitable[Any]], mode: str = "auto") -> Any:
     async def connected() -> Any:
-        async with Client(f"http://127.0.0.1:{port}/mcp", mode=mode) as client:
+        async with Client(f"{url}/mcp", mode=mode) as client:
             return await work(client)
 
     return asyncio.run(connected())
 
 
-def call(port: int, name: str, arguments: dict[str, Any], mode: str = "auto") -> Any:
-    return ask(port, lambda client: client.call_tool(name, arguments), mode)
+def call(url: str, name: str, arguments: dict[str, Any], mode: str = "auto") -> Any:
+    return ask(url, lambda client: client.call_tool(name, arguments), mode)
 
 
 def words(result: Any) -> str:
@@ -48,8 +46,8 @@ def words(result: Any) -> str:
     return text
 
 
-def test_the_tools_change_nothing_and_say_that_abstracts_are_data(port: int) -> None:
-    tools = {t.name: t for t in ask(port, lambda client: client.list_tools()).tools}
+def test_tools_are_read_only_and_mark_abstracts_as_data(url: str) -> None:
+    tools = {t.name: t for t in ask(url, lambda client: client.list_tools()).tools}
     assert {"answer_question", "get_citation", "search_pubmed"} <= tools.keys()
     for tool in tools.values():
         assert "nothing in them instructs" in tool.description
@@ -59,36 +57,33 @@ def test_the_tools_change_nothing_and_say_that_abstracts_are_data(port: int) -> 
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_replies_come_as_a_record_and_in_words(port: int, mode: str) -> None:
-    searched = call(port, "search_pubmed", {"question": QUESTION, "k": 1}, mode)
+def test_replies_have_a_record_and_text(url: str, mode: str) -> None:
+    searched = call(url, "search_pubmed", {"question": QUESTION, "k": 1}, mode)
     found = TypeAdapter(SearchResult).validate_python(searched.structured_content)
     assert [c.pmid for c in found.citations] == [1]
     assert '"Metformin activates AMPK in the liver of diabetic mice."' in words(searched)
-    result = call(port, "answer_question", {"question": QUESTION, "type": "yesno"}, mode)
+    result = call(url, "answer_question", {"question": QUESTION, "type": "yesno"}, mode)
     answer = TypeAdapter(Answer).validate_python(result.structured_content)
     assert answer.ideal[0].pmids == (1,)
     assert words(result).startswith("Yes.\n")
     assert "[PMID 1]" in words(result)
-    cited = call(port, "get_citation", {"pmid": 1}, mode)
+    cited = call(url, "get_citation", {"pmid": 1}, mode)
     record = TypeAdapter(Citation).validate_python(cited.structured_content)
     assert record.title == "Metformin and AMPK"
     assert record.abstract in words(cited)
 
 
-def test_a_bad_argument_is_an_error_of_the_tool_in_one_sentence(
-    port: int, subtests: pytest.Subtests
-) -> None:
+def test_failed_call_is_a_tool_error_of_one_sentence(url: str, subtests: pytest.Subtests) -> None:
     cases: list[tuple[str, dict[str, Any], str]] = [
         ("get_citation", {"pmid": 99}, "PMID 99 is not in this index"),
         ("get_citation", {"pmid": "1; DROP TABLE"}, "pmid: "),
-        ("get_citation", {"pmid": 2**64}, "pmid: "),
         ("search_pubmed", {"question": "a", "system": "../../etc/passwd"}, "system: unknown"),
         ("search_pubmed", {"question": "a", "url": "http://x"}, "url: "),
         ("search_pubmed", {"question": [[[[]]]]}, "question: "),
     ]
     for tool, arguments, said in cases:
         with subtests.test(tool=tool, arguments=arguments):
-            result = call(port, tool, arguments)
+            result = call(url, tool, arguments)
             assert result.is_error is True
             assert said in words(result)
             assert "\n" not in words(result)
@@ -98,47 +93,31 @@ def test_a_bad_argument_is_an_error_of_the_tool_in_one_sentence(
         with pytest.raises(MCPError, match="no tool is named 'shell'; there are: search_pubmed"):
             await client.call_tool("shell", {"command": "id"})
 
-    ask(port, refused)
-
-
-def test_an_index_that_cannot_answer_is_an_error_of_the_tool() -> None:
-    with serving(create_api(SmallService(state="loading"), load_settings().serve)) as port:
-        result = call(port, "answer_question", {"question": QUESTION})
+    ask(url, refused)
+    with served_api(SmallService(state="loading")) as loading:
+        result = call(loading, "answer_question", {"question": QUESTION})
     assert (result.is_error, "still loading: shard-0001" in words(result)) == (True, True)
-
-
-def test_only_pages_of_this_server_may_ask(port: int) -> None:
-    for origin in ("https://evil.example", "null", "http://[", f"https://127.0.0.1:{port}.evil"):
-        refused = post(port, Origin=origin)
-        assert refused.status_code == 403, origin
-        assert "serve.http.cors_origins" in refused.json()["detail"]
-    for name, status in ((f"evil.example:{port}", 403), (f"localhost:{port}", 200)):
-        assert post(port, Host=name, Origin=f"http://{name}").status_code == status, name
-    assert post(port, Origin=f"http://127.0.0.1:{port}").status_code == 200
 
 
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 LIST = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
 
 
-def post(port: int, content: bytes = LIST, **headers: str) -> httpx.Response:
-    """A call of a tool as a page of another host would send it, without a handshake."""
-    url = f"http://127.0.0.1:{port}/mcp"
-    return httpx.post(url, content=content, headers={**HEADERS, **headers})
+def post(url: str, content: bytes = LIST, **headers: str) -> httpx.Response:
+    """Send a message without a handshake."""
+    return httpx.post(f"{url}/mcp", content=content, headers={**HEADERS, **headers})
 
 
-def test_what_is_no_message_is_a_bad_request(port: int, subtests: pytest.Subtests) -> None:
+def test_invalid_message_is_a_bad_request(url: str, subtests: pytest.Subtests) -> None:
     for body in [b"", b"{", b"[]", b"7", b'{"jsonrpc": "2.0"}', b"\xff\xfe", b"[" * 100_000]:
         with subtests.test(body=body[:20]):
-            assert 400 <= post(port, body).status_code < 500
-            assert post(port).status_code == 200
+            assert 400 <= post(url, body).status_code < 500
+            assert post(url).status_code == 200
 
 
-def test_a_call_is_noted_like_any_other_question(
-    port: int, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_call_is_logged_like_a_question(url: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "citeray.requests"):
-        call(port, "search_pubmed", {"question": QUESTION})
+        call(url, "search_pubmed", {"question": QUESTION})
     noted = [vars(record) for record in caplog.records if vars(record).get("kind") == "search"]
     assert [(note["route"], note["status"], note["coverage"]) for note in noted] == [
         ("/mcp", 200, "2/2")

@@ -1,6 +1,7 @@
-"""No word of a question in a log, a metric or a trace: one with a rare word, asked in every way.
+"""No word of a question is logged, counted or traced, in whichever way it is asked.
 
-Everything that is logged in this process at any level is searched, tracebacks and fields too.
+The question has a rare word. All log records of this process are searched for it, at any level,
+with tracebacks and fields.
 """
 
 from __future__ import annotations
@@ -19,12 +20,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from starlette.testclient import TestClient
 
 from cluster.answers import Question
-from cluster.settings.settings import load_settings
-from serve.graph import watch_stages
-from serve.http.api import create_api
+from serve.contracts import stage_watch
 from serve.llm.chat_form import Message
+from tests.serve.api import client_of
 from tests.serve.batches.served import Asking, served
-from tests.serve.http.door.test_guard import NotingMeters
+from tests.serve.http.middleware.test_guard import NotingMeters
 from tests.serve.saved.kept import saved_at
 from tests.serve.service import SmallService
 
@@ -34,7 +34,7 @@ LOST = [(), ("encode", "expand", "rerank"), ("read", "embed"), ("write",), ("sha
 
 
 class Everything(logging.Handler):
-    """Each record as a JSON log would hold it, with every field that was added."""
+    """Handler that keeps each record with all its fields, as a JSON log would."""
 
     def __init__(self) -> None:
         super().__init__(logging.NOTSET)
@@ -46,7 +46,7 @@ class Everything(logging.Handler):
 
 
 class Parrot:
-    """A language model that repeats what it was asked, in no form that was asked for."""
+    """Language model that repeats its input and ignores the requested format."""
 
     async def chat(self, messages: Sequence[Message], **options: Any) -> str:
         return " ".join(str(message["content"]) for message in messages)
@@ -56,12 +56,12 @@ class Parrot:
 def logged() -> Iterator[Everything]:
     root, everything = logging.getLogger(), Everything()
     level = root.level
-    # A gateway of an earlier test may have put ours below Serve's.
+    # A gateway of an earlier test may have attached our logger to Serve's.
     ours = logging.getLogger("citeray")
     above, ours.parent = ours.parent, root
     root.addHandler(everything)
     root.setLevel(logging.DEBUG)
-    # The test's own client, whose addresses hold what it asks.
+    # The test's own client logs URLs with questions.
     for name in ("httpx", "httpx2", "httpcore", "httpcore2"):
         logging.getLogger(name).setLevel(logging.WARNING)
     try:
@@ -77,12 +77,12 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
     kept_spans = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(kept_spans))
-    monkeypatch.setattr(watch_stages, "TRACER", provider.get_tracer("citeray"))
+    monkeypatch.setattr(stage_watch, "TRACER", provider.get_tracer("citeray"))
     return kept_spans
 
 
 def ask_in_every_way(http: TestClient) -> list[int]:
-    """The statuses of the replies, one for each way."""
+    """Return the status of each reply."""
     chat = {"model": "citeray", "messages": [{"role": "user", "content": ASKED}]}
     call = {"name": "answer_question", "arguments": {"question": ASKED}}
     tool = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
@@ -128,8 +128,7 @@ def test_no_word_of_a_question_is_logged_counted_or_traced(
     service = SmallService(broken=lost, writer=Parrot())
     meters = NotingMeters()
     saved = saved_at(tmp_path / "kept")
-    api = create_api(service, load_settings().serve, meters=meters, saved=saved)
-    statuses = ask_in_every_way(TestClient(api, raise_server_exceptions=False))
+    statuses = ask_in_every_way(client_of(service, meters=meters, saved=saved))
     assert {200, 404, 422} <= set(statuses)
     assert (503 in statuses) == ("shard-0" in lost)
     assert spans.get_finished_spans()

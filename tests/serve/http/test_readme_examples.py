@@ -1,4 +1,4 @@
-"""The examples of the HTTP API and of the Python client in README and docs/, run on a server."""
+"""Examples of the HTTP API and the Python client in README and docs/, run on a server."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield str(http.base_url).rstrip("/")
 
 
-def test_every_python_example_prints_a_cited_answer(url: str, subtests: pytest.Subtests) -> None:
+def test_python_examples_print_a_cited_answer(url: str, subtests: pytest.Subtests) -> None:
     assert len(PYTHON) == 3
     for code in PYTHON:
         with subtests.test(code=code):
@@ -50,7 +50,7 @@ def test_every_python_example_prints_a_cited_answer(url: str, subtests: pytest.S
             assert re.search(r"\b1\b", done.stdout), "names the PMID"
 
 
-def test_every_curl_example_is_answered(url: str, tmp_path: Path) -> None:
+def test_curl_examples_are_answered(url: str, tmp_path: Path) -> None:
     assert len(CURL) == 9
     for line in CURL:
         if line.endswith("/run"):
@@ -58,7 +58,7 @@ def test_every_curl_example_is_answered(url: str, tmp_path: Path) -> None:
             while httpx.get(f"{url}/v1/batches/b1").json()["state"] != "done":
                 assert time.monotonic() < end
                 time.sleep(0.1)
-        # The sample corpus' PMIDs; this small index has others.
+        # The examples use PMIDs of the sample corpus, which this index lacks.
         line = line.replace(ADDRESS, url).replace("90000001,90000002", "1,2")
         command = [*shlex.split(line), "--fail"]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)

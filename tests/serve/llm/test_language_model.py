@@ -1,4 +1,4 @@
-"""The HTTP client against a real local server that misbehaves on purpose."""
+"""The HTTP client against a local server with scripted failures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def completion(text: str, finish: str = "stop") -> dict[str, Any]:
 
 
 class Endpoint(ThreadingHTTPServer):
-    """Plays `replies`, (status, body, seconds to wait), in turn; the last one for ever."""
+    """Sends `replies`, (status, body, delay in seconds), in turn and repeats the last."""
 
     daemon_threads = True
 
@@ -49,7 +49,6 @@ class Handler(BaseHTTPRequestHandler):
     server: Endpoint
 
     def handle(self) -> None:
-        """The whole of one connection."""
         self.server.opened += 1
         super().handle()
         self.server.closed.release()
@@ -88,7 +87,7 @@ def ask(endpoint: Endpoint, *, timeout_s: float = 10.0, **options: Any) -> str:
     return asyncio.run(model.chat(MESSAGES, max_tokens=8, temperature=0.0, **options))
 
 
-def test_a_request_has_the_key_of_the_environment_if_there_is_one(
+def test_request_sends_the_key_of_the_environment(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     endpoint.play(200, completion("Yes."))
@@ -101,7 +100,7 @@ def test_a_request_has_the_key_of_the_environment_if_there_is_one(
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_busy_server_is_asked_again(endpoint: Endpoint, status: int) -> None:
+def test_busy_server_is_retried(endpoint: Endpoint, status: int) -> None:
     endpoint.play(status, {"error": "busy"})
     endpoint.play(200, completion("Yes."))
     assert ask(endpoint) == "Yes."
@@ -111,7 +110,7 @@ def test_busy_server_is_asked_again(endpoint: Endpoint, status: int) -> None:
     ("status", "said", "times"),
     [(401, "TEST_LLM_KEY", 1), (429, "429", 4), (500, r"answered 500.*told", 1)],
 )
-def test_a_refusal_is_told_after_bounded_retries(
+def test_refusal_is_raised_after_limited_retries(
     endpoint: Endpoint, status: int, said: str, times: int
 ) -> None:
     endpoint.play(status, {"error": "told"})
@@ -120,7 +119,7 @@ def test_a_refusal_is_told_after_bounded_retries(
     assert len(endpoint.bodies) == times
 
 
-def test_reply_that_is_no_completion_is_an_llm_error(
+def test_malformed_completion_raises_llm_error(
     endpoint: Endpoint, subtests: pytest.Subtests
 ) -> None:
     for body in [b"<html>gateway</html>", b"[]", b'"text"', {"choices": []}, {"choices": [{}]}]:
@@ -130,7 +129,7 @@ def test_reply_that_is_no_completion_is_an_llm_error(
                 ask(endpoint)
 
 
-def test_silent_server_is_given_up(endpoint: Endpoint) -> None:
+def test_silent_server_times_out(endpoint: Endpoint) -> None:
     endpoint.play(200, completion("late"), wait_s=1.0)
     with pytest.raises(LLMError, match=r"did not answer in 0\.1 s"):
         ask(endpoint, timeout_s=0.1)
@@ -146,35 +145,33 @@ async def ask_times(model: OpenAIChatModel, times: int) -> None:
         await model.chat(MESSAGES, max_tokens=8, temperature=0.0)
 
 
-def test_calls_share_a_connection_that_their_loop_closes_at_its_end(endpoint: Endpoint) -> None:
+def test_calls_share_a_connection_until_the_loop_ends(endpoint: Endpoint) -> None:
     asyncio.run(ask_times(model_of(endpoint), 3))
     assert (len(endpoint.bodies), endpoint.opened) == (3, 1)
     assert endpoint.closed.acquire(timeout=60)
 
 
-def test_a_model_outlives_the_loop_that_asked_it_first(endpoint: Endpoint) -> None:
+def test_model_can_be_used_from_a_second_event_loop(endpoint: Endpoint) -> None:
     model = model_of(endpoint)
     asyncio.run(ask_times(model, 1))
     asyncio.run(ask_times(model, 1))
     assert (len(endpoint.bodies), endpoint.opened) == (2, 2)
 
 
-def test_a_connection_that_the_server_closed_is_opened_anew(
-    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_closed_connection_is_reopened(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Handler, "protocol_version", "HTTP/1.0")
     asyncio.run(ask_times(model_of(endpoint), 2))
     assert (len(endpoint.bodies), endpoint.opened) == (2, 2)
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9/v1", "localhost"])
-def test_a_closed_port_or_no_url_is_unreachable(url: str) -> None:
+def test_closed_port_or_invalid_url_is_unreachable(url: str) -> None:
     model = OpenAIChatModel(url, "m", timeout_s=5)
     with pytest.raises(LLMError, match="unreachable"):
         asyncio.run(model.chat(MESSAGES, max_tokens=8, temperature=0.0))
 
 
-def test_a_reply_cut_off_is_an_error_where_its_form_is_told_and_else_kept(
+def test_truncated_reply_is_an_error_only_if_constrained(
     endpoint: Endpoint,
 ) -> None:
     endpoint.play(200, completion("Water is", finish="length"))
@@ -185,7 +182,7 @@ def test_a_reply_cut_off_is_an_error_where_its_form_is_told_and_else_kept(
         read_reply({"choices": [{"message": {"content": None}}]}, constrained=False)
 
 
-def test_a_constraint_has_its_form_in_the_request() -> None:
+def test_request_contains_the_constraint() -> None:
     request = partial(chat_request, "m", MESSAGES, max_tokens=2, temperature=0.0)
     assert request(choices=("yes", "no"))["structured_outputs"] == {"choice": ["yes", "no"]}
     assert request(json_schema={"type": "array"})["response_format"] == {
@@ -196,7 +193,7 @@ def test_a_constraint_has_its_form_in_the_request() -> None:
         request(choices=("a",), json_schema={})
 
 
-def test_words_are_weighed_by_what_the_first_one_would_be(endpoint: Endpoint) -> None:
+def test_weigh_returns_probabilities_of_the_first_token(endpoint: Endpoint) -> None:
     shares = {"Yes": 0.5, " yes": 0.1, "No": 0.2, "Perhaps": 0.2}
     told = [{"token": token, "logprob": math.log(share)} for token, share in shares.items()]
     reply = completion("Yes")
@@ -208,7 +205,7 @@ def test_words_are_weighed_by_what_the_first_one_would_be(endpoint: Endpoint) ->
     assert (body["max_tokens"], body["logprobs"], body["top_logprobs"]) == (1, True, 20)
 
 
-def test_without_probabilities_the_word_has_all_and_another_word_is_the_models_fault(
+def test_weigh_without_probabilities_uses_the_reply(
     endpoint: Endpoint,
 ) -> None:
     endpoint.play(200, completion("No."))

@@ -35,7 +35,7 @@ def ask(models: ModelRoles, role: Role, turn: int = 0) -> str:
     return asyncio.run(model.chat(HELLO, max_tokens=8, temperature=0.0))  # type: ignore[arg-type]
 
 
-def test_each_part_of_the_work_asks_its_own_model_and_rewriters_take_turns() -> None:
+def test_roles_use_their_own_models() -> None:
     with chat_endpoint("one") as one, chat_endpoint("two") as two, chat_endpoint("[1]") as rank:
         rewriters = f"rewriters=[{remote(one, 'a')}, {remote(two, 'b')}]"
         models = find_models(settings_with(rewriters, f"ranker={remote(rank, 'r')}"))
@@ -46,14 +46,14 @@ def test_each_part_of_the_work_asks_its_own_model_and_rewriters_take_turns() -> 
     assert models.of("writer") is None
 
 
-def test_a_role_without_a_model_is_the_writers() -> None:
+def test_role_without_a_model_uses_the_writer() -> None:
     with chat_endpoint("mine") as endpoint:
         url = ["llm.kind=url", f"llm.url={endpoint.url}"]
         models = find_models(load_settings(None, url))
         assert [ask(models, role) for role in ("writer", "rewriter", "ranker")] == ["mine"] * 3
 
 
-def test_the_judge_is_no_part_of_a_questions_path() -> None:
+def test_judge_is_not_part_of_the_graph() -> None:
     settings = settings_with(f"judge={ZEPHYR}}}")
     assert not serves_models(settings)
     assert served_here(settings) == {}
@@ -62,7 +62,7 @@ def test_the_judge_is_no_part_of_a_questions_path() -> None:
         build_llm_app(settings)
 
 
-def test_a_model_without_a_chat_form_continues_the_conversations_texts() -> None:
+def test_completion_model_gets_the_joined_texts() -> None:
     with chat_endpoint("It does.") as endpoint:
         ranker = remote(endpoint, "biogpt", ", completion: true")
         model = find_models(settings_with(f"ranker={ranker}")).of("ranker")
@@ -79,7 +79,7 @@ def test_a_model_without_a_chat_form_continues_the_conversations_texts() -> None
     assert 0.8 < float(shares.split('"yes": ')[1].split(",")[0]) < 0.9
 
 
-def test_models_of_one_cluster_are_deployments_of_one_application() -> None:
+def test_served_models_are_deployments_of_one_application() -> None:
     settings = settings_with(
         f"ranker={ZEPHYR}, tensor_parallel: 2, engine: {{max_model_len: 4096}}}}", kind="vllm"
     )
@@ -93,7 +93,7 @@ def test_models_of_one_cluster_are_deployments_of_one_application() -> None:
     assert len(find_models(settings, served_model).every()) == 2
 
 
-def test_a_roles_model_has_replicas_of_its_own_where_it_says_so() -> None:
+def test_role_can_have_its_own_replica_settings() -> None:
     stage = "{min_replicas: 2, max_replicas: 2, cpus: 3, gpus: 1, max_ongoing: 4, deadline_s: 9}"
     settings = settings_with(f"ranker={ZEPHYR}, stage: {stage}}}")
     ranker = settings.models.ranker
@@ -104,12 +104,12 @@ def test_a_roles_model_has_replicas_of_its_own_where_it_says_so() -> None:
     assert own.llm.ideal_tokens == settings.llm.ideal_tokens
 
 
-def test_models_of_roles_are_fetched_with_the_others() -> None:
+def test_models_of_roles_are_downloaded() -> None:
     found = used_models(settings_with(f"rewriters=[{ZEPHYR}}}]", f"judge={ZEPHYR}}}"))
     assert found["rewriter-0"] == found["judge"] == "hf:castorini/rank_zephyr_7b_v1_full@main"
 
 
-def test_a_role_that_cannot_be_reached_is_refused_by_its_place() -> None:
+def test_invalid_role_settings_are_rejected() -> None:
     for role, message in [
         ("{kind: none, model_id: m}", "leave the role out"),
         ("{kind: url, model_id: m}", "kind url needs url"),

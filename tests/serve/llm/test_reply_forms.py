@@ -16,22 +16,21 @@ from serve.llm.reply_forms import (
 
 
 @pytest.mark.parametrize("tokens", [32, 64, 1024])
-def test_the_longest_reasoned_reply_ends_within_its_tokens(tokens: int) -> None:
+def test_reasoned_schema_fits_the_token_limit(tokens: int) -> None:
     schema = reasoned_schema(TEXT, tokens)
     longest = {name: "a" * part["maxLength"] for name, part in schema["properties"].items()}
-    # 19 of 20 ideal answers have 2.8 characters a token or more, half of them 4.5.
     assert tokens * 2 < len(json.dumps(longest)) <= tokens * 3
-    # The reasoning is asked for before the answer.
+    # The reasoning precedes the answer.
     assert list(schema["properties"]) == schema["required"] == ["chain_of_thought", "answer"]
 
 
-def test_a_reasoned_reply_is_read_with_prose_round_it() -> None:
+def test_read_reasoned_ignores_surrounding_text() -> None:
     reply = {"chain_of_thought": "So.", "answer": "yes"}
     found = read_reasoned(f"Here it is: {json.dumps(reply)} Bye.")
     assert (found.reasoning, found.answer) == ("So.", "yes")
 
 
-def test_a_reply_of_another_form_is_the_models_fault(subtests: pytest.Subtests) -> None:
+def test_malformed_reply_raises_llm_error(subtests: pytest.Subtests) -> None:
     for text in ["", "yes", "[1]", '{"answer": ', '{"reply": "yes"}', "}{"]:
         with subtests.test(text=text), pytest.raises(LLMError, match="llm: the reply"):
             read_reasoned(text)
@@ -40,12 +39,12 @@ def test_a_reply_of_another_form_is_the_models_fault(subtests: pytest.Subtests) 
     assert read_reasoned('{"chain_of_thought": 7, "answer": "no"}').reasoning == ""
 
 
-def test_the_prompts_words_for_no_answer_say_nothing() -> None:
+def test_says_nothing_recognises_the_prompts_phrases() -> None:
     texts = ("No answer provided", "no answer provided.", "Not stated in the passages.", " ", "")
     assert all(map(says_nothing, texts))
 
 
-def test_of_long_reasoning_the_last_whole_sentences_are_passed_on() -> None:
+def test_summarise_reasoning_keeps_the_last_whole_sentences() -> None:
     assert summarise_reasoning("First this.\n Then that.") == "First this. Then that."
     text = "We looked at the passages. The trial found no effect. So the answer is no."
     assert summarise_reasoning(text, 60) == "The trial found no effect. So the answer is no."

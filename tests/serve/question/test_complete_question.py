@@ -1,4 +1,4 @@
-"""Follow-up questions are completed, and questions that stand alone are never touched."""
+"""Follow-up questions are completed, and self-contained questions stay unchanged."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from cluster.answers import Question, Turn
 from cluster.errors import LLMError
 from cluster.records import Entity
 from cluster.settings.presets import load_system
-from serve.graph.watch_stages import StageWatch
-from serve.llm.language_model import NO_MODEL
-from serve.llm.watched_model import ModelLimits, WatchedModel
+from serve.contracts.request import Request
+from serve.contracts.stage_calls import StageMethod
+from serve.contracts.stage_watch import StageWatch
+from serve.contracts.watched_model import ModelLimits, WatchedModel
+from serve.llm.language_model import NO_MODEL, NoModelError
+from serve.pipeline.read_request import read_request
 from serve.question.complete_question import (
     MAX_BEFORE,
     MAX_CHARACTERS,
@@ -23,14 +26,13 @@ from serve.question.complete_question import (
     read_whole_question,
 )
 from serve.question.guess_type import typed
-from serve.question.read_request import read_request
-from serve.request import Request
+from serve.question.understand_question import ENTITIES
 
 NAMES = ("metformin", "AMPK", "aspirin", "cancer", "asthma", "semaglutide", "TP53", "pregnancy")
 
 
 def entities(text: str) -> list[Entity]:
-    """Each name at its first place, the longer ones first."""
+    """Return the first occurrence of each name in `text`; overlapping shorter names are skipped."""
     found: list[Entity] = []
     for name in sorted(NAMES, key=len, reverse=True):
         at = text.find(name)
@@ -40,11 +42,11 @@ def entities(text: str) -> list[Entity]:
 
 
 class Said:
-    """A language model; `reply` is what it says, or raises. By default there is none."""
+    """Language model that returns or raises `reply`; by default no model is available."""
 
     def __init__(self, reply: str | Exception | None = None) -> None:
         self.watch = StageWatch(math.inf)
-        self._reply = reply if reply is not None else LLMError(NO_MODEL)
+        self._reply = reply if reply is not None else NoModelError(NO_MODEL)
         self.heard: list[Any] = []
 
     def model(self, *_: object) -> Any:
@@ -66,13 +68,14 @@ def completed(
 
 
 class _Stages:
-    """What completing a question needs of WatchedStages."""
+    """The parts of StageCalls that completing a question needs."""
 
     def __init__(self, said: Said) -> None:
-        self.stages, self.watch = said, said.watch
+        self.chat_model, self.watch = said.model, said.watch
         self.model = WatchedModel(said, said.watch, ModelLimits())
 
-    async def entities(self, text: str) -> list[Entity]:
+    async def call(self, method: StageMethod[..., Any], text: str) -> list[Entity]:
+        assert method == ENTITIES
         return entities(text)
 
 
@@ -92,12 +95,12 @@ ALONE = [
     "Which drugs treat asthma?",
     "List drugs against cancer.",
     "Which drugs that inhibit PCSK9 are given for the same reason as aspirin?",
-    # No vocabulary knows it, but it is written like a name.
+    # An unknown word that is written like a name.
     "Which gene regulates ZEL1?",
 ]
 
 
-def test_a_question_that_stands_alone_or_first_is_not_touched(subtests: pytest.Subtests) -> None:
+def test_self_contained_or_first_question_is_unchanged(subtests: pytest.Subtests) -> None:
     for body in ALONE:
         with subtests.test(body=body):
             said = Said("Something else?")
@@ -106,21 +109,21 @@ def test_a_question_that_stands_alone_or_first_is_not_touched(subtests: pytest.S
     assert completed("and in children?") == ("and in children?", "")
 
 
-def test_a_question_that_rests_on_others_is_asked_with_the_last_whole_one(
+def test_follow_up_question_is_joined_to_the_last_self_contained_one(
     subtests: pytest.Subtests,
 ) -> None:
     for body in RESTING:
         with subtests.test(body=body):
             stages = Said()
             assert completed(body, WHOLE, stages=stages) == (f"{WHOLE} {body}", "rules")
-            # A model that is absent is no loss.
+            # A missing model does not count as a loss.
             assert (stages.watch.degraded, stages.watch.model_calls) == ([], 0)
     before = [ALONE[0], WHOLE, "And in pregnancy?", "Why?"]
     assert completed("How does it work?", *before)[0] == f"{WHOLE} How does it work?"
     assert completed("Why?", "In mice?", "And in rats?")[0] == "In mice? Why?"
 
 
-def test_the_model_completes_where_there_is_one_and_reads_quoted_turns() -> None:
+def test_model_completes_the_question_from_quoted_turns() -> None:
     said = Said("Is metformin safe for children?\n")
     asked = completed("and in children?", "Is metformin </x> safe?", stages=said, answer="Yes.")
     assert asked == ("Is metformin safe for children?", "model")
@@ -129,7 +132,7 @@ def test_the_model_completes_where_there_is_one_and_reads_quoted_turns() -> None
 
 
 @pytest.mark.parametrize("reply", [LLMError("gone"), "", "Buy cheap watches from this shop now"])
-def test_a_model_that_is_lost_or_strays_is_noted_and_the_question_joined(
+def test_failed_or_unusable_model_reply_is_noted_and_replaced_by_rules(
     reply: str | Exception,
 ) -> None:
     said, joined = Said(reply), f"{WHOLE} and in children?"
@@ -137,7 +140,7 @@ def test_a_model_that_is_lost_or_strays_is_noted_and_the_question_joined(
     assert said.watch.degraded == ["rewrite: failed, follow-up question completed by rules"]
 
 
-def test_a_joined_question_is_bounded_and_keeps_what_is_asked_now() -> None:
+def test_joined_question_is_limited_and_ends_with_the_current_question() -> None:
     for length in (10, MAX_CHARACTERS - 20, MAX_CHARACTERS, 2 * MAX_CHARACTERS):
         whole, _ = completed("Is it safe?", f"Does metformin help {'x' * length}?")
         assert whole.endswith("Is it safe?")
@@ -145,19 +148,19 @@ def test_a_joined_question_is_bounded_and_keeps_what_is_asked_now() -> None:
         assert len(whole) <= MAX_BEFORE + len(" Is it safe?")
     asked = f"Is it {'so ' * MAX_CHARACTERS}?"
     assert len(completed(asked, WHOLE)[0]) == MAX_CHARACTERS
-    # So is one that a model completes.
+    # A question completed by a model has a limit as well.
     assert read_whole_question('"metformin?"', {"metformin"}) == "metformin?"
     with pytest.raises(LLMError):
         read_whole_question("metformin " * 100, {"metformin"})
 
 
-def test_a_joined_question_has_the_type_of_what_is_asked_now() -> None:
-    """Not of the question that now stands before it."""
+def test_joined_question_has_the_type_of_the_current_question() -> None:
+    """The type is not that of the earlier question, which now comes first."""
     for body, given, kind in [
         ("What are its side effects?", "unknown", "summary"),
         ("Which gene is it?", "unknown", "factoid"),
         ("Which gene is it?", "list", "list"),
-        # Without a question's beginning it continues the one before.
+        # Text that does not begin like a question has the type of the previous question.
         ("and in pregnancy?", "unknown", "yesno"),
     ]:
         question = Question("q", body, given)  # type: ignore[arg-type]

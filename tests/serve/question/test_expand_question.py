@@ -45,7 +45,7 @@ def found(recogniser: VocabularyRecogniser, text: str) -> list[tuple[str, str]]:
     return [(e.text, e.concept) for e in recogniser.entities(text)]
 
 
-def test_names_of_the_vocabulary_are_found(
+def test_vocabulary_names_are_recognised(
     recogniser: VocabularyRecogniser, subtests: pytest.Subtests
 ) -> None:
     for why, text, entities in [
@@ -73,13 +73,13 @@ def test_names_of_the_vocabulary_are_found(
             assert [(e.text, e.concept) for e in recogniser.entities(text)] == entities
 
 
-def test_spans_are_code_points(recogniser: VocabularyRecogniser) -> None:
+def test_entity_spans_are_code_points(recogniser: VocabularyRecogniser) -> None:
     text = "\U0001f9e0 e\u0301 in Alzheimer\u2019s disease?"
     (entity,) = recogniser.entities(text)
     assert text[entity.begin : entity.end] == entity.text == "Alzheimer\u2019s disease"
 
 
-def test_synonyms_leave_out_the_name_that_was_used(recogniser: VocabularyRecogniser) -> None:
+def test_synonyms_exclude_the_matched_name(recogniser: VocabularyRecogniser) -> None:
     (entity,) = recogniser.entities("T2DM")
     assert entity.synonyms == ("Diabetes Mellitus, Type 2", "type 2 diabetes mellitus")
 
@@ -88,7 +88,7 @@ def entity(text: str, *synonyms: str) -> Entity:
     return Entity(text, 0, len(text), "mesh:1", "mesh", synonyms)
 
 
-def test_synonyms_are_added_in_order_unless_the_question_says_them(
+def test_expansion_terms_skip_words_of_the_question(
     subtests: pytest.Subtests,
 ) -> None:
     als = "amyotrophic lateral sclerosis"
@@ -104,7 +104,7 @@ def test_synonyms_are_added_in_order_unless_the_question_says_them(
             ["T2DM"],
         ),
         ("Cereblon (CRBN)?", [entity("cereblon", "CRBN"), entity("CRBN", "cereblon")], []),
-        # A short form that reads as an everyday word.
+        # This short form is also an everyday word.
         (
             "acute lymphoblastic leukemia?",
             [entity("acute lymphoblastic leukemia", "ALL")],
@@ -115,13 +115,13 @@ def test_synonyms_are_added_in_order_unless_the_question_says_them(
             assert expansion_terms(question, entities) == terms
 
 
-def test_expansion_is_bounded_by_entity_and_in_all() -> None:
+def test_expansion_terms_are_limited() -> None:
     entities = [entity("x", "alpha", "beta", "gamma"), entity("y", "delta", "kappa")]
     terms = expansion_terms("x y", entities, max_per_entity=2, max_terms=3)
     assert terms == ["alpha", "beta", "delta"]
 
 
-def test_a_variant_has_one_entity_by_another_of_its_names() -> None:
+def test_variants_replace_one_entity_by_a_synonym() -> None:
     question = "Does Tylenol help in ALS?"
     entities = [
         Entity("Tylenol", 5, 12, "mesh:1", "mesh", ("tylenol", "acetaminophen", "paracetamol")),
@@ -132,7 +132,7 @@ def test_a_variant_has_one_entity_by_another_of_its_names() -> None:
         "Does Tylenol help in amyotrophic lateral sclerosis?",
     ]
     assert len(variants_of(question, entities, 1)) == 1
-    # Without another name there is none.
+    # An entity without another name has no variant.
     assert variants_of("x and cereblon", [entity("x"), entity("x", "cereblon")], 4) == []
 
 
@@ -145,7 +145,7 @@ def rows(text: str, *tagged: tuple[str, str, float]) -> list[TaggedToken]:
     return made
 
 
-def test_subwords_of_one_label_make_one_word_with_the_mean_score() -> None:
+def test_subwords_are_merged_with_the_mean_score() -> None:
     # The example of paper 000, section 3.2.1.
     text = "treat trypanosomiases"
     tagged = rows(
@@ -160,15 +160,15 @@ def test_subwords_of_one_label_make_one_word_with_the_mean_score() -> None:
     assert merged.score == pytest.approx(0.7)
 
 
-def test_words_make_entities_by_their_labels(subtests: pytest.Subtests) -> None:
+def test_words_are_merged_into_entities_by_label(subtests: pytest.Subtests) -> None:
     long = [("trypa", 0.8), ("##nosomiases", 0.6)]
     heart = [("chagas", 0.9), ("heart", 0.9), ("disease", 0.6)]
     for text, tokens, labels, entities in [
-        # A word that is partly labelled is taken whole.
+        # If one part of a word is labelled, the whole word is taken.
         ("trypanosomiases", long, ["B-D", "O"], ["trypanosomiases"]),
         ("trypanosomiases", long, ["O", "B-D"], ["trypanosomiases"]),
         ("trypanosomiases", long, ["B-D", "B-D"], ["trypanosomiases"]),
-        # Words that go on make one entity; one that begins anew or of another type does not.
+        # Continued words form one entity; a new beginning or another type starts a new entity.
         ("chagas heart disease", heart, ["B-D", "I-D", "I-D"], ["chagas heart disease"]),
         ("chagas heart disease", heart, ["B-D", "B-D", "I-C"], ["chagas", "heart", "disease"]),
     ]:
@@ -183,7 +183,7 @@ def model_dir(tmp_path: Path) -> Path:
     return make_tiny_tagger(tmp_path, ["trypa", "##nosomiases", "hurt"])
 
 
-def test_model_names_whole_words_at_their_spans(model_dir: Path) -> None:
+def test_tagger_returns_whole_words(model_dir: Path) -> None:
     text = "\U0001f9e0 trypanosomiases hurt"
     entities = TransformerRecogniser(model_dir, ["Disease"]).entities(text)
     assert [(e.text, e.begin, e.end) for e in entities[-2:]] == [
@@ -193,21 +193,21 @@ def test_model_names_whole_words_at_their_spans(model_dir: Path) -> None:
     assert entities[-1].score == pytest.approx(1.0)
 
 
-def test_text_longer_than_the_model_is_read_to_its_end(model_dir: Path) -> None:
-    """It has 16 positions."""
+def test_tagger_reads_text_beyond_its_positions(model_dir: Path) -> None:
+    """The tagger has 16 positions."""
     recogniser = TransformerRecogniser(model_dir)
     entities = recogniser.entities("hurt " * 100)
     assert [(e.begin, e.end) for e in entities] == [(n * 5, n * 5 + 4) for n in range(100)]
     assert recogniser.entities("") == []
 
 
-def test_label_that_the_model_lacks_is_refused(model_dir: Path) -> None:
+def test_tagger_rejects_unknown_labels(model_dir: Path) -> None:
     with pytest.raises(InputError, match=r"no entity label Chemical; choose from Disease"):
         TransformerRecogniser(model_dir, ["Chemical", "Disease"])
 
 
 class Finding:
-    """A recogniser that finds `names` wherever they stand, and knows no concept."""
+    """Recogniser that finds `names` anywhere in a text, without concepts."""
 
     def __init__(self, *names: str) -> None:
         self._names = names
@@ -227,7 +227,7 @@ def vocabulary(tmp_path: Path) -> Vocabulary:
     return Vocabulary.open(tmp_path / "linking.arrow")
 
 
-def test_a_found_mention_is_linked_and_keeps_what_the_model_says(vocabulary: Vocabulary) -> None:
+def test_linked_mention_keeps_span_kind_and_score(vocabulary: Vocabulary) -> None:
     linked = LinkedRecogniser(Finding("heart attack"), vocabulary)
     (entity,) = linked.entities("After a heart attack?")
     assert (entity.concept, entity.synonyms) == ("mesh:1", ("myocardial infarction",))
@@ -235,14 +235,14 @@ def test_a_found_mention_is_linked_and_keeps_what_the_model_says(vocabulary: Voc
     assert said == ("heart attack", 8, "Disease", 0.7)
 
 
-def test_articles_and_plurals_hinder_no_link(vocabulary: Vocabulary) -> None:
+def test_mentions_are_linked_despite_articles_and_plurals(vocabulary: Vocabulary) -> None:
     for said in ("heart attacks", "the heart attack", "A heart-attack"):
         (entity,) = LinkedRecogniser(Finding(said), vocabulary).entities(said)
         assert (entity.text, entity.concept) == (said, "mesh:1")
         assert entity.synonyms == ("myocardial infarction",)
 
 
-def test_a_mention_that_no_concept_bears_stays_as_it_was_found(vocabulary: Vocabulary) -> None:
+def test_mention_without_a_concept_is_unchanged(vocabulary: Vocabulary) -> None:
     found = Finding("heart attack of the mind").entities("heart attack of the mind")
     linked = LinkedRecogniser(Finding("heart attack of the mind"), vocabulary)
     assert linked.entities("heart attack of the mind") == found

@@ -5,7 +5,7 @@ import pytest
 from serve.question.guess_type import guess_type
 
 
-def test_type_follows_the_first_words(subtests: pytest.Subtests) -> None:
+def test_guess_type_by_first_words(subtests: pytest.Subtests) -> None:
     for body, kind in [
         ("Is metformin safe in pregnancy?", "yesno"),
         ("does aspirin prevent stroke?", "yesno"),

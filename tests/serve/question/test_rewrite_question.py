@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import pytest
 
 from cluster.errors import LLMError
-from serve.llm.watched_model import WatchedModel
+from serve.contracts.watched_model import WatchedModel
 from serve.question.rewrite_question import (
     decompose,
     entity_query,
@@ -22,7 +22,7 @@ def draw(models: Sequence[WatchedModel]) -> list[str]:
     return asyncio.run(write_paragraphs("pseudo-document", QUESTION, models, TOKENS))
 
 
-def test_the_hypothesis_is_the_models_abstract() -> None:
+def test_hyde_returns_the_models_abstract() -> None:
     with chat_endpoint("BACKGROUND: Metformin\n activates AMPK.") as endpoint:
         model, watch = watched(endpoint)
         texts = asyncio.run(write_paragraphs("hyde", QUESTION, [model], TOKENS))
@@ -31,7 +31,7 @@ def test_the_hypothesis_is_the_models_abstract() -> None:
     assert watch.degraded == []
 
 
-def test_a_rewriting_has_the_papers_temperature_and_the_presets_tokens() -> None:
+def test_rewriting_uses_temperature_of_the_paper_and_tokens_of_the_preset() -> None:
     with chat_endpoint("An abstract.", "Query 1: AMPK", "One.", "It does.") as endpoint:
         model = watched(endpoint)[0]
         asyncio.run(write_paragraphs("hyde", QUESTION, [model], 512))
@@ -43,14 +43,14 @@ def test_a_rewriting_has_the_papers_temperature_and_the_presets_tokens() -> None
 
 
 @pytest.mark.parametrize("reply", [500, "", "...\n"])
-def test_a_lost_or_empty_hypothesis_is_a_stated_loss(reply: str | int) -> None:
+def test_lost_or_empty_hyde_reply_is_noted(reply: str | int) -> None:
     with chat_endpoint(reply) as endpoint:
         model, watch = watched(endpoint)
         assert asyncio.run(write_paragraphs("hyde", QUESTION, [model], TOKENS)) == []
     assert watch.degraded == LOST
 
 
-def test_a_question_becomes_three_queries() -> None:
+def test_decompose_returns_three_queries() -> None:
     with chat_endpoint("Query 1: metformin\nQuery 2: AMPK\nQuery 3: liver") as endpoint:
         assert asyncio.run(decompose(QUESTION, watched(endpoint)[0], TOKENS)) == [
             "metformin",
@@ -60,14 +60,14 @@ def test_a_question_becomes_three_queries() -> None:
 
 
 @pytest.mark.parametrize("reply", [503, "I cannot do that."])
-def test_a_lost_decomposition_gives_no_query_and_says_so(reply: str | int) -> None:
+def test_lost_decomposition_is_noted(reply: str | int) -> None:
     with chat_endpoint(reply) as endpoint:
         model, watch = watched(endpoint)
         assert asyncio.run(decompose(QUESTION, model, TOKENS)) == []
     assert watch.degraded == LOST
 
 
-def test_queries_are_read_as_models_number_them(subtests: pytest.Subtests) -> None:
+def test_read_queries_accepts_any_numbering(subtests: pytest.Subtests) -> None:
     for text, queries in [
         ("1. one\n2) two\n3 - three", ["one", "two", "three"]),
         ('**Query 1:** "one"\n\n- Query 2:   two  words', ["one", "two words"]),
@@ -78,12 +78,12 @@ def test_queries_are_read_as_models_number_them(subtests: pytest.Subtests) -> No
             assert read_queries(text) == queries
 
 
-def test_a_reply_without_a_query_is_refused() -> None:
+def test_reply_without_a_query_is_rejected() -> None:
     with pytest.raises(LLMError, match="no numbered query"):
         read_queries("Query 1:\nQuery 2:")
 
 
-def test_each_pseudo_document_is_drawn_anew() -> None:
+def test_pseudo_documents_of_one_model_are_sampled() -> None:
     with chat_endpoint("One.", "Two.") as endpoint:
         documents = draw([watched(endpoint)[0]] * 2)
     assert sorted(documents) == ["One.", "Two."]
@@ -91,7 +91,7 @@ def test_each_pseudo_document_is_drawn_anew() -> None:
     assert sorted(body["seed"] for body in endpoint.asked) == [0, 1]
 
 
-def test_two_models_write_one_pseudo_document_each_and_one_may_be_lost() -> None:
+def test_two_models_write_one_pseudo_document_each() -> None:
     with chat_endpoint("One.") as first, chat_endpoint("Two.", 500) as second:
         model, watch = watched(first)
         models = [model, watched(second, watch=watch)[0]]
@@ -100,7 +100,7 @@ def test_two_models_write_one_pseudo_document_each_and_one_may_be_lost() -> None
     assert watch.degraded == ["rewrite: failed, fewer than 2 pseudo-documents"]
 
 
-def test_an_expansion_is_what_the_model_says_after_the_question_alone() -> None:
+def test_continuation_prompt_is_the_question_only() -> None:
     with chat_endpoint("It does.", 500) as endpoint:
         model, watch = watched(endpoint)
         assert asyncio.run(write_paragraphs("continue", QUESTION, [model], TOKENS)) == ["It does."]
@@ -109,6 +109,6 @@ def test_an_expansion_is_what_the_model_says_after_the_question_alone() -> None:
     assert watch.degraded == LOST
 
 
-def test_names_join_the_query_beside_the_repeated_question() -> None:
+def test_entity_query_weights_question_and_names() -> None:
     weights = entity_query("metformin action", [["AMPK", "ampk", "metformin"], ["AMPK"]], 2)
     assert weights == {"metformin": 3, "action": 2, "ampk": 2}

@@ -1,4 +1,4 @@
-"""Ordinary questions, of which BioASQ's training set has many, are searched as they are typed."""
+"""Ordinary questions, such as those of BioASQ's training set, are searched as typed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from serve.question.typed.identifiers import read_identifiers
-from serve.question.typed.parse_tags import heading_candidates
-from serve.question.typed.read_tags import read_tags
+from serve.question.field_tags.identifiers import read_identifiers
+from serve.question.field_tags.parse_tags import heading_candidates
+from serve.question.field_tags.read_tags import read_tags
 
-QUESTIONS = Path("/work/shared/data/bioasq/questions-train.json")
+QUESTIONS = Path(__file__).parents[4] / "shared/data/bioasq/questions-train.json"
 pytestmark = pytest.mark.skipif(not QUESTIONS.is_file(), reason="BioASQ's questions are not here")
 
 
@@ -23,7 +23,7 @@ def bodies() -> list[str]:
 
 
 @pytest.mark.slow
-def test_no_field_tag_and_no_identifier_is_read_in_them() -> None:
+def test_training_questions_have_no_tags_or_identifiers() -> None:
     assert len(bodies()) > 1900
     assert [b for b in bodies() if heading_candidates(b) or read_tags(b, {}) is not None] == []
     assert [b for b in bodies() if read_identifiers(b)] == []

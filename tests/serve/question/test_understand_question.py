@@ -1,4 +1,4 @@
-"""Spelling, completion and headings by the words that an index holds."""
+"""Spelling correction, completion and headings from the words of an index."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_misspelt_words_are_corrected(words: Expander, subtests: pytest.Subtests
             assert words.did_you_mean(typed) == meant
 
 
-def test_known_words_names_and_what_is_far_are_left_alone(
+def test_known_words_names_and_distant_words_are_not_corrected(
     words: Expander, subtests: pytest.Subtests
 ) -> None:
     for body in [
@@ -72,7 +72,7 @@ def test_known_words_names_and_what_is_far_are_left_alone(
             assert words.did_you_mean(body) is None
 
 
-def test_a_word_that_is_far_more_common_corrects_one_that_is_only_rare() -> None:
+def test_rare_word_is_corrected_by_a_far_more_common_one() -> None:
     terms = ["metformin", "metfromin"]
     counts = np.array([50_000, 20])
     held = dict(zip(terms, counts.tolist(), strict=True))
@@ -81,7 +81,7 @@ def test_a_word_that_is_far_more_common_corrects_one_that_is_only_rare() -> None
     assert analyse("metfromin") == ["metfromin"]
 
 
-def test_edits_are_counted_and_swaps_count_once(subtests: pytest.Subtests) -> None:
+def test_edit_distance_counts_transpositions_once(subtests: pytest.Subtests) -> None:
     for one, other, distance in [
         ("ab", "ab", 0),
         ("ab", "ba", 1),
@@ -93,15 +93,15 @@ def test_edits_are_counted_and_swaps_count_once(subtests: pytest.Subtests) -> No
             assert edit_distance(one, other, 2) == min(distance, 3)
 
 
-def test_names_are_completed_the_most_frequent_first(words: Expander) -> None:
+def test_suggestions_are_ordered_by_frequency(words: Expander) -> None:
     found = words.suggest("met", 10)
-    # Metallothionein is in no citation.
+    # No citation mentions metallothionein, so it is not suggested.
     assert [(s.name, s.concept, s.citations) for s in found] == [("Metformin", "Metformin", 7)]
     assert [s.name for s in words.suggest("Diabetes m", 10)] == ["Diabetes Mellitus"]
     assert words.suggest("zzz", 10) == []
     assert words.suggest("?", 10) == []
 
 
-def test_only_descriptors_are_headings(words: Expander) -> None:
+def test_headings_are_mesh_descriptors(words: Expander) -> None:
     found = words.headings(["metformin", "High blood pressure", "warfarin", "nothing"])
     assert found == {"metformin": "D008687", "High blood pressure": "D006973"}

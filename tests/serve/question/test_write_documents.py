@@ -1,4 +1,4 @@
-"""Pseudo-documents written once, kept, and gone on with: the module and its command."""
+"""Tests of writing pseudo-documents, by the module and its command."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def rows(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
 
 
-def test_each_question_gets_its_documents_by_the_papers_prompt(tmp_path: Path) -> None:
+def test_documents_are_written_for_each_question(tmp_path: Path) -> None:
     out = tmp_path / "written.jsonl"
     with chat_endpoint("It helps.") as endpoint:
         write(endpoint, questions_file(tmp_path / "q.json", "a", "b"), out, "--documents", "2")
@@ -46,7 +46,7 @@ def test_each_question_gets_its_documents_by_the_papers_prompt(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("cut", ["", '\n{"id": "b", "te'], ids=["no line break", "half a line"])
-def test_what_is_written_is_not_asked_for_again(tmp_path: Path, cut: str) -> None:
+def test_existing_documents_are_not_written_again(tmp_path: Path, cut: str) -> None:
     out = tmp_path / "written.jsonl"
     out.write_text('{"id": "a", "text": "Kept.", "model": "m"}' + cut, encoding="utf-8")
     with chat_endpoint("New.") as endpoint:
@@ -55,7 +55,7 @@ def test_what_is_written_is_not_asked_for_again(tmp_path: Path, cut: str) -> Non
     assert len(endpoint.asked) == 1
 
 
-def test_a_second_model_adds_its_own(tmp_path: Path) -> None:
+def test_second_model_adds_its_own_documents(tmp_path: Path) -> None:
     out, questions = tmp_path / "written.jsonl", questions_file(tmp_path / "q.json", "a")
     with chat_endpoint("First.", "Second.") as endpoint:
         write(endpoint, questions, out)
@@ -67,7 +67,7 @@ def test_a_second_model_adds_its_own(tmp_path: Path) -> None:
     ]
 
 
-def test_a_model_that_is_lost_is_given_up_and_what_was_written_is_kept(
+def test_lost_model_stops_and_keeps_written_documents(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(write_documents, "AT_ONCE", 1)
@@ -79,13 +79,13 @@ def test_a_model_that_is_lost_is_given_up_and_what_was_written_is_kept(
         assert len(endpoint.asked) == 2
 
 
-def test_settings_without_a_model_by_url_are_refused(tmp_path: Path) -> None:
+def test_settings_without_a_model_url_are_rejected(tmp_path: Path) -> None:
     words = ["pseudo-documents", str(questions_file(tmp_path / "q.json", "a")), "--out", "o"]
     with pytest.raises(InputError, match=r"llm.kind none: .*--set llm.kind=url"):
         CliRunner().invoke(train, [*words, "--set", "llm.kind=none"], catch_exceptions=False)
 
 
-def test_a_file_of_another_kind_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+def test_file_of_another_kind_is_rejected_and_unchanged(tmp_path: Path) -> None:
     questions = questions_file(tmp_path / "q.json", "a")
     before = questions.read_bytes()
     with (

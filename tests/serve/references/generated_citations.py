@@ -1,4 +1,4 @@
-"""Citations with whatever is awkward in a file of references, the same on every run."""
+"""Random citations with characters and values that are difficult in reference formats."""
 
 from __future__ import annotations
 

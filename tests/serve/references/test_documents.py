@@ -1,4 +1,4 @@
-"""An answer as a document, opened by parsers that are not ours."""
+"""Answers as documents, read with independent parsers."""
 
 import io
 import re
@@ -43,7 +43,7 @@ ANSWER = replace(
 
 
 def text_of(form: FormName, content: bytes) -> str:
-    """The text as a reader of the form shows it, in runs of single spaces."""
+    """Return the text of the document, with single spaces."""
     if form == "markdown":
         text = re.sub(r"\\([^\w\s])", r"\1", content.decode())
     elif form == "docx":
@@ -58,7 +58,9 @@ def write(form: FormName, answer: Answer = ANSWER, citations: Any = CITATIONS) -
     return text_of(form, write_document(answer, citations, form, "vancouver", DAY))
 
 
-def test_a_document_has_every_part_and_numbers_by_first_citing(subtests: pytest.Subtests) -> None:
+def test_document_has_every_part_and_numbers_references_by_first_citation(
+    subtests: pytest.Subtests,
+) -> None:
     for form in FORMS:
         with subtests.test(form=form):
             text = write(form)
@@ -72,7 +74,7 @@ def test_a_document_has_every_part_and_numbers_by_first_citing(subtests: pytest.
                 "[2] Doe J. Title 1.",
                 "[3] Doe J. Title 4.",
                 "[4] Doe J. Title 2.",
-                "This answer had to do without: llm: not configured.",
+                "This answer may be incomplete: llm: not configured.",
                 "Index v000007, PubMed files up to pubmed26n0010.xml.gz.",
                 "2026-11-26",
                 DISCLAIMER,
@@ -83,7 +85,7 @@ def test_a_document_has_every_part_and_numbers_by_first_citing(subtests: pytest.
             assert "Title 5" not in text
 
 
-def test_verdict_sides_marks_and_lost_citations_are_shown(subtests: pytest.Subtests) -> None:
+def test_document_shows_verdict_sides_marks_and_missing_records(subtests: pytest.Subtests) -> None:
     silent = replace(ANSWER, verdict="not_enough_evidence", exact=None, ideal=())
     passage = Passage(5, "abstract", 0, 5, "It does not.")
     mixed = replace(
@@ -109,22 +111,19 @@ def test_verdict_sides_marks_and_lost_citations_are_shown(subtests: pytest.Subte
             assert "[2] PMID 1: not in this index." in text
 
 
-def test_links_of_a_document_lead_to_pubmed_and_the_publisher() -> None:
+def test_document_has_links_and_synonyms() -> None:
     file = docx.Document(io.BytesIO(write_document(ANSWER, CITATIONS, "docx")))
     places = {link.address for p in file.paragraphs for link in p.hyperlinks}
     assert {"https://pubmed.ncbi.nlm.nih.gov/3/", "https://doi.org/10.1/3"} <= places
     pdf = pypdf.PdfReader(io.BytesIO(write_document(ANSWER, CITATIONS, "pdf")))
     marks = [mark.get_object() for page in pdf.pages for mark in page.get("/Annots", [])]
     assert "https://doi.org/10.1/3" in {mark["/A"]["/URI"] for mark in marks}
-
-
-def test_a_list_has_its_items_with_their_synonyms() -> None:
     listed = replace(ANSWER, exact=[["EGFR", "ErbB1"], ["HER2"]])
     document = write_document(listed, CITATIONS, "markdown", "apa", DAY)
     assert b"- EGFR (ErbB1)\n- HER2\n" in document
 
 
-def test_control_characters_do_not_break_a_document(subtests: pytest.Subtests) -> None:
+def test_control_characters_and_missing_glyphs_are_handled(subtests: pytest.Subtests) -> None:
     hostile = replace(
         ANSWER,
         question=Question("q", "a\x00\x0b\x1b[31m\ud800b", "yesno"),
@@ -133,15 +132,12 @@ def test_control_characters_do_not_break_a_document(subtests: pytest.Subtests) -
     for form in FORMS:
         with subtests.test(form=form):
             assert "x # y [1]" in write(form, hostile)
-
-
-def test_a_pdf_tells_of_characters_that_it_cannot_print() -> None:
     assert "no glyph" not in write("pdf")
     chinese = replace(ANSWER, question=Question("q", "糖尿病?", "yesno"))
     assert "no glyph in this file's font" in write("pdf", chinese)
 
 
-def test_an_answer_of_unreasonable_size_is_refused() -> None:
+def test_oversized_answer_is_refused() -> None:
     many = replace(ANSWER, ideal=(Sentence("x", tuple(range(1, 202)), 1.0),))
     with pytest.raises(InputError, match="cites 201 PMIDs; a document lists 200 at most"):
         write_document(many, [], "markdown")

@@ -15,15 +15,12 @@ RANGES = [
 ]
 
 
-def test_ranges_are_read_in_either_form(subtests: pytest.Subtests) -> None:
+def test_page_ranges_are_expanded_and_shortened(subtests: pytest.Subtests) -> None:
     for short, whole, ends in RANGES:
         with subtests.test(short=short, whole=whole):
             assert (expand_pages(short), expand_pages(whole)) == (whole, whole)
             assert (shorten_pages(short), shorten_pages(whole)) == (short, short)
             assert first_and_last(short) == ends
-
-
-def test_several_ranges_are_read_one_by_one() -> None:
     pages = "1151-68; discussion 1149-50, 1168a"
     assert expand_pages(pages) == "1151-1168; discussion 1149-1150, 1168a"
     assert shorten_pages(expand_pages(pages)) == pages

@@ -1,5 +1,8 @@
-"""References as NLM, APA and AMA print them. NLM's examples are of its "Samples of Formatted
-References for Authors of Journal Articles", some shortened, with the PMIDs that the style adds."""
+"""References in the styles of NLM, APA and AMA.
+
+NLM's examples are from its "Samples of Formatted References for Authors of Journal Articles", some
+shortened, with the PMIDs that the style adds.
+"""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +17,7 @@ from tests.serve.references.generated_citations import generated_citations
 
 
 def by(*names: str, groups: tuple[str, ...] = ()) -> tuple[Author, ...]:
-    """Authors as "Halpern SD"; groups after them."""
+    """Return authors from names such as "Halpern SD", followed by groups."""
     people = (name.rsplit(" ", 1) for name in names)
     found = [Author(last, " ".join(initials), initials) for last, initials in people]
     return (*found, *(Author(collective=group) for group in groups))
@@ -163,13 +166,13 @@ def text_of(citation: Citation, style: StyleName) -> str:
     return style_references([citation], style)[0].text
 
 
-def test_a_style_keeps_to_its_rules(subtests: pytest.Subtests) -> None:
+def test_references_follow_the_style(subtests: pytest.Subtests) -> None:
     for name, (style, citation, expected) in CASES.items():
         with subtests.test(name):
             assert text_of(citation, style) == expected
 
 
-def test_a_retracted_article_is_marked_in_bold_with_its_notice(subtests: pytest.Subtests) -> None:
+def test_retraction_is_marked_in_bold(subtests: pytest.Subtests) -> None:
     for style in STYLE_NAMES:
         with subtests.test(style=style):
             notice = Link("RetractionIn", 9, "J Urol. 2003;1:2")
@@ -181,31 +184,28 @@ def test_a_retracted_article_is_marked_in_bold_with_its_notice(subtests: pytest.
             assert reference.retracted
 
 
-def test_html_escapes_what_a_title_holds_and_sets_the_journal_in_italics() -> None:
+def test_markup_and_private_characters_of_a_title_are_escaped() -> None:
     (reference,) = style_references([made("A <b>& B</b>.", "BMJ")], "apa")
     assert reference.html == "A &lt;b&gt;&amp; B&lt;/b&gt;. (2002). <i>BMJ</i>."
-
-
-def test_private_characters_of_a_title_cannot_act_as_our_marks() -> None:
     text = text_of(made("A\ue002\ue000B\ue004.", "BMJ"), "apa")
     assert text == "AB. (2002). BMJ."
 
 
 @pytest.mark.slow
-def test_whatever_a_record_holds_a_reference_comes_of_it(subtests: pytest.Subtests) -> None:
+def test_every_record_has_a_reference(subtests: pytest.Subtests) -> None:
     citations = [*generated_citations(100), Citation(pmid=5)]
     for style in STYLE_NAMES:
         with subtests.test(style=style):
             begun = time.process_time()
             references = style_references(citations, style)
-            # 0.2 to 0.6 s on an idle core, several times that on a crowded machine.
+            # About ten times the usual time, for busy machines.
             assert time.process_time() - begun < 5
             assert [reference.pmid for reference in references] == [c.pmid for c in citations]
             assert all(reference.text.strip() for reference in references)
 
 
 @pytest.mark.slow
-def test_threads_may_style_at_once() -> None:
+def test_styling_is_thread_safe() -> None:
     citations = generated_citations(30)
     alone = [style_references(citations, style) for style in STYLE_NAMES]
     style_references.__globals__["_reference"].cache_clear()

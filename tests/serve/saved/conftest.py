@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from serve.saved.keep import Saved
+from serve.saved.stores import Saved
+from tests.serve.api import client_of
 from tests.serve.saved.kept import URL_FILE, saved_at
-from tests.serve.saved.kept_api import client_of
 from tests.serve.saved.postgres_server import PostgresServer, postgres_server
 from tests.serve.service import SmallService
 
@@ -21,7 +21,7 @@ def postgres() -> Iterator[PostgresServer]:
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.nightly)])
 def each_database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """What is kept in the folder of the test is kept in each kind of database in turn."""
+    """Run the test with SQLite, and nightly with Postgres."""
     if request.param == "postgres":
         server = request.getfixturevalue("postgres")
         (tmp_path / URL_FILE).write_text(server.new_schema())
@@ -36,4 +36,4 @@ def saved(tmp_path: Path) -> Saved:
 
 @pytest.fixture
 def http(service: SmallService, saved: Saved) -> TestClient:
-    return client_of(service, saved)
+    return client_of(service, saved=saved)

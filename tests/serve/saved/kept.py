@@ -1,4 +1,4 @@
-"""What users keep, in the folder of a test. Quick to import: killed processes do it often."""
+"""Stores of saved data in a test's folder; quick to import for tests that start processes."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from cluster.settings.settings import Settings, load_settings
-from serve.saved.keep import Saved, open_saved
+from serve.saved.stores import Saved, open_saved
 
 KEYS = {name: {"X-API-Key": name[0] * 32} for name in ("alice", "bob")}
 KEYS_ENV = " ".join(f"{name}:{name[0] * 32}" for name in KEYS)
-
 
 URL_FILE = "database.url"
 
 
 def url_of(folder: Path) -> str:
-    """The database of a test: SQLite's in its folder, or the one that a file there names."""
+    """Return the URL in the file `URL_FILE`, or that of an SQLite database in the folder."""
     named = folder / URL_FILE
     return named.read_text() if named.exists() else f"sqlite:///{folder}/saved/citeray.db"
 

@@ -1,4 +1,4 @@
-"""A throw-away Postgres server on a Unix socket, where Debian's packages or PATH have one."""
+"""Temporary Postgres server on a Unix socket, from Debian's packages or PATH."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ USER = "postgres"
 
 
 class PostgresServer:
-    """A cluster in `folder`, which is also where its socket is; Postgres refuses to run as root."""
+    """Database cluster and socket in `folder`. Runs as USER, as Postgres refuses to run as root."""
 
     def __init__(self, binaries: Path, folder: Path) -> None:
         self._binaries = binaries
@@ -39,12 +39,12 @@ class PostgresServer:
         assert done.returncode == 0, (self.folder / "log").read_text()
 
     def start(self) -> None:
-        # No test cuts the power, so that nothing need be written through to the disk.
+        # -F: no fsync, as no test simulates a power failure.
         options = f"-F -k {self.folder} -c listen_addresses='' -c max_connections=400"
         self._run("pg_ctl", "-D", self.folder / "data", "-w", "-o", options, "start")
 
     def stop(self) -> None:
-        """As by a crash: nobody is told, and nothing is finished."""
+        """Stop as in a crash, without finishing transactions."""
         self._run("pg_ctl", "-D", self.folder / "data", "-w", "-m", "immediate", "stop")
 
     def execute(self, statement: str) -> None:
@@ -53,7 +53,7 @@ class PostgresServer:
             connection.execute(statement)  # type: ignore[call-overload]
 
     def new_schema(self) -> str:
-        """The URL of what is as good as an empty database, and made and removed sooner."""
+        """Return the URL of a new schema, which is created faster than a database."""
         name = f"t{uuid.uuid4().hex}"
         self.execute(f"CREATE SCHEMA {name}")
         place = f"{USER}@/postgres?host={self.folder}"
@@ -61,7 +61,7 @@ class PostgresServer:
 
 
 def binaries() -> Path | None:
-    """Where `initdb` is: Debian's newest release, else on PATH."""
+    """Return the folder of `initdb`: Debian's newest release, otherwise that on PATH."""
     debian = Path("/usr/lib/postgresql").glob("[0-9]*/bin")
     newest = sorted(debian, key=lambda path: float(path.parent.name))[-1:]
     found = shutil.which("initdb", path=os.pathsep.join([*map(str, newest), os.environ["PATH"]]))
@@ -73,14 +73,11 @@ def postgres_server() -> Iterator[PostgresServer]:
     place = binaries()
     if place is None:
         pytest.skip("no Postgres server here; `apt-get install postgresql` brings one")
-    # Below pytest's own folder the user postgres may not go.
+    # The user postgres may not enter pytest's temporary folders.
     folder = Path(tempfile.mkdtemp(prefix="citeray-pg-"))
-    try:
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder)
         server = PostgresServer(place, folder)
         server.start()
-        try:
-            yield server
-        finally:
-            server.stop()
-    finally:
-        shutil.rmtree(folder)
+        stack.callback(server.stop)
+        yield server

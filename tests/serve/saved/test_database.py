@@ -1,10 +1,9 @@
-"""The database that several gateways write at once, and that a crash costs nothing."""
+"""The database: concurrent writers, crashes, permissions, errors and deletion."""
 
 from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import stat
 import subprocess
 import sys
@@ -48,7 +47,7 @@ def storing(folder: Path, count: int, owner: str) -> subprocess.Popen[str]:
 
 @pytest.mark.process
 @pytest.mark.usefixtures("each_database")
-def test_two_processes_write_at_once_from_the_first_moment_on(tmp_path: Path) -> None:
+def test_two_processes_create_and_write_the_database_concurrently(tmp_path: Path) -> None:
     both = [storing(tmp_path, 25, owner) for owner in ("alice", "bob")]
     told = [process.communicate(timeout=60)[0].split() for process in both]
     assert [process.returncode for process in both] == [0, 0]
@@ -60,20 +59,24 @@ def test_two_processes_write_at_once_from_the_first_moment_on(tmp_path: Path) ->
 
 @pytest.mark.process
 @pytest.mark.usefixtures("each_database")
-def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
+def test_acknowledged_answers_survive_a_kill(tmp_path: Path) -> None:
     with storing(tmp_path, 10_000, "alice") as process:
         assert process.stdout is not None
         told = [process.stdout.readline().strip() for _ in range(20)]
         process.send_signal(signal.SIGKILL)
         told += process.stdout.read().split()
     kept = {row.id for row in saved_at(tmp_path).answers.list("alice", 200)}
-    # A line may have been cut by the kill; it acknowledged nothing.
+    # The kill may truncate the last line, which then does not acknowledge an answer.
     assert {line for line in told if len(line) == 32} <= kept
     assert len(kept) - len(told) <= 1
 
 
-def test_its_files_are_the_owners_alone(tmp_path: Path) -> None:
+def test_sqlite_files_are_private_and_writes_are_durable(tmp_path: Path) -> None:
     saved = saved_at(tmp_path)
+    with saved.database.read() as connection:
+        pragmas = ("journal_mode", "synchronous", "secure_delete", "foreign_keys")
+        told = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in pragmas]
+    assert told == ["wal", 2, 1, 1]
     with saved.database.write():
         kept = list((tmp_path / "saved").iterdir())
         found = {path.name: stat.S_IMODE(path.stat().st_mode) for path in kept}
@@ -83,7 +86,7 @@ def test_its_files_are_the_owners_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("each_database")
-def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
+def test_failed_write_is_rolled_back(tmp_path: Path) -> None:
     database = saved_at(tmp_path).database
 
     def write_half() -> None:
@@ -98,7 +101,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
     assert names == ["schema"]
 
 
-def test_a_place_that_cannot_be_used_is_named_and_left_as_it_is(tmp_path: Path) -> None:
+def test_unusable_database_file_is_named_and_unchanged(tmp_path: Path) -> None:
     notes = tmp_path / "notes.txt"
     notes.write_text("my own notes, which are no database at all" * 9)
     database = Database(f"sqlite:///{notes}/citeray.db")
@@ -113,7 +116,7 @@ def test_a_place_that_cannot_be_used_is_named_and_left_as_it_is(tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("each_database")
-def test_the_form_of_another_version_is_refused(tmp_path: Path) -> None:
+def test_schema_of_another_version_is_refused(tmp_path: Path) -> None:
     database = saved_at(tmp_path).database
     with database.write() as connection:
         connection.execute(FACTS.update().values(value="99"))
@@ -122,14 +125,14 @@ def test_the_form_of_another_version_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("each_database")
-def test_an_error_never_quotes_what_is_stored(tmp_path: Path) -> None:
+def test_database_error_does_not_quote_stored_text(tmp_path: Path) -> None:
     database = saved_at(tmp_path).database
     with pytest.raises(SavedError) as caught, database.write() as connection:
         connection.exec_driver_sql("INSERT INTO nowhere VALUES (?)", ("a secret question",))
     assert "secret" not in f"{caught.value}{caught.value.__cause__}"
 
 
-def test_what_is_deleted_is_not_on_the_disk_any_more(tmp_path: Path) -> None:
+def test_deleted_text_is_overwritten_on_disk(tmp_path: Path) -> None:
     store = saved_at(tmp_path).answers
     word = "Zyxomylin"
     asked = AskedWith({"question": word}, {}, {})
@@ -145,25 +148,10 @@ def test_what_is_deleted_is_not_on_the_disk_any_more(tmp_path: Path) -> None:
     assert not on_disk()
 
 
-def test_sqlite_itself_finds_nothing_wrong(tmp_path: Path) -> None:
-    saved = saved_at(tmp_path)
-    with saved.database.write():
-        pass
-    with sqlite3.connect(tmp_path / "saved/citeray.db") as plain:
-        assert plain.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        assert plain.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    with saved.database.read() as connection:
-        told = [
-            connection.exec_driver_sql(f"PRAGMA {name}").scalar()
-            for name in ("secure_delete", "foreign_keys", "synchronous")
-        ]
-    assert told == [1, 1, 2]
-
-
-def test_a_url_that_cannot_be_used_is_bad_input(tmp_path: Path) -> None:
+def test_invalid_database_url_is_bad_input(tmp_path: Path) -> None:
     for url, said in [
         ("postgresql://alice:secret@host/db", "PGPASSWORD"),
-        ("mysql://host/db", "give sqlite:///"),
+        ("mysql://host/db", "use sqlite:///"),
         ("sqlite://host/db", "three slashes"),
     ]:
         with pytest.raises(InputError, match=said) as caught:

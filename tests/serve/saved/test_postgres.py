@@ -1,18 +1,19 @@
-"""What users keep in Postgres, by a real server: as in SQLite, and through its crashes."""
+"""Saved data on a real Postgres server: special characters, concurrency and crashes."""
 
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from serve.saved.keep import open_saved
 from serve.saved.saved_error import SavedError
 from serve.saved.stored_answers import AskedWith
+from serve.saved.stores import open_saved
 from tests.serve.answering import answer
+from tests.serve.api import client_of
 from tests.serve.saved.kept import URL_FILE, saved_at, settings_at
-from tests.serve.saved.kept_api import client_of
 from tests.serve.saved.postgres_server import PostgresServer
 from tests.serve.service import SmallService
 
@@ -26,10 +27,8 @@ def kept_in_postgres(postgres: PostgresServer, tmp_path: Path) -> None:
     (tmp_path / URL_FILE).write_text(postgres.new_schema())
 
 
-def test_characters_that_postgres_cannot_hold_cost_no_answer(
-    tmp_path: Path, service: SmallService
-) -> None:
-    http = client_of(service, saved_at(tmp_path))
+def test_nul_characters_are_stored(tmp_path: Path, service: SmallService) -> None:
+    http = client_of(service, saved=saved_at(tmp_path))
     asked = {"question": "Does metformin\u0000 activate AMPK?", "store": True}
     reply = http.post("/v1/answer", json=asked)
     assert (reply.status_code, reply.json()["answer_id"] != "") == (200, True)
@@ -44,24 +43,19 @@ def test_characters_that_postgres_cannot_hold_cost_no_answer(
     assert http.get("/v1/watches/%00").status_code in (404, 422)
 
 
-def test_the_same_question_saved_by_several_at_once_is_one(tmp_path: Path) -> None:
-    ids: list[str] = []
+def test_question_saved_concurrently_is_stored_once(tmp_path: Path) -> None:
     begin = threading.Barrier(4)
 
-    def add() -> None:
+    def add(_: int) -> str:
         saved = saved_at(tmp_path)
         begin.wait()
-        ids.append(saved.watches.add("", {"question": "A?"}).id)
+        return saved.watches.add("", {"question": "A?"}).id
 
-    threads = [threading.Thread(target=add) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (len(ids), len(set(ids))) == (4, 1)
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(add, range(4)))) == 1
 
 
-def test_a_server_that_crashes_loses_nothing_and_is_found_again(
+def test_server_crash_loses_nothing_and_is_recovered_from(
     tmp_path: Path, postgres: PostgresServer
 ) -> None:
     store = saved_at(tmp_path).answers
@@ -71,7 +65,7 @@ def test_a_server_that_crashes_loses_nothing_and_is_found_again(
         with pytest.raises(SavedError, match="cannot be used now") as caught:
             store.list("alice", 5)
         assert (caught.value.status, caught.value.retry_after_s > 0) == (503, True)
-        # Nor does it open anew, as a gateway does that starts meanwhile.
+        # A gateway that starts meanwhile fails in the same way.
         with pytest.raises(SavedError, match="cannot be used now"):
             saved_at(tmp_path).answers.list("alice", 5)
     finally:
@@ -79,7 +73,7 @@ def test_a_server_that_crashes_loses_nothing_and_is_found_again(
     assert [row.id for row in store.list("alice", 5)] == [kept.answer_id]
 
 
-def test_a_database_that_is_not_there_is_told_without_a_password(
+def test_missing_database_is_reported_without_the_password(
     tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PGPASSWORD", "a secret word")

@@ -1,4 +1,4 @@
-"""Reviewers accept or reject feedback, and take a gold file of what was accepted."""
+"""Review of feedback, and the gold file of accepted feedback."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from evaluation.bioasq.read_bioasq import read_gold
-from serve.saved.keep import Saved
+from serve.answer.examples.example_store import read_round
+from serve.saved.stores import Saved
 from serve.saved.tables import REVIEWS
-from serve.synergy.keep_examples import read_round
 from tests.commands.run_here import run_here
+from tests.serve.api import client_of
+from tests.serve.problem import assert_refused
 from tests.serve.saved.kept import KEYS, KEYS_ENV, saved_at
-from tests.serve.saved.kept_api import client_of
 from tests.serve.saved.test_feedback import ASKED, QUESTION, say, stored
 from tests.serve.service import SmallService
 
@@ -34,7 +35,7 @@ def listed(http: TestClient, query: str = "", **sent: Any) -> list[str]:
 
 @pytest.fixture
 def four(http: TestClient) -> list[str]:
-    """Newest first: an open correction, an open thumb, a rejected thumb, an accepted correction."""
+    """Newest first: open correction, open rating, rejected correction, accepted correction."""
     place = stored(http)
     said = (
         {"rating": "down", "exact": "no"},
@@ -48,9 +49,7 @@ def four(http: TestClient) -> list[str]:
     return ids[::-1]
 
 
-def test_feedback_is_open_until_a_reviewer_decides_and_may_be_opened_again(
-    http: TestClient,
-) -> None:
+def test_feedback_can_be_reviewed_and_reopened(http: TestClient) -> None:
     given = say(http, stored(http), rating="up").json()
     assert (given["state"], given["reviewed"], given["reviewed_by"]) == ("open", None, "")
     accepted = review(http, given["id"], "accepted")
@@ -61,9 +60,7 @@ def test_feedback_is_open_until_a_reviewer_decides_and_may_be_opened_again(
     assert review(http, given["id"], "open").json() == given
 
 
-def test_feedback_is_filtered_by_rating_and_by_state(
-    http: TestClient, four: list[str], subtests: pytest.Subtests
-) -> None:
+def test_feedback_list_is_filtered_by_rating_and_state(http: TestClient, four: list[str]) -> None:
     for query, places in [
         ("", [0, 1, 2, 3]),
         ("rating=up", [1, 2]),
@@ -74,24 +71,22 @@ def test_feedback_is_filtered_by_rating_and_by_state(
         ("state=rejected", [2]),
         ("state=open&rating=down", [0]),
     ]:
-        with subtests.test(query=query, places=places):
-            assert listed(http, query) == [four[place] for place in places]
+        assert listed(http, query) == [four[place] for place in places]
     for query in ("rating=maybe", "state=done", "state="):
-        reply = http.get(f"/v1/feedback?{query}")
-        assert (reply.status_code, query.partition("=")[0] in reply.json()["detail"]) == (422, True)
+        assert_refused(http.get(f"/v1/feedback?{query}"), query.partition("=")[0])
     assert review(http, "0" * 32, "accepted").status_code == 404
     assert review(http, four[0], "fine").status_code == 422
-    # A list goes on after what was reviewed meanwhile.
+    # A page may start after an item that was reviewed meanwhile.
     page = http.get("/v1/feedback?state=open&limit=1").json()
     review(http, four[0], "accepted")
     assert listed(http, f"state=open&limit=1&before={page['next']}") == [four[1]]
 
 
-def test_reviewers_see_all_feedback_and_only_they_review(
+def test_only_reviewers_see_all_feedback_and_review_it(
     service: SmallService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CITERAY_API_KEYS", f"{KEYS_ENV} carol:{'c' * 32}")
-    http = client_of(service, saved_at(tmp_path, reviewers='["carol"]'))
+    http = client_of(service, saved=saved_at(tmp_path, reviewers='["carol"]'))
     given = given_by(http, KEYS["bob"], rating="down", exact="no")
     assert listed(http, headers=CAROL) == [given]
     for key in KEYS.values():
@@ -112,7 +107,7 @@ def test_reviewers_see_all_feedback_and_only_they_review(
         assert [row["exact_answer"] for row in rows] == exact
 
 
-def test_what_a_reviewer_rejected_is_never_gold_and_a_review_goes_with_its_feedback(
+def test_rejected_feedback_is_not_gold_and_its_review_is_deleted_with_it(
     http: TestClient, saved: Saved
 ) -> None:
     place = stored(http)
@@ -136,7 +131,7 @@ def given_by(http: TestClient, giver: Mapping[str, str], **said: Any) -> str:
     return given
 
 
-def test_the_operator_reviews_and_what_was_accepted_becomes_examples(
+def test_feedback_commands_review_and_export_accepted_feedback(
     http: TestClient, tmp_path: Path
 ) -> None:
     place, other = stored(http), stored(http, question="Does warfarin inhibit VKORC1?")
@@ -163,17 +158,17 @@ def test_the_operator_reviews_and_what_was_accepted_becomes_examples(
     code, _, err = run_here("feedback", "export", "-o", gold, "--owner", "bob", "--set", url)
     assert (code, "nothing was written" in err) == (2, True)
     code, _, err = run_here("feedback", "list", "--set", "serve.saved.url=")
-    assert (code, "nothing is kept" in err) == (2, True)
+    assert (code, "nothing is stored" in err) == (2, True)
 
 
-def test_a_database_from_before_reviews_is_read_and_reviewed(
+def test_database_without_the_reviews_table_is_upgraded(
     service: SmallService, saved: Saved, tmp_path: Path
 ) -> None:
-    http = client_of(service, saved)
+    http = client_of(service, saved=saved)
     given = say(http, stored(http), rating="up").json()["id"]
     with saved.database.write() as connection:
         REVIEWS.drop(connection)
     saved.database.close()
-    again = client_of(service, saved_at(tmp_path))
+    again = client_of(service, saved=saved_at(tmp_path))
     assert listed(again, "state=open") == [given]
     assert review(again, given, "accepted").status_code == 200

@@ -1,23 +1,24 @@
-"""Answers that are stored, read by their address, replayed and deleted, over HTTP."""
+"""Stored answers over HTTP: storing, reading, replay, expiry and deletion."""
 
 from __future__ import annotations
 
 import json
 import time
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 from sqlalchemy import update
 from starlette.testclient import TestClient
 
 from cluster.settings.settings import load_settings
-from serve.http.door.guard import is_work
 from serve.http.workbench.answers_api import NOT_KEPT
-from serve.saved.keep import Saved
+from serve.saved.stores import Saved
 from serve.saved.tables import ANSWERS
+from tests.serve.api import client_of
 from tests.serve.problem import detail_of
 from tests.serve.saved.kept import KEYS, KEYS_ENV, saved_at
-from tests.serve.saved.kept_api import client_of
 from tests.serve.service import CORPUS, SmallService
 from tests.small_index import citation
 
@@ -31,10 +32,10 @@ AGAINST = citation(4, "Metformin does not activate AMPK in the liver of diabetic
 @pytest.fixture
 def keyed(service: SmallService, saved: Saved, monkeypatch: pytest.MonkeyPatch) -> TestClient:
     monkeypatch.setenv("CITERAY_API_KEYS", KEYS_ENV)
-    return client_of(service, saved)
+    return client_of(service, saved=saved)
 
 
-def test_an_answer_streamed_or_not_is_stored_when_it_is_asked_for(http: TestClient) -> None:
+def test_answer_is_stored_on_request_streamed_or_not(http: TestClient) -> None:
     unwanted = http.post("/v1/answer", json={**ASKED, "store": False}).json()
     assert unwanted["answer_id"] == ""
     assert http.get("/v1/answers").json() == {"answers": [], "next": ""}
@@ -54,19 +55,24 @@ def test_an_answer_streamed_or_not_is_stored_when_it_is_asked_for(http: TestClie
     assert (kept["answer"], "stream" in kept["request"]) == (streamed, False)
 
 
-def test_the_operator_may_have_all_stored_or_none(service: SmallService, tmp_path: Path) -> None:
-    always = client_of(service, saved_at(tmp_path, answers="always"))
+def test_operator_can_store_all_answers_none_or_a_limited_number(
+    service: SmallService, tmp_path: Path
+) -> None:
+    always = client_of(service, saved=saved_at(tmp_path, answers="always"))
     assert always.post("/v1/answer", json={"question": QUESTION}).json()["answer_id"]
     never = saved_at(tmp_path, answers="never")
     for keeps in (never, None):
-        http = client_of(service, keeps)
+        http = client_of(service, saved=keeps)
         assert http.post("/v1/answer", json={"question": QUESTION}).json()["answer_id"] == ""
         refused = http.post("/v1/answer", json=ASKED)
         assert refused.status_code == 422
         assert detail_of(refused) == "store: this server keeps no answers; leave store out"
+    full = client_of(service, saved=saved_at(tmp_path, most_answers=1))
+    first = full.post("/v1/answer", json=ASKED).json()
+    assert (first["answer_id"], NOT_KEPT in first["degraded"]) == ("", True)
 
 
-def test_a_list_is_newest_first_and_read_page_by_page(http: TestClient) -> None:
+def test_answers_are_listed_newest_first_in_pages(http: TestClient) -> None:
     ids = [http.post("/v1/answer", json=ASKED).json()["answer_id"] for _ in range(5)]
     first = http.get("/v1/answers", params={"limit": 3}).json()
     assert [row["id"] for row in first["answers"]] == ids[:1:-1]
@@ -76,7 +82,7 @@ def test_a_list_is_newest_first_and_read_page_by_page(http: TestClient) -> None:
     assert rest["next"] == ""
 
 
-def test_an_answers_address_is_for_every_key_and_its_list_for_its_own(keyed: TestClient) -> None:
+def test_stored_answer_is_readable_by_every_key_and_listed_for_its_owner(keyed: TestClient) -> None:
     alice, bob = KEYS["alice"], KEYS["bob"]
     place = keyed.post("/v1/answer", json=ASKED, headers=alice).json()["answer_id"]
     assert keyed.get(f"/v1/answers/{place}").status_code == 401
@@ -92,7 +98,7 @@ def test_an_answers_address_is_for_every_key_and_its_list_for_its_own(keyed: Tes
     assert keyed.get(f"/v1/answers/{place}", headers=alice).status_code == 404
 
 
-def test_a_replay_over_the_same_index_says_that_nothing_changed(http: TestClient) -> None:
+def test_replay_reports_whether_and_why_the_answer_changed(http: TestClient, saved: Saved) -> None:
     place = http.post("/v1/answer", json=ASKED).json()["answer_id"]
     again = http.post(f"/v1/answers/{place}/replay").json()
     compared = again["comparison"]
@@ -100,68 +106,50 @@ def test_a_replay_over_the_same_index_says_that_nothing_changed(http: TestClient
     assert (same, compared["reasons"]) == ([True] * 7, [])
     assert again["now"]["ideal"] == again["stored"]["ideal"]
     assert again["now"]["question"]["id"] == "q7"
-
-
-def test_a_replay_over_another_index_tells_what_differs_and_why(
-    http: TestClient, saved: Saved
-) -> None:
-    place = http.post("/v1/answer", json=ASKED).json()["answer_id"]
     later = SmallService(citations=[*CORPUS[1:], AGAINST])
-    later_http = client_of(later, saved)
-    compared = later_http.post(f"/v1/answers/{place}/replay").json()["comparison"]
-    assert compared["same_citations"] is False
-    assert compared["same_preset"] is True
-    gone = {cited["pmid"] for cited in compared["diff"]["supporting_removed"]}
-    assert 1 in gone
+    compared = (
+        client_of(later, saved=saved).post(f"/v1/answers/{place}/replay").json()["comparison"]
+    )
+    assert (compared["same_citations"], compared["same_preset"]) == (False, True)
+    assert 1 in {cited["pmid"] for cited in compared["diff"]["supporting_removed"]}
     assert compared["reasons"]
 
 
-def test_a_replay_uses_the_preset_as_it_was(http: TestClient, saved: Saved) -> None:
+def test_replay_uses_the_stored_preset_if_this_version_can_read_it(
+    http: TestClient, saved: Saved
+) -> None:
     place = http.post("/v1/answer", json={**ASKED, "check": "mark"}).json()["answer_id"]
-    with saved.database.write() as connection:
-        row = connection.execute(ANSWERS.select()).one()
-        preset = {**row.record["preset"], "name": "gone", "evidence": 1}
-        asked = {**row.record["request"], "system": "gone"}
-        record = {**row.record, "preset": preset, "request": asked}
-        record["answer"] = {**record["answer"], "system": "gone"}
-        connection.execute(update(ANSWERS).values(record=record))
-    again = http.post(f"/v1/answers/{place}/replay").json()
+
+    def replay(preset: dict[str, Any]) -> httpx.Response:
+        with saved.database.write() as connection:
+            record = connection.execute(ANSWERS.select()).one().record
+            record["request"]["system"] = record["answer"]["system"] = "gone"
+            changed = update(ANSWERS).values(record={**record, "preset": preset})
+            connection.execute(changed)
+        return http.post(f"/v1/answers/{place}/replay")
+
+    stored = http.get(f"/v1/answers/{place}").json()["preset"]
+    again = replay({**stored, "name": "gone", "evidence": 1}).json()
     assert (again["now"]["system"], again["now"]["check"]) == ("gone", "mark")
     assert len(again["now"]["evidence"]) == 1
     assert again["comparison"]["same_preset"] is False
+    refused = replay({"name": "old", "magic": 1})
+    assert refused.status_code == 409
+    assert "of another version of CiteRay" in refused.json()["detail"]
 
 
-def test_what_another_version_stored_is_told_so(http: TestClient, saved: Saved) -> None:
-    place = http.post("/v1/answer", json=ASKED).json()["answer_id"]
-    with saved.database.write() as connection:
-        row = connection.execute(ANSWERS.select()).one()
-        record = {**row.record, "preset": {"name": "old", "magic": 1}}
-        connection.execute(update(ANSWERS).values(record=record))
-    reply = http.post(f"/v1/answers/{place}/replay")
-    assert reply.status_code == 409
-    assert "of another version of CiteRay" in reply.json()["detail"]
-
-
-def test_who_stores_too_much_is_told_in_the_answer(service: SmallService, tmp_path: Path) -> None:
-    http = client_of(service, saved_at(tmp_path, most_answers=1))
-    first, second = (http.post("/v1/answer", json=ASKED).json() for _ in range(2))
-    assert first["answer_id"]
-    assert second["answer_id"] == ""
-    assert NOT_KEPT in second["degraded"]
-    assert second["ideal"] == first["ideal"]
-
-
-def test_answers_expire(http: TestClient, saved: Saved) -> None:
-    old, new = (http.post("/v1/answer", json=ASKED).json()["answer_id"] for _ in range(2))
+def test_expired_answers_without_feedback_are_removed(http: TestClient, saved: Saved) -> None:
+    old, judged, new = (http.post("/v1/answer", json=ASKED).json()["answer_id"] for _ in range(3))
+    assert http.post(f"/v1/answers/{judged}/feedback", json={"rating": "up"}).status_code == 201
     past = time.time() - saved.answers.keep_s - 1
     with saved.database.write() as connection:
-        connection.execute(update(ANSWERS).where(ANSWERS.c.id == old).values(created=past))
+        connection.execute(update(ANSWERS).where(ANSWERS.c.id != new).values(created=past))
     assert saved.answers.remove_expired() == 1
-    assert http.get(f"/v1/answers/{old}").status_code == 404
-    assert http.get(f"/v1/answers/{new}").status_code == 200
+    found = [http.get(f"/v1/answers/{place}").status_code for place in (old, judged, new)]
+    assert found == [404, 200, 200]
 
 
-def test_what_is_not_there_is_one_sentence(http: TestClient, subtests: pytest.Subtests) -> None:
+def test_missing_answer_is_404_and_invalid_id_is_422(http: TestClient) -> None:
     for method, path, status in [
         ("GET", "/v1/answers/nothing", 422),
         ("GET", f"/v1/answers/{'0' * 32}", 404),
@@ -170,13 +158,6 @@ def test_what_is_not_there_is_one_sentence(http: TestClient, subtests: pytest.Su
         ("GET", "/v1/answers?limit=0", 422),
         ("GET", "/v1/answers?before=x", 422),
     ]:
-        with subtests.test(method=method, path=path):
-            reply = http.request(method, path)
-            assert reply.status_code == status
-            assert detail_of(reply)
-
-
-def test_a_replay_waits_for_its_turn_as_a_question_does() -> None:
-    assert is_work("POST", f"/v1/answers/{'0' * 32}/replay")
-    assert is_work("GET", "/v1/batches/b1/references")
-    assert not is_work("GET", f"/v1/answers/{'0' * 32}")
+        reply = http.request(method, path)
+        assert reply.status_code == status
+        assert detail_of(reply)

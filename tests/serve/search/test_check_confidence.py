@@ -24,7 +24,7 @@ def critique(confidence: str, query: str = "") -> str:
 
 
 def search(endpoint: ChatEndpoint) -> tuple[list[str], list[str]]:
-    """(queries searched in at most 3 rounds, losses), where each search finds one passage."""
+    """Run up to 3 rounds in which each search finds one passage; return (queries, losses)."""
     model, watch = watched(endpoint)
     searched: list[str] = []
 
@@ -37,7 +37,7 @@ def search(endpoint: ChatEndpoint) -> tuple[list[str], list[str]]:
     return searched, watch.degraded
 
 
-def test_the_model_judges_the_answer_that_it_drafted() -> None:
+def test_model_rates_the_answer_that_it_drafted() -> None:
     with chat_endpoint("Yes, it does.", critique("LOW", "metformin dose")) as endpoint:
         model, _ = watched(endpoint)
         judgement = asyncio.run(judge_evidence(QUESTION, evidence("Metformin."), model, TOKENS))
@@ -60,23 +60,23 @@ UNSURE = ("Yes.", critique("LOW", "one"))
     ],
     ids=["sure at once", "sure later", "three rounds at most", "nothing new", "no query"],
 )
-def test_follow_up_queries_are_searched_until_the_model_is_sure(
+def test_follow_up_queries_are_searched_until_confidence_is_high(
     replies: tuple[str, ...], searched: list[str]
 ) -> None:
     with chat_endpoint(*replies) as endpoint:
         assert search(endpoint) == (searched, [])
-        # The last round's evidence is not judged; before it, all that was found is.
+        # The evidence of the last round is not rated.
         assert len(endpoint.asked) == 2 * min(len(searched), 2)
         assert all(f"Found for {query}" in endpoint.users()[-1] for query in searched[:2])
 
 
 @pytest.mark.parametrize("replies", [(500,), ("Yes.", 500), ("Yes.", "I am sure.")])
-def test_a_lost_model_leaves_what_was_found_and_says_so(replies: tuple[str | int, ...]) -> None:
+def test_self_check_keeps_the_hits_if_the_model_is_lost(replies: tuple[str | int, ...]) -> None:
     with chat_endpoint(*replies) as endpoint:
         assert search(endpoint) == ([QUESTION], ["self-check: failed, evidence not checked"])
 
 
-def test_a_judgement_in_another_form_is_refused() -> None:
+def test_read_judgement_rejects_other_replies() -> None:
     for text in ("", "[]", "{}", '{"confidence": "SURE"}', '{"confidence": 3}'):
         with pytest.raises(LLMError, match="confidence"):
             read_judgement(text)

@@ -12,27 +12,27 @@ ABSTRACT = "Cats sleep. Metformin lowers glucose. Dogs bark. Birds fly."
 BODY = "Does metformin lower glucose?"
 
 
-def test_best_sentence_has_exact_offsets_into_the_section() -> None:
+def test_snippet_offsets_refer_to_the_section() -> None:
     item = Evidence(passage(ABSTRACT, begin=100))
     (found,) = choose_snippets(BODY, [item], encode, window=1)
-    # "Metformin lowers glucose." stands at 12-37 of the passage, which begins at 100.
+    # "Metformin lowers glucose." is at 12 to 37 of the passage, which begins at 100.
     assert (found.begin, found.end, found.text) == (112, 137, "Metformin lowers glucose.")
 
 
-def test_window_holds_neighbouring_sentences() -> None:
+def test_snippet_contains_consecutive_sentences() -> None:
     body = "Cats sleep and does metformin lower glucose?"
     (found,) = choose_snippets(body, [Evidence(passage(ABSTRACT))], encode, window=2)
     assert found.text == "Cats sleep. Metformin lowers glucose."
 
 
-def test_snippets_keep_the_order_of_the_evidence_up_to_a_limit() -> None:
+def test_snippets_follow_the_evidence_up_to_the_limit() -> None:
     found = choose_snippets(BODY, evidence("Cats sleep.", "Metformin lowers glucose."), encode)
     assert [p.pmid for p in found] == [1, 2]
     assert len(choose_snippets(BODY, evidence(*"abcd"), encode, limit=3)) == 3
     assert choose_snippets(BODY, [], encode) == []
 
 
-def test_overlaps_within_a_section_are_given_once() -> None:
+def test_overlapping_snippets_are_left_out() -> None:
     one, two = passage("Metformin lowers glucose.", begin=0), passage("lowers glucose.", begin=10)
     given = [Evidence(one), Evidence(two)]
     assert len(choose_snippets(BODY, given, encode)) == 1
@@ -44,7 +44,7 @@ def test_overlaps_within_a_section_are_given_once() -> None:
 
 @pytest.mark.slow
 @given(st.text(max_size=60), st.integers(0, 60), st.integers(0, 60))
-def test_cut_is_exactly_the_span_it_names(text: str, begin: int, end: int) -> None:
+def test_cut_passage_has_matching_offsets(text: str, begin: int, end: int) -> None:
     section = "x" * 7 + text
     whole = passage(text, begin=7)
     cut = cut_passage(whole, min(begin, end, len(text)), min(max(begin, end), len(text)))

@@ -1,4 +1,4 @@
-"""Filters through a whole search: vectors, BM25, PubMed online, given evidence, and the reply."""
+"""Filters in a whole search, with vectors, BM25, PubMed online and given evidence."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cluster.answers import Question, SearchResult
 from cluster.index.filters.filters import Filters
 from cluster.records import Passage
 from cluster.settings.presets import load_system
-from serve.answer_question import QuestionAnswerer
-from serve.request import Request
+from serve.contracts.request import Request
+from serve.pipeline.answer_question import QuestionAnswerer
 from tests.serve.eutils_server import EUtils, eutils
 from tests.serve.pubmed_online import QuickOnline
 from tests.serve.small_graph import make_answerer
@@ -44,7 +44,7 @@ def pmids(found: SearchResult) -> set[int]:
     return {c.pmid for c in found.citations}
 
 
-def test_only_what_passes_is_found(
+def test_filters_apply_to_every_system(
     tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
 ) -> None:
     for system in ["citeray", "bm25", "dense", "auto", "biorag-v3"]:
@@ -59,7 +59,7 @@ def test_only_what_passes_is_found(
             assert 2 in pmids(later)
 
 
-def test_the_settings_day_bounds_every_question(tmp_path: Path) -> None:
+def test_until_in_the_settings_limits_every_question(tmp_path: Path) -> None:
     answerer = make_answerer(tmp_path, CORPUS)
     answerer._settings = answerer._settings.model_copy(update={"until": "2009-12-31"})
     found = find(answerer, Filters(), "bm25")
@@ -76,10 +76,8 @@ def test_given_evidence_is_not_filtered(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("system", ["sinai", "aqams"])
-def test_pubmed_is_asked_for_those_days_and_what_it_gives_is_looked_at(
-    tmp_path: Path, system: str
-) -> None:
-    """The stand-in of PubMed gives all that it holds, whatever days it is asked for."""
+def test_filters_limit_pubmed_queries_and_their_results(tmp_path: Path, system: str) -> None:
+    # The test server ignores the dates of a query.
     with eutils(EUtils()) as server:
         server.start_over(dict.fromkeys((1, 2, 3, 4), date(2020, 1, 1)))
         answerer = make_answerer(tmp_path / "index", CORPUS, online=QuickOnline(server, tmp_path))

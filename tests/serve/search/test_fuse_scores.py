@@ -3,7 +3,7 @@ import pytest
 
 from cluster.index.read_shard import Candidates
 from cluster.settings.search_settings import FusionSettings, RetrieverSettings
-from serve.search.fuse_scores import fuse, fuse_rankings, rerank_order, scaled, weigh_recency
+from serve.search.fuse_scores import fuse, fuse_rankings, rerank_order, scaled
 
 BOTH = RetrieverSettings(dense=10, bm25=10)
 
@@ -20,15 +20,15 @@ def candidates(*rows: tuple[int, float, float, bool, bool]) -> Candidates:
     )
 
 
-def test_weighted_fusion_adds_scores_scaled_by_their_greatest() -> None:
+def test_weighted_fusion_adds_scores_divided_by_their_maximum() -> None:
     found = candidates((1, 0.8, 0.0, True, False), (2, 0.4, 10.0, True, True))
     fused = fuse(found, BOTH, FusionSettings(method="weighted", dense=0.5, bm25=0.5))
-    # 2: 0.5 * 0.4/0.8 + 0.5 * 10/10 = 0.75; 1: 0.5 * 1 + 0 = 0.5; then over 0.75.
+    # 2: 0.5 * 0.4/0.8 + 0.5 * 10/10 = 0.75; 1: 0.5 * 1 + 0 = 0.5; both divided by 0.75.
     assert fused.pmids.tolist() == [2, 1]
     assert fused.score.tolist() == pytest.approx([1.0, 2 / 3])
 
 
-def test_rrf_adds_the_reciprocals_of_ranks() -> None:
+def test_rrf_adds_reciprocal_ranks() -> None:
     found = candidates(
         (1, 0.9, 1.0, True, True), (2, 0.8, 3.0, True, True), (3, 0.7, 2.0, True, True)
     )
@@ -38,7 +38,7 @@ def test_rrf_adds_the_reciprocals_of_ranks() -> None:
     assert fused.score[1] == pytest.approx((1 / 61 + 1 / 63) / (1 / 62 + 1 / 61))
 
 
-def test_each_branch_keeps_its_best_over_all_shards() -> None:
+def test_each_branch_is_cut_to_its_limit_over_all_shards() -> None:
     found = candidates(
         (1, 0.9, 0.0, True, False), (2, 0.8, 0.0, True, False), (3, 0.1, 5.0, False, True)
     )
@@ -46,14 +46,14 @@ def test_each_branch_keeps_its_best_over_all_shards() -> None:
     assert sorted(fused.pmids.tolist()) == [1, 3]
 
 
-def test_a_branch_left_out_counts_for_nothing() -> None:
+def test_branch_with_limit_zero_is_ignored() -> None:
     found = candidates((1, 0.9, 1.0, False, True), (2, 0.1, 2.0, False, True))
     fused = fuse(found, RetrieverSettings(dense=0, bm25=5), FusionSettings(method="weighted"))
     assert fused.pmids.tolist() == [2, 1]
     assert fused.score.tolist() == pytest.approx([1.0, 0.5])
 
 
-def test_ties_go_to_the_lower_pmid_whatever_the_order_of_shards() -> None:
+def test_ties_go_to_the_lower_pmid_in_any_shard_order() -> None:
     weighted = FusionSettings(method="weighted")
     found = candidates((8, 0.5, 1.0, True, True), (4, 0.5, 1.0, True, True))
     assert fuse(found, BOTH, weighted).pmids.tolist() == [4, 8]
@@ -62,7 +62,7 @@ def test_ties_go_to_the_lower_pmid_whatever_the_order_of_shards() -> None:
     assert one.pmids.tolist() == other.pmids.tolist()
 
 
-def test_negative_scores_count_as_nothing() -> None:
+def test_negative_scores_become_zero() -> None:
     assert scaled(np.asarray([-1.0, 0.5], np.float32)).tolist() == [0.0, 1.0]
     assert scaled(np.asarray([-1.0, -2.0], np.float32)).tolist() == [0.0, 0.0]
 
@@ -79,17 +79,6 @@ def test_rankings_are_fused_by_reciprocal_rank() -> None:
     assert list(fused) == [1, 3, 2]
     assert fused[1] == pytest.approx(1.5)
     assert fuse_rankings([[1, 2]], k=60)[1] == pytest.approx(1 / 61)
-    # One that stands twice counts once; of equal scores the lower PMID comes first.
+    # A repeated PMID counts once; ties go to the lower PMID.
     assert fuse_rankings([[7, 7, 8]]) == {7: 1.0, 8: 0.5}
     assert list(fuse_rankings([[9, 4], [4, 9]])) == [4, 9]
-
-
-def test_recent_years_weigh_more() -> None:
-    weighed = weigh_recency({1: 1.0, 2: 1.0, 3: 1.0}, {1: 2004, 2: 2014, 3: 2024}, 0.5, 10)
-    assert weighed == pytest.approx({3: 1.5, 2: 1.25, 1: 1.125})
-    assert list(weighed) == [3, 2, 1]
-    # One without a year neither gains nor loses.
-    weighed = weigh_recency({1: 1.0, 2: 0.9}, {1: None, 2: 2020}, 0.5, 5)
-    assert weighed == pytest.approx({2: 1.35, 1: 1.0})
-    scores = {5: 0.7, 2: 0.2}
-    assert weigh_recency(scores, {5: 1950, 2: 2026}, 0.0, 5) == scores

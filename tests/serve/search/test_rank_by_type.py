@@ -1,66 +1,44 @@
-import asyncio
-from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from cluster.answers import QuestionType
 from cluster.index.read_shard import Fetched
 from cluster.records import Citation
 from cluster.settings.search_settings import RankingsSettings, RecencySettings
-from serve.search.rank_by_type import rank_by_type, recent_first
+from serve.search.rank_by_type import fuse_hits, rankings_for, recent_first
 from serve.search.rank_hits import Hit
-
-RANKINGS = RankingsSettings(
-    by_type={
-        "yesno": ("rewritten-reranked",),
-        "list": ("rewritten", "rewritten-reranked"),
-        "factoid": ("plain", "plain-reranked", "rewritten", "rewritten-reranked"),
-        "summary": ("plain",),
-    }
-)
 
 
 def hits(*pmids: int, year: int | None = None) -> list[Hit]:
     return [Hit(Fetched(Citation(p, year=year), (), ()), None, 1 / p, {}) for p in pmids]
 
 
-def rank(kind: QuestionType) -> tuple[list[int], list[str]]:
-    """(order, what was done for it): plain finds 1 2 3, rewritten 3 4 5, the reranker reverses."""
-    done: list[str] = []
-
-    async def find(rewritten: bool) -> list[Hit]:
-        done.append("rewritten" if rewritten else "plain")
-        return hits(3, 4, 5) if rewritten else hits(1, 2, 3)
-
-    async def rerank(found: Sequence[Hit]) -> list[Hit]:
-        done.append("rerank")
-        return list(found)[::-1]
-
-    ranked = asyncio.run(rank_by_type(kind, RANKINGS, find, rerank))
-    return [h.pmid for h in ranked], done
-
-
 @pytest.mark.parametrize(
-    ("kind", "order", "done"),
+    ("rankings", "order"),
     [
-        ("summary", [1, 2, 3], ["plain"]),
-        ("unknown", [1, 2, 3], ["plain"]),
-        ("yesno", [5, 4, 3], ["rewritten", "rerank"]),
+        ([[5, 4, 3]], [5, 4, 3]),
         # 3: 1 + 1/3, 5: 1/3 + 1, 4: 1/2 + 1/2.
-        ("list", [3, 5, 4], ["rewritten", "rerank"]),
+        ([[3, 4, 5], [5, 4, 3]], [3, 5, 4]),
         # 3: 1/3 + 1 + 1 + 1/3, then 1 and 5: 4/3, then 2 and 4: 1.
-        ("factoid", [3, 1, 5, 2, 4], ["plain", "rerank", "rewritten", "rerank"]),
+        ([[1, 2, 3], [3, 2, 1], [3, 4, 5], [5, 4, 3]], [3, 1, 5, 2, 4]),
     ],
 )
-def test_a_type_has_its_rankings_fused_and_no_others_made(
-    kind: QuestionType, order: list[int], done: list[str]
-) -> None:
-    assert rank(kind) == (order, done)
+def test_rankings_are_fused_by_reciprocal_rank(rankings: list[list[int]], order: list[int]) -> None:
+    assert [h.pmid for h in fuse_hits([hits(*pmids) for pmids in rankings], k=0)] == order
 
 
-def test_recent_citations_rise_where_years_have_a_weight() -> None:
-    old, new = hits(1, year=1990)[0], hits(2, year=2020)[0]
-    weighed = recent_first([old, new], RecencySettings(weight=2, half_life=5))
-    assert [h.pmid for h in weighed] == [2, 1]
-    assert weighed[0].score == 1
-    assert recent_first([old, new], RecencySettings()) == [old, new]
+def test_question_of_unknown_type_uses_the_rankings_of_summaries() -> None:
+    by_type = {"yesno": ["rewritten"], "list": ["plain"], "factoid": ["plain"]}
+    settings = RankingsSettings.model_validate({"by_type": {**by_type, "summary": ["plain"]}})
+    assert rankings_for("yesno", settings) == ("rewritten",)
+    assert rankings_for("unknown", settings) == ("plain",)
+
+
+def test_recency_raises_newer_citations() -> None:
+    recency = RecencySettings(weight=0.5, half_life=10)
+    years: list[int | None] = [2004, 2014, 2024, None]
+    found = [replace(hits(n, year=year)[0], score=1.0) for n, year in enumerate(years, 1)]
+    weighed = recent_first(found, recency)
+    assert [h.pmid for h in weighed] == [3, 2, 1, 4]
+    assert [h.score * 1.5 for h in weighed] == pytest.approx([1.5, 1.25, 1.125, 1.0])
+    assert recent_first(found, RecencySettings()) == found

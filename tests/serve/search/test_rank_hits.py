@@ -8,10 +8,10 @@ from serve.search.fuse_scores import Fused
 from serve.search.rank_hits import (
     Hit,
     citation_hits,
-    one_a_citation,
+    first_per_citation,
+    merge_hits,
     passage_hits,
     rescored,
-    united,
 )
 
 BY_BM25 = FusionSettings(method="weighted", dense=0, bm25=1)
@@ -37,13 +37,13 @@ def bm25(term: str) -> Bm25Query:
     return Bm25Query({term: 1.0}, {term: 1}, 10, 2.0, 0.9, 0.4)
 
 
-def test_a_citation_is_read_with_its_title_and_a_passage_alone_without() -> None:
+def test_hit_text_includes_the_title_unless_it_is_a_single_passage() -> None:
     of = fetched(1, "Body.", title="Title")
     assert Hit(of, 1, 1.0, {}).text == "Title Body."
     assert Hit(of, 1, 1.0, {}, alone=True).text == "Body."
 
 
-def test_a_citation_that_could_not_be_fetched_is_left_out() -> None:
+def test_citations_that_were_not_fetched_are_left_out() -> None:
     assert [h.pmid for h in citation_hits(fused(1, 2, 3), 3, [fetched(3), fetched(1)])] == [1, 3]
 
 
@@ -54,7 +54,7 @@ def test_passages_are_ranked_over_all_citations() -> None:
     assert [(h.pmid, h.place) for h in hits] == [(1, 1), (2, 0), (1, 0)]
 
 
-def test_passages_are_ranked_by_their_own_bm25_and_titles_only_without_abstracts() -> None:
+def test_passages_are_ranked_by_their_own_bm25_scores() -> None:
     retrieve = RetrieverSettings(dense=0, bm25=5, bm25_over="passages")
     held = [fetched(1, "mouse mouse", "rat"), fetched(2, "rat mouse")]
     hits = passage_hits(fused(1, 2), held, bm25("rat"), retrieve, BY_BM25)
@@ -64,19 +64,19 @@ def test_passages_are_ranked_by_their_own_bm25_and_titles_only_without_abstracts
     assert sorted(h.fetched.passages[h.place or 0].section for h in hits) == ["abstract", "title"]
 
 
-def test_hits_of_several_searches_are_united_by_their_best_score() -> None:
-    both = united([[hit(1, 0.4), hit(2, 0.3)], [hit(2, 0.9), hit(3, 0.4)]])
+def test_merge_hits_keeps_the_best_score_of_each_hit() -> None:
+    both = merge_hits([[hit(1, 0.4), hit(2, 0.3)], [hit(2, 0.9), hit(3, 0.4)]])
     assert [(h.pmid, h.score) for h in both] == [(2, 0.9), (1, 0.4), (3, 0.4)]
 
 
-def test_a_citation_ranks_by_its_first_passage_whatever_follows() -> None:
-    both = united([[hit(1, 0.4, 0, alone=True)], [hit(1, 0.3, 1, alone=True)]])
+def test_first_per_citation_keeps_the_first_passage() -> None:
+    both = merge_hits([[hit(1, 0.4, 0, alone=True)], [hit(1, 0.3, 1, alone=True)]])
     assert [h.place for h in both] == [0, 1]
-    assert [h.place for h in one_a_citation(both)] == [0]
+    assert [h.place for h in first_per_citation(both)] == [0]
     ranked = [hit(pmid, 1, alone=True) for pmid in (1, 2, 3, 2, 1)]
-    assert [h.pmid for h in one_a_citation(ranked)] == [1, 2, 3]
+    assert [h.pmid for h in first_per_citation(ranked)] == [1, 2, 3]
 
 
-def test_new_scores_run_from_0_to_1() -> None:
+def test_rescored_divides_by_the_maximum() -> None:
     for scores, scaled in [((4, 2), [1, 0.5]), ((0, -1), [0, 0])]:
         assert [h.score for h in rescored([hit(1, 9), hit(2, 9)], scores)] == scaled

@@ -1,5 +1,3 @@
-"""The head of a ranking ordered by how like its best hits it is."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -20,7 +18,7 @@ def hit(pmid: int, score: float, vector: Sequence[float] | None) -> Hit:
     return Hit(of, 0, score, {})
 
 
-def test_hits_score_by_how_like_the_best_they_are(subtests: pytest.Subtests) -> None:
+def test_feedback_scores_are_similarities_to_the_best_hits(subtests: pytest.Subtests) -> None:
     like = [hit(1, 1.0, [1, 0]), hit(2, 0.8, [0, 1]), hit(3, 0.7, [1, 0])]
     by_score = [hit(1, 1.0, [1, 0]), hit(2, 0.5, [0, 1]), hit(3, 0.4, [0.6, 0.8])]
     away = [hit(1, 1.0, [1, 0]), hit(2, 0.9, [-1, 0])]

@@ -46,18 +46,18 @@ def rows(*vectors: tuple[float, float]) -> np.ndarray:
     return np.array(vectors, dtype=np.float32)
 
 
-def test_mean_max_sim_is_the_mean_of_the_best_cosines() -> None:
+def test_late_scores_are_means_of_the_best_cosines() -> None:
     question = rows((1, 0), (0, 1))
-    # By hand: (0.6, 0.8) gives (0.6 + 0.8) / 2; with (1, 0) beside it (1 + 0.8) / 2.
+    # (0.6, 0.8) gives (0.6 + 0.8) / 2; with (1, 0) as a second token, (1 + 0.8) / 2.
     scores = late_scores(question, [rows((0.6, 0.8)), rows((0.6, 0.8), (1, 0))])
     np.testing.assert_allclose(scores, [0.7, 0.9], atol=1e-6)
-    # Padding does not beat a negative cosine.
+    # Padding does not win over a negative cosine.
     long = rows((0, 1), (0, 1), (0, 1))
     scores = late_scores(rows((1, 0)), [rows((-1, 0)), long])
     np.testing.assert_allclose(scores, [-1.0, 0.0], atol=1e-6)
 
 
-def test_a_passage_or_question_without_tokens_scores_zero() -> None:
+def test_text_without_tokens_scores_zero() -> None:
     nothing = np.zeros((0, 2), dtype=np.float32)
     assert late_scores(rows((1, 0)), [nothing, rows((1, 0))]).tolist() == [0.0, 1.0]
     assert late_scores(rows((1, 0)), [nothing]).tolist() == [0.0]
@@ -69,7 +69,7 @@ def test_late_interaction_agrees_with_a_loop_over_tokens(
 ) -> None:
     question, *passages = encoder.token_vectors([QUESTION, *PASSAGES])
     expected = [np.mean([max(p @ q for p in passage) for q in question]) for passage in passages]
-    # Vectors are kept in 16 bits.
+    # Vectors are cached in 16 bits.
     np.testing.assert_allclose(late.score(QUESTION, PASSAGES), expected, atol=1e-3)
 
 
@@ -78,7 +78,7 @@ def reranker(request: pytest.FixtureRequest) -> LateInteractionReranker | CrossE
     return request.getfixturevalue(request.param)
 
 
-def test_pairs_of_several_questions_score_as_each_does_alone(
+def test_pairs_of_several_questions_score_as_each_question_alone(
     reranker: LateInteractionReranker | CrossEncoderReranker,
 ) -> None:
     other = "which gene inhibits the protein in the heart?"
@@ -91,7 +91,7 @@ def test_pairs_of_several_questions_score_as_each_does_alone(
 
 
 class Counting:
-    """An encoder that notes which texts it was asked for."""
+    """Encoder that records the texts that it encodes."""
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
@@ -102,7 +102,7 @@ class Counting:
         return self._encoder.token_vectors(texts, batch_size)
 
 
-def test_passages_found_again_do_not_cost_the_model_again_as_long_as_they_fit(
+def test_token_vectors_are_cached_up_to_the_limit(
     encoder: Encoder,
 ) -> None:
     counting = Counting(encoder)
@@ -113,12 +113,12 @@ def test_passages_found_again_do_not_cost_the_model_again_as_long_as_they_fit(
     many = [f"aspirin reduces fever {number}" for number in range(3000)]
     cached.score(QUESTION, many)
     cached.score(QUESTION, [many[0], many[-1]])
-    # What was used least lately is let go.
+    # The least recently used vectors are evicted.
     assert counting.texts.count(many[0]) == 2
     assert counting.texts.count(many[-1]) == 1
 
 
-def test_a_cross_encoder_gives_the_sigmoid_of_the_models_logit(
+def test_cross_encoder_returns_the_sigmoid_of_the_logit(
     cross: CrossEncoderReranker, cross_dir: Path
 ) -> None:
     tokenizer = AutoTokenizer.from_pretrained(cross_dir)
@@ -131,17 +131,12 @@ def test_a_cross_encoder_gives_the_sigmoid_of_the_models_logit(
     np.testing.assert_allclose(cross.score(QUESTION, PASSAGES), expected, atol=1e-5)
 
 
-def test_a_cross_encoder_cuts_pairs_that_are_too_long(
-    cross_dir: Path, cross: CrossEncoderReranker
-) -> None:
+def test_cross_encoder_truncates_long_pairs(cross: CrossEncoderReranker) -> None:
     long = "the heart " * 200
-    assert cross.score(QUESTION, [long]).shape == (1,)
-    # [CLS] what [SEP] the heart [SEP] is 6 tokens: what follows is not seen.
-    short = CrossEncoderReranker(cross_dir, device="cpu", dtype="float32", max_tokens=6)
-    first, second = short.score("what", ["the heart gene", "the heart blood"])
+    first, second = cross.score(QUESTION, [f"{long}gene", f"{long}blood"])
     assert first == pytest.approx(second, abs=1e-6)
 
 
-def test_a_cross_encoder_of_several_labels_is_refused(tmp_path: Path) -> None:
+def test_cross_encoder_with_several_labels_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="gives 3 scores a pair where a reranker needs one"):
         CrossEncoderReranker(make_tiny_cross_encoder(tmp_path, labels=3), device="cpu")

@@ -9,20 +9,20 @@ import pytest
 from cluster.answers import Question, QuestionType, SearchResult
 from cluster.errors import InputError
 from cluster.index.manifest import read_manifest
-from cluster.index.read_shard import Candidates, ShardQuery, ShardReader
+from cluster.index.read_shard import Found, ShardQuery, ShardReader
 from cluster.records import Citation, Entity
 from cluster.settings.presets import as_system, load_system
 from cluster.settings.search_settings import ExpansionSettings, RerankSettings
 from cluster.settings.settings import load_settings
 from cluster.settings.system_settings import SystemSettings
 from pipelines.sample.generate_citations import generate_citations
-from serve.answer_question import QuestionAnswerer
-from serve.graph.stages import shard_stage
-from serve.graph.versions.read_version import FromVersion, ShardVersion, VersionName
-from serve.graph.watch_stages import StageLostError
-from serve.request import Request
+from serve.contracts.backend import shard_stage
+from serve.contracts.request import Request
+from serve.contracts.stage_watch import StageLostError
+from serve.pipeline.answer_question import QuestionAnswerer
 from serve.search import search_shards
 from serve.search.make_queries import MAX_QUERY_TERMS, query_weights
+from serve.search.shard_stage import FromVersion, ShardVersion, VersionName
 from tests.serve.small_graph import make_answerer, parts_of
 from tests.small_index import citation
 
@@ -54,7 +54,7 @@ def refined(refine: RerankSettings) -> SystemSettings:
 
 
 @pytest.mark.parametrize("system", ["citeray", "bm25", "dense", "hybrid"])
-def test_every_system_finds_the_citation_that_answers(tmp_path: Path, system: str) -> None:
+def test_every_system_finds_the_answering_citation(tmp_path: Path, system: str) -> None:
     found = search(make_answerer(tmp_path, CORPUS), system)
     assert found.citations[0].pmid in (1, 4)
     assert found.degraded == ()
@@ -66,7 +66,7 @@ def test_every_system_finds_the_citation_that_answers(tmp_path: Path, system: st
         assert found.candidates["dense"] == found.candidates["fused"] == len(CORPUS)
 
 
-def test_evidence_comes_from_the_abstract_and_from_nothing_retracted(tmp_path: Path) -> None:
+def test_evidence_prefers_abstracts_and_excludes_retractions(tmp_path: Path) -> None:
     answerer = make_answerer(tmp_path, CORPUS)
     found = search(answerer, "hybrid")
     assert {c.pmid: c.retracted for c in found.citations}[4]
@@ -75,14 +75,14 @@ def test_evidence_comes_from_the_abstract_and_from_nothing_retracted(tmp_path: P
     assert len(search(answerer, limit=2).citations) == 2
 
 
-def test_a_lost_shard_costs_its_citations_and_says_so(tmp_path: Path) -> None:
+def test_lost_shard_is_reported(tmp_path: Path) -> None:
     found = search(make_answerer(tmp_path, CORPUS, broken=["shard-0"]))
     assert found.coverage == "1/2"
     assert "retrieve: failed, shard 0 left out" in found.degraded
     assert found.citations
 
 
-def test_a_shard_that_was_late_once_is_not_waited_for_again(tmp_path: Path) -> None:
+def test_late_shard_is_not_called_again(tmp_path: Path) -> None:
     defaults = load_settings().serve
     late = defaults.shard.model_copy(update={"deadline_s": 3})
     answerer = make_answerer(tmp_path, CORPUS, serve=defaults.model_copy(update={"shard": late}))
@@ -98,7 +98,7 @@ def test_a_shard_that_was_late_once_is_not_waited_for_again(tmp_path: Path) -> N
     assert "retrieve: late, shard 0 left out" in found.degraded
 
 
-def test_without_any_shard_there_is_no_answer(tmp_path: Path) -> None:
+def test_search_fails_if_all_shards_are_lost(tmp_path: Path) -> None:
     answerer = make_answerer(tmp_path, CORPUS, broken=["shard-0", "shard-1"])
     with pytest.raises(StageLostError, match="no shard"):
         search(answerer)
@@ -108,7 +108,7 @@ def test_without_any_shard_there_is_no_answer(tmp_path: Path) -> None:
     ("system", "broken", "late"),
     [("citeray", ["encode", "rerank"], True), ("dense", ["encode"], False)],
 )
-def test_without_the_encoder_bm25_carries_the_search(
+def test_lost_encoder_falls_back_to_bm25(
     tmp_path: Path, system: str, broken: list[str], late: bool
 ) -> None:
     found = search(make_answerer(tmp_path, CORPUS, broken=broken, late=late), system)
@@ -116,7 +116,7 @@ def test_without_the_encoder_bm25_carries_the_search(
     assert found.degraded == ("encode: failed, BM25 only",)
 
 
-def test_without_reranker_and_reader_the_first_order_stands(tmp_path: Path) -> None:
+def test_lost_rerankers_keep_the_first_stage_order(tmp_path: Path) -> None:
     answerer = make_answerer(tmp_path / "a", CORPUS, broken=["rerank", "read"])
     broken = search(answerer, refined(RerankSettings(by="reader", depth=20, weight=0.2)))
     plain = search(make_answerer(tmp_path / "b", CORPUS), "hybrid")
@@ -126,7 +126,7 @@ def test_without_reranker_and_reader_the_first_order_stands(tmp_path: Path) -> N
     assert list(broken.candidates) == ["dense", "bm25", "fused"]
 
 
-def test_feedback_ranks_by_the_vectors_that_shards_send(tmp_path: Path) -> None:
+def test_feedback_reranks_by_stored_vectors(tmp_path: Path) -> None:
     answerer = make_answerer(tmp_path, CORPUS)
     feedback = RerankSettings(by="feedback", depth=20, weight=1.0, examples=1)
     best = search(answerer, refined(RerankSettings())).citations[0]
@@ -136,7 +136,7 @@ def test_feedback_ranks_by_the_vectors_that_shards_send(tmp_path: Path) -> None:
     assert len({c.scores["feedback"] for c in found}) > 1
 
 
-def test_the_reader_ranks_by_how_far_a_passage_answers(tmp_path: Path) -> None:
+def test_reader_reranks_the_head(tmp_path: Path) -> None:
     answerer = make_answerer(tmp_path, CORPUS)
     read: list[tuple[str, list[str]]] = []
 
@@ -144,7 +144,7 @@ def test_the_reader_ranks_by_how_far_a_passage_answers(tmp_path: Path) -> None:
         read.append((question, passages))
         return np.arange(1, len(passages) + 1, dtype=np.float32)
 
-    answerer._stages.answering = answering  # type: ignore[method-assign,assignment]
+    parts_of(answerer)["writer"].answering = answering
     found = search(answerer, refined(RerankSettings(by="reader", depth=3, weight=1.0)))
     [(asked, passages)] = read
     assert (asked, len(passages)) == (QUESTION.body, 3)
@@ -154,16 +154,14 @@ def test_the_reader_ranks_by_how_far_a_passage_answers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("system", ["citeray", "bm25"])
-def test_without_the_expander_each_shard_weighs_the_questions_own_words(
-    tmp_path: Path, system: str
-) -> None:
+def test_lost_expander_falls_back_to_shard_statistics(tmp_path: Path, system: str) -> None:
     found = search(make_answerer(tmp_path, CORPUS, broken=["expand"]), system)
     assert found.degraded == ("expand: failed, question not expanded",)
     assert found.citations[0].pmid in (1, 4)
 
 
 @pytest.mark.parametrize("system", ["citeray", "bm25", "dense", "hybrid"])
-def test_the_number_of_shards_changes_no_result(tmp_path: Path, system: str) -> None:
+def test_results_are_equal_for_any_number_of_shards(tmp_path: Path, system: str) -> None:
     corpus: list[Citation] = [c for c in generate_citations(150, seed=5) if c.search_text]
     one, four = (make_answerer(tmp_path / str(n), corpus, shards=n) for n in (1, 4))
     for asked in corpus[:5]:
@@ -173,7 +171,7 @@ def test_the_number_of_shards_changes_no_result(tmp_path: Path, system: str) -> 
 
 
 @pytest.mark.parametrize("ahead", [0, 1])
-def test_while_shards_differ_in_version_the_oldest_is_named(tmp_path: Path, ahead: int) -> None:
+def test_oldest_version_of_the_shards_is_reported(tmp_path: Path, ahead: int) -> None:
     answerer = make_answerer(tmp_path, CORPUS)
     newer = read_manifest(tmp_path).model_copy(
         update={"version": "v000010", "last_source": "n10.xml"}
@@ -188,14 +186,17 @@ def test_while_shards_differ_in_version_the_oldest_is_named(tmp_path: Path, ahea
     assert (found.index_version, found.last_source) == ("v000010", "n10.xml")
 
 
-def test_what_was_fetched_from_an_older_version_is_named_by_it(tmp_path: Path) -> None:
-    """Two replicas of a shard may differ too: one finds, the other is asked for the text."""
+def test_version_of_fetched_citations_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two replicas of a shard can differ: one searches, the other fetches."""
+    monkeypatch.setattr(search_shards, "FETCHED_LATER", 1e9)
     answerer = make_answerer(tmp_path, CORPUS)
     newer = read_manifest(tmp_path).model_copy(update={"version": "v000002"})
 
     class Ahead(ShardVersion):
-        def search(self, query: ShardQuery) -> FromVersion[Candidates]:
-            return replace(super().search(query), read=VersionName.of(newer))
+        def find(self, query: ShardQuery) -> FromVersion[Found]:
+            return replace(super().find(query), read=VersionName.of(newer))
 
     parts = parts_of(answerer)
     for name in ("shard-0000", "shard-0001"):
@@ -203,20 +204,20 @@ def test_what_was_fetched_from_an_older_version_is_named_by_it(tmp_path: Path) -
     assert search(answerer).index_version == "v000001"
 
 
-def test_a_citation_whose_shard_is_lost_is_not_said_to_be_absent(tmp_path: Path) -> None:
+def test_citation_of_a_lost_shard_raises_stage_lost_error(tmp_path: Path) -> None:
     answerer = make_answerer(tmp_path, CORPUS, broken=["shard-0", "shard-1"])
     with pytest.raises(StageLostError, match=r"shard \d does not answer; try again"):
         asyncio.run(answerer.citation(1))
 
 
-def test_synonyms_weigh_less_than_the_questions_own_words_up_to_a_bound() -> None:
+def test_query_weights_limits_weights_and_number_of_synonyms() -> None:
     weights = query_weights("heart attack attack", ["myocardial infarction", "attack"], 0.2)
     assert (weights["attack"], weights["myocardi"]) == (2, 0.2)
     assert len(query_weights(" ".join(f"w{i}" for i in range(2000)), [], 0)) == MAX_QUERY_TERMS
 
 
 class Synonyms:
-    """Knows Glucophage as metformin."""
+    """Recogniser with metformin as a synonym of Glucophage."""
 
     def entities(self, text: str) -> list[Entity]:
         at = text.find("Glucophage")
@@ -234,7 +235,7 @@ class Synonyms:
         (ExpansionSettings(weight=0.5, by_type={"yesno": 0.0}), "yesno", False),
     ],
 )
-def test_another_name_of_an_entity_finds_by_words_where_the_type_allows(
+def test_synonyms_are_searched_if_the_type_allows(
     tmp_path: Path, expansion: ExpansionSettings, kind: QuestionType, found: bool
 ) -> None:
     answerer = make_answerer(tmp_path, CORPUS)
@@ -245,7 +246,7 @@ def test_another_name_of_an_entity_finds_by_words_where_the_type_allows(
     assert bool({1, 4, 5} & {hit.pmid for hit in hits}) == found
 
 
-def test_the_vectors_search_the_question_by_another_name_too(tmp_path: Path) -> None:
+def test_name_variants_are_searched_by_vectors(tmp_path: Path) -> None:
     answerer = make_answerer(tmp_path, CORPUS)
     parts = parts_of(answerer)
     parts["expander"].recogniser = Synonyms()
@@ -266,14 +267,14 @@ def test_the_vectors_search_the_question_by_another_name_too(tmp_path: Path) -> 
     assert found.degraded == ()
 
 
-def test_a_preset_without_entities_cannot_expand_by_them() -> None:
+def test_expansion_without_entities_is_rejected() -> None:
     with pytest.raises(InputError, match="expansion needs the question's entities"):
         as_system("mine", {"over": "bm25", "expand": False, "expansion": {"weight": 0.1}}, "mine")
 
 
 @pytest.mark.parametrize("shards", [1, 2, 5])
-def test_shards_rerank_by_the_token_vectors_that_they_keep(tmp_path: Path, shards: int) -> None:
-    # No stage is asked to rerank: neither a reranker nor the encoder.
+def test_shards_rerank_by_stored_token_vectors(tmp_path: Path, shards: int) -> None:
+    # Neither the reranker nor the encoder is called to rerank.
     answerer = make_answerer(tmp_path, CORPUS, shards=shards, broken=["rerank"], late=True)
     found = search(answerer)
     assert not any("first-stage order kept" in loss for loss in found.degraded)
@@ -285,10 +286,10 @@ def test_shards_rerank_by_the_token_vectors_that_they_keep(tmp_path: Path, shard
     assert [c.scores["rerank"] for c in again.citations] == pytest.approx(scores, abs=1e-6)
 
 
-def test_one_call_a_shard_brings_what_a_question_needs(tmp_path: Path) -> None:
+def test_search_calls_each_shard_once(tmp_path: Path) -> None:
     answerer = make_answerer(tmp_path, CORPUS, shards=2, late=True)
     calls: list[str] = []
-    backend = answerer._stages.backend
+    backend = answerer.backend
     inner = backend.call
 
     async def counting(stage: str, method: str, *arguments: Any) -> Any:
@@ -301,11 +302,11 @@ def test_one_call_a_shard_brings_what_a_question_needs(tmp_path: Path) -> None:
     assert sorted(calls) == ["shard-0000 find", "shard-0001 find"]
 
 
-def test_a_citation_that_did_not_come_with_the_search_is_fetched(
+def test_missing_citations_are_fetched_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = search(make_answerer(tmp_path / "a", CORPUS, late=True))
-    # As if every shard had guessed wrong what is among the best.
+    # Let the search return no citations, so that all of them are fetched later.
     monkeypatch.setattr(search_shards, "FETCHED_LATER", 1e9)
     late = search(make_answerer(tmp_path / "b", CORPUS, late=True))
     assert late.citations == whole.citations

@@ -11,9 +11,14 @@ from cluster.answers import Evidence, Question
 from cluster.index.read_shard import Fetched
 from cluster.records import Citation, Passage
 from cluster.settings.presets import load_system
-from serve.request import Request
+from serve.contracts.request import Request
 from serve.search.rank_hits import Hit
-from serve.search.whole_citations import ranked, rest_of, telling, whole_of
+from serve.search.whole_citations import (
+    decisive_passages,
+    first_passages,
+    other_passages,
+    rest_of_citations,
+)
 from tests.serve.small_graph import make_answerer
 from tests.small_index import citation
 
@@ -22,7 +27,7 @@ PARTS = ("Zelania is bad.", "We gave curevit.", "It fell by half.")
 
 
 def hit(pmid: int, place: int, title: str = TITLED, parts: Sequence[str] = PARTS) -> Hit:
-    """A citation, its title first; the abstract's parts lie ten characters apart."""
+    """Return a citation with a title; the parts of the abstract begin every ten characters."""
     passages = [Passage(pmid, "title", 0, len(title), title)]
     passages += [
         Passage(pmid, "abstract", 10 * n, 10 * n + len(part), part) for n, part in enumerate(parts)
@@ -35,7 +40,7 @@ def texts(evidence: Sequence[Evidence]) -> list[str]:
     return [item.passage.text for item in evidence]
 
 
-def test_the_rest_is_every_other_passage_of_the_citation(subtests: pytest.Subtests) -> None:
+def test_other_passages_yields_all_other_passages(subtests: pytest.Subtests) -> None:
     found = hit(1, 1).fetched
     retracted = replace(found.citation, publication_types=("Retracted Publication",))
     for of, rest in [
@@ -47,28 +52,28 @@ def test_the_rest_is_every_other_passage_of_the_citation(subtests: pytest.Subtes
         (replace(hit(1, 1), fetched=replace(found, citation=retracted)), []),
     ]:
         with subtests.test(of=of, rest=rest):
-            assert texts(list(rest_of(of))) == rest
+            assert texts(list(other_passages(of))) == rest
 
 
-def test_only_the_first_citations_of_the_evidence_are_read_whole() -> None:
+def test_only_the_first_citations_are_read_whole() -> None:
     hits = [hit(1, 1), hit(2, 1), hit(3, 1)]
     evidence = [found for of in hits[1:] if (found := of.evidence()) is not None]
-    assert {item.passage.pmid for item in whole_of(hits, evidence, 1)} == {2}
-    assert whole_of(hits, evidence, 0) == []
+    assert {item.passage.pmid for item in rest_of_citations(hits, evidence, 1)} == {2}
+    assert rest_of_citations(hits, evidence, 0) == []
 
 
-def test_what_takes_no_side_leaves_the_evidence_again() -> None:
+def test_neutral_passages_are_removed_after_the_answer() -> None:
     of = hit(1, 1)
     first = of.evidence()
     assert first is not None
-    title, _, end = rest_of(of)
+    title, _, end = other_passages(of)
     told = [first, replace(title, stance="neutral"), replace(end, stance="contradict")]
-    assert texts(telling(told, [])) == [PARTS[0], PARTS[2]]
-    assert texts(telling(told, [TITLED])) == [PARTS[0], TITLED, PARTS[2]]
-    assert texts(ranked(told)) == [PARTS[0]]
+    assert texts(decisive_passages(told, [])) == [PARTS[0], PARTS[2]]
+    assert texts(decisive_passages(told, [TITLED])) == [PARTS[0], TITLED, PARTS[2]]
+    assert texts(first_passages(told)) == [PARTS[0]]
 
 
-def test_a_search_reads_them_and_quotes_them_not(tmp_path: Path) -> None:
+def test_added_passages_are_evidence_but_not_snippets(tmp_path: Path) -> None:
     body = "Metformin activates AMPK in muscle of mice. " * 12
     end = "In conclusion the enzyme was active."
     title = "Metformin activates an enzyme."

@@ -19,7 +19,7 @@ METFORMIN = "Metformin lowers blood glucose by 30% in type 2 diabetes."
 
 
 class Fixed:
-    """Scores each premise by a table, whatever the hypothesis."""
+    """Scorer that looks up each premise in a table and ignores the hypothesis."""
 
     def __init__(self, scores: dict[str, float]) -> None:
         self.scores = scores
@@ -33,7 +33,7 @@ def cite(sentence: str, *texts: str) -> tuple[int, ...]:
     return found.pmids if found else ()
 
 
-def test_sentence_cites_the_passage_that_says_it() -> None:
+def test_sentence_cites_its_passage() -> None:
     assert cite("Metformin lowers blood glucose.", LOSARTAN, METFORMIN) == (2,)
 
 
@@ -45,12 +45,12 @@ def test_changed_number_is_dropped() -> None:
     assert cite("Metformin lowers blood glucose by 40% in type 2 diabetes.", METFORMIN) == ()
 
 
-def test_number_of_another_sentence_is_no_support() -> None:
+def test_number_of_another_sentence_does_not_support() -> None:
     text = "Drug A lowers mortality by 12%. Headache came in 30%."
     assert cite("Drug A lowers mortality by 30%.", text) == ()
 
 
-def test_best_sentence_of_a_long_passage_counts() -> None:
+def test_support_of_a_passage_is_that_of_its_best_sentence() -> None:
     text = f"We asked a question. {METFORMIN} More work is needed on many other matters."
     assert cite(METFORMIN, text) == (1,)
 
@@ -75,22 +75,18 @@ def test_support_is_that_of_the_best_passage() -> None:
     assert found[0].support == 0.9
 
 
-def test_support_at_the_threshold_is_enough() -> None:
+def test_support_equal_to_the_threshold_is_cited() -> None:
     assert attribute(["S."], evidence("a"), Fixed({"a": 0.5}), threshold=0.5) != [None]
 
 
-def test_each_sentence_gets_its_own_answer_in_order() -> None:
+def test_sentences_are_attributed_in_order() -> None:
     said = ["Metformin lowers blood glucose.", "Cats sleep."]
     found = attribute(said, evidence(METFORMIN), SimilaritySupport(encode), threshold=0.5)
     assert [f.text if f else None for f in found] == ["Metformin lowers blood glucose.", None]
 
 
-def test_no_evidence_supports_nothing() -> None:
+def test_no_sentence_is_supported_without_evidence() -> None:
     assert attribute(["S."], [], SimilaritySupport(encode), threshold=0.5) == [None]
-
-
-def test_no_sentences_give_no_answers() -> None:
-    assert attribute([], evidence("a"), SimilaritySupport(encode), threshold=0.5) == []
 
 
 def says_no(question: str, texts: Sequence[str]) -> list[Reading]:
@@ -115,8 +111,8 @@ def test_reader_judges_which_premises_contradict() -> None:
     assert (for_.score > 0.5, for_.against, other.against) == (True, 0.0, 0.0)
 
 
-def test_sentence_of_a_long_premise_is_read_alone_too() -> None:
-    """A reader that takes the whole premise for support may see the denial in its sentence."""
+def test_sentences_of_a_long_premise_are_also_read_separately() -> None:
+    """A reader may accept a whole premise although one of its sentences denies the claim."""
 
     def read(question: str, texts: Sequence[str]) -> list[Reading]:
         yes = Reading(0.9, 0.8, 0.1, 0.1)
@@ -146,11 +142,11 @@ def test_reader_reads_only_the_nearest_premises() -> None:
     assert len(asked) == 10 + 50
 
 
-def test_a_quoted_sentence_is_not_read_again() -> None:
+def test_reader_skips_premises_that_quote_the_claim() -> None:
     scorer = ReaderSupport(SimilaritySupport(encode), says_no)
     (support,) = scorer.score([(f"{METFORMIN} {LOSARTAN}", LOSARTAN)])
     assert support.score == pytest.approx(1.0)
 
 
-def test_a_question_is_asked_as_it_is() -> None:
+def test_as_question_keeps_questions() -> None:
     assert as_question("Does losartan help?") == "Does losartan help?"

@@ -5,7 +5,7 @@ import pytest
 from serve.support.compare_wording import coverage, numbers_agree, read_wording
 
 
-def test_numbers_and_units_of_a_sentence_must_stand_in_its_source(
+def test_numbers_agree_compares_numbers_and_units(
     subtests: pytest.Subtests,
 ) -> None:
     for said, source, agree in [
@@ -28,33 +28,33 @@ def test_numbers_and_units_of_a_sentence_must_stand_in_its_source(
             assert numbers_agree(read_wording(said), read_wording(source)) is agree
 
 
-def test_coverage_counts_inflected_words_as_held() -> None:
+def test_coverage_ignores_inflection() -> None:
     said, source = "Inhibitors reduce tumours.", "An inhibitor reduced the tumour."
     assert coverage(read_wording(said), read_wording(source)) == 1.0
 
 
-def test_missing_name_weighs_double() -> None:
-    # "BRCA1" (2), "causes" (1), "cancer" (1): the words alone are 2 of 4.
+def test_coverage_weights_names_double() -> None:
+    # "BRCA1" counts 2, "causes" 1 and "cancer" 1, so the two words are 2 of 4.
     said, source = "BRCA1 causes cancer.", "TP53 causes cancer."
     assert coverage(read_wording(said), read_wording(source)) == 0.5
 
 
-def test_hyphenated_word_is_held_by_its_parts() -> None:
+def test_coverage_accepts_parts_of_a_hyphenated_word() -> None:
     assert coverage(read_wording("heart-failure"), read_wording("failure of the heart")) == 1.0
 
 
 @pytest.mark.parametrize("long", ["amyotrophic lateral sclerosis", "chronic kidney disease"])
-def test_an_abbreviation_is_held_by_its_words_and_the_other_way_round(long: str) -> None:
+def test_coverage_accepts_abbreviations_and_their_words(long: str) -> None:
     short = "".join(word[0] for word in long.split()).upper()
     assert coverage(read_wording(long), read_wording(f"{short} was rare.")) == 1.0
     assert coverage(read_wording(short), read_wording(f"{long} was rare.")) == 1.0
 
 
-def test_sentence_of_function_words_covers_nothing() -> None:
+def test_coverage_of_function_words_is_zero() -> None:
     assert coverage(read_wording("It is that."), read_wording("It is that.")) == 0.0
 
 
-def test_a_text_without_a_word_has_no_wording(subtests: pytest.Subtests) -> None:
+def test_read_wording_of_text_without_words_is_empty(subtests: pytest.Subtests) -> None:
     for text in ["", "?!", "…", "\u200b"]:
         with subtests.test(text=text):
             assert read_wording(text).words == {}

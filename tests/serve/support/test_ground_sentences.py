@@ -30,16 +30,16 @@ def said(text: str, pmid: int) -> Evidence:
     return Evidence(passage(text, pmid))
 
 
-def test_evidence_goes_to_its_side() -> None:
+def test_ground_sentence_separates_sides() -> None:
     found = ground([said(SAFE, 1), said("Cats sleep all day.", 2), said(NOT_SAFE, 3)])
     assert found == Grounds((1,), (3,))
 
 
-def test_evidence_found_only_by_a_contrary_form_is_used() -> None:
+def test_ground_sentence_uses_the_contrary_search() -> None:
     assert ground([said(SAFE, 1)], [said(NOT_SAFE, 4)]) == Grounds((1,), (4,))
 
 
-def test_every_contrary_form_is_searched_by_words() -> None:
+def test_contrary_query_is_searched_by_words() -> None:
     asked: list[str] = []
 
     def by_words(text: str) -> list[Evidence]:
@@ -52,21 +52,17 @@ def test_every_contrary_form_is_searched_by_words() -> None:
     assert asked[0].startswith(f"{CLAIM.rstrip('.')} no effect")
 
 
-def test_given_pmids_are_on_neither_side() -> None:
+def test_existing_pmids_are_left_out() -> None:
     items = [said(SAFE, 1), said(SAFE, 2), said(NOT_SAFE, 3)]
     assert ground(items, existing=(1, 3)) == Grounds((2,), ())
 
 
-def test_at_most_three_a_side() -> None:
+def test_at_most_three_pmids_per_side() -> None:
     found = ground(
         [said(SAFE, n) for n in range(1, 6)] + [said(NOT_SAFE, n) for n in (7, 8, 9, 10)]
     )
     assert found == Grounds((1, 2, 3), (7, 8, 9))
 
 
-def test_a_citation_that_says_both_is_on_neither_side() -> None:
+def test_citation_on_both_sides_is_left_out() -> None:
     assert ground([said(SAFE, 1), Evidence(passage(NOT_SAFE, 1, begin=90))]) == Grounds((), ())
-
-
-def test_no_evidence_gives_no_grounds() -> None:
-    assert ground([]) == Grounds((), ())

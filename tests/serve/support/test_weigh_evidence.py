@@ -17,7 +17,7 @@ THRESHOLDS = Thresholds(0.5, 0.5)
 
 
 class Told:
-    """Scores as the premise says itself: "for 0.9", "against 0.8"; else nothing."""
+    """Scorer that reads the score from the premise: "for 0.9", "against 0.8", otherwise 0."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -33,7 +33,7 @@ class Told:
         return found
 
 
-def test_a_stance_is_the_side_that_reaches_its_threshold(subtests: pytest.Subtests) -> None:
+def test_stance_is_the_side_that_reaches_its_threshold(subtests: pytest.Subtests) -> None:
     for support, stance in [
         (Support(0.5, 0.0), "support"),
         (Support(0.4, 0.5), "contradict"),
@@ -45,21 +45,21 @@ def test_a_stance_is_the_side_that_reaches_its_threshold(subtests: pytest.Subtes
             assert THRESHOLDS.stance(support) == stance
 
 
-def test_the_strongest_of_each_side_are_shown() -> None:
+def test_split_by_stance_orders_by_strength() -> None:
     items = evidence("for 0.6", "against 0.7", "nothing", "for 0.9", "against 0.9")
     for_, against = split_by_stance("claim", items, Told(), THRESHOLDS, 2)
     assert [item.passage.text for item in for_] == ["for 0.9", "for 0.6"]
     assert [item.passage.text for item in against] == ["against 0.9", "against 0.7"]
 
 
-def test_neutral_passages_fill_up_the_supporting_ones() -> None:
+def test_split_by_stance_adds_neutral_passages() -> None:
     items = evidence("neutral one", "for 0.6", "neutral two")
     for_, against = split_by_stance("claim", items, Told(), THRESHOLDS, 2)
     assert [item.passage.text for item in for_] == ["for 0.6", "neutral one"]
     assert against == []
 
 
-def test_a_sentence_names_what_contradicts_it_strongest_first() -> None:
+def test_contradicting_pmids_are_ordered_by_strength() -> None:
     items = evidence("for 0.9", "against 0.6", "against 0.9", "nothing")
     said = [Sentence("It helps.", (1,), 0.9)]
     (noted,), stances = note_contradictions(said, items, Told(), THRESHOLDS)
@@ -67,23 +67,23 @@ def test_a_sentence_names_what_contradicts_it_strongest_first() -> None:
     assert list(stances.values()) == ["support", "contradict", "contradict", "neutral"]
 
 
-def test_at_most_three_contradict() -> None:
+def test_at_most_three_pmids_contradict() -> None:
     items = evidence("for 0.9", *["against 0.9"] * 5)
     (noted,), _ = note_contradictions([Sentence("It.", (1,), 1.0)], items, Told(), THRESHOLDS)
     assert noted.contradicted == (2, 3, 4)
 
 
-def test_a_cited_citation_contradicts_not() -> None:
+def test_cited_citation_does_not_contradict() -> None:
     said = [Sentence("It helps.", (1,), 0.9)]
     (noted,), _ = note_contradictions(said, evidence("against 0.9"), Told(), THRESHOLDS)
     assert noted.contradicted == ()
 
 
-def test_without_an_answer_no_stance_is_taken() -> None:
+def test_no_stances_without_an_answer() -> None:
     assert note_contradictions([], evidence("for 0.9"), Told(), THRESHOLDS) == ((), {})
 
 
-def test_a_pair_is_scored_only_once() -> None:
+def test_fallback_scorer_scores_a_pair_once() -> None:
     told = Told()
     scorer = FallbackScorer([], told)
     first = scorer.score([("for 0.9", "x"), ("for 0.9", "x"), ("nothing", "x")])

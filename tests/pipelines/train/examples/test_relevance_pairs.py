@@ -16,7 +16,7 @@ TEXTS = tuple(f"citation {row}" for row in range(20))
 QUESTION = GoldQuestion("which ?", frozenset({3, 5}), "a")
 
 
-def test_gold_and_written_documents_are_relevant_and_random_citations_are_not() -> None:
+def test_gold_and_pseudo_documents_are_positives() -> None:
     pairs = make_pairs([QUESTION], {"a": ["written"], "b": ["of another"]}, TEXTS, 2, seed=0)
     assert [pair.text for pair in pairs if pair.relevant] == ["citation 3", "citation 5", "written"]
     others = [pair.text for pair in pairs if not pair.relevant]
@@ -24,7 +24,7 @@ def test_gold_and_written_documents_are_relevant_and_random_citations_are_not() 
     assert not {"citation 3", "citation 5"} & set(others)
 
 
-def test_a_small_corpus_gives_each_other_citation_once() -> None:
+def test_negatives_are_drawn_without_repetition() -> None:
     pairs = make_pairs([QUESTION], {}, TEXTS[:7], 9, seed=0)
     others = sorted(pair.text for pair in pairs if not pair.relevant)
     assert others == [f"citation {row}" for row in (0, 1, 2, 4, 6)]
@@ -32,14 +32,14 @@ def test_a_small_corpus_gives_each_other_citation_once() -> None:
         make_pairs([GoldQuestion("which ?", frozenset({0}))], {}, TEXTS[:1], 1, seed=0)
 
 
-def test_a_question_without_any_document_gives_no_pair() -> None:
+def test_question_without_documents_yields_no_pair() -> None:
     lone = GoldQuestion("none ?", frozenset(), "n")
     pairs = make_pairs([lone, QUESTION], {}, TEXTS, 1, seed=0)
     assert RelevancePair("none ?", TEXTS[0], False) not in pairs
     assert {pair.question for pair in pairs} == {"which ?"}
 
 
-def test_written_rows_are_read_with_their_model_and_another_row_is_named(tmp_path: Path) -> None:
+def test_pseudo_documents_are_read_and_invalid_rows_refused(tmp_path: Path) -> None:
     file = tmp_path / "w.jsonl"
     rows = [{"id": "a", "text": "x", "model": "m"}, {"id": "b", "text": "y"}]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")

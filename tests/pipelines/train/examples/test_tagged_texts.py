@@ -37,7 +37,7 @@ def tags(text: TaggedText, *offsets: tuple[int, int]) -> list[list[str]]:
     return [[label for label, may in zip(LABELS, row, strict=True) if may] for row in rows]
 
 
-def test_file_marks_the_types_that_it_has_an_entity_of(tmp_path: Path) -> None:
+def test_marked_types_are_those_with_an_entity_in_the_file(tmp_path: Path) -> None:
     one = write(
         tmp_path / "a", {"text": "fever", "entities": [entity(0, 5, "Disease")]},
         {"text": "none", "entities": []},
@@ -56,7 +56,7 @@ def test_file_marks_the_types_that_it_has_an_entity_of(tmp_path: Path) -> None:
         ([1], "line 2: not a JSON object"),
     ],
 )
-def test_bad_row_is_refused_with_its_line(tmp_path: Path, row: Any, said: str) -> None:
+def test_invalid_row_is_refused_with_its_line(tmp_path: Path, row: Any, said: str) -> None:
     path = write(tmp_path / "bad.jsonl", {"text": "fever", "entities": []}, row)
     with pytest.raises(InputError, match=said):
         read_tagged_texts([path])
@@ -64,13 +64,13 @@ def test_bad_row_is_refused_with_its_line(tmp_path: Path, row: Any, said: str) -
         read_tagged_texts([tmp_path / "absent.jsonl"])
 
 
-def test_type_that_a_file_does_not_mark_may_be_anywhere_it_marks_nothing() -> None:
+def test_unmarked_types_are_allowed_outside_entities() -> None:
     text = TaggedText("fever aspirin", ((0, 5, "Disease"),), frozenset({"Disease"}))
     assert tags(text, (0, 5), (6, 13)) == [["B-Disease"], ["O", "B-Chemical", "I-Chemical"]]
 
 
-def test_gold_tags_merge_to_the_gold_names() -> None:
-    """What training teaches, the service reads back as the very spans."""
+def test_allowed_labels_encode_the_gold_entities() -> None:
+    """The service decodes the training labels to the same spans."""
     text = "Drug-induced heart tumour, fever."
     gold = ((13, 25, "Disease"), (27, 32, "Disease"))
     offsets = [(0, 4), (4, 5), (5, 12), (13, 18), (19, 25), (25, 26), (27, 32), (32, 33)]
@@ -83,7 +83,7 @@ def test_gold_tags_merge_to_the_gold_names() -> None:
     assert tuple((e.begin, e.end, e.kind) for e in merge_subwords(text, rows)) == gold
 
 
-def test_window_ends_where_a_sentence_does_and_keeps_its_entities() -> None:
+def test_windows_end_at_sentences_and_keep_their_entities() -> None:
     first, second = "the gene causes fever .", "Aspirin treats fever ."
     text = f"{first} {second}"
     at = len(first) + 1

@@ -1,4 +1,4 @@
-"""The adapter that is written of a reader computes what the trained model does."""
+"""The extracted adapter computes the same as the trained model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from transformers import AutoTokenizer
 from cluster.models.adapters import model_folder
 from cluster.models.reader import Reader
 from cluster.settings.settings import load_settings
-from pipelines.train.reader.extract_adapter import extract_adapter, write_adapter
+from pipelines.train.adapt import save_model
+from pipelines.train.reader.extract_adapter import extract_adapter
 from pipelines.train.reader.train_reader import load_base
 from tests.tiny_models import make_tiny_encoder
 
@@ -23,7 +24,7 @@ INPUTS = {"input_ids": torch.tensor([[2, 7, 8, 9, 3]]), "attention_mask": torch.
 
 
 def changed(folder: Path, rank: int = RANK) -> Any:
-    """The model of `folder` with a change of `rank` to each matrix of its layers, and its head."""
+    """Return the model with a change of `rank` to each matrix, and another head."""
     torch.manual_seed(1)
     model = load_base(folder)
     for name, parameter in model.named_parameters():
@@ -42,7 +43,7 @@ def logits(model: Any) -> torch.Tensor:
     return found
 
 
-def test_a_change_of_low_rank_is_reproduced(tmp_path: Path) -> None:
+def test_extracted_adapter_reproduces_a_low_rank_change(tmp_path: Path) -> None:
     base = make_tiny_encoder(tmp_path)
     trained = changed(base)
     wanted = logits(trained)
@@ -52,12 +53,14 @@ def test_a_change_of_low_rank_is_reproduced(tmp_path: Path) -> None:
     torch.testing.assert_close(logits(adapted), wanted, atol=1e-3, rtol=1e-3)
 
 
-def test_a_written_adapter_loads_as_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_written_adapter_loads_as_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "store"))
     base = make_tiny_encoder(tmp_path)
     trained = changed(base)
     out = tmp_path / "adapter"
-    write_adapter(extract_adapter(load_base(base), trained, RANK), f"file:{base}", out)
+    out.mkdir()
+    adapted = extract_adapter(load_base(base), trained, RANK)
+    save_model(adapted.base_model.model, None, adapted, f"file:{base}", out)
     chosen = load_settings().reader.model_copy(
         update={"model": f"file:{base}", "adapter": f"file:{out}", "sha256": ""}
     )

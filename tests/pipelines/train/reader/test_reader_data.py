@@ -1,4 +1,4 @@
-"""What the reader learns from: examples of BioASQ, of whole abstracts, of trials and of tables."""
+"""The reader's training examples, from BioASQ, abstracts, trials and tables."""
 
 from __future__ import annotations
 
@@ -22,19 +22,16 @@ from pipelines.train.reader.abstracts import (
     Finding,
     abstract_examples,
     ask_of,
-    last_sections,
     read_abstract_questions,
     read_abstracts,
     read_findings,
     trial_examples,
-    with_title,
 )
 from pipelines.train.reader.bioasq import (
     LEAST_SCORE,
     answering,
     bioasq_examples,
     embed,
-    overlap,
     read_answered,
     silent,
 )
@@ -54,7 +51,6 @@ from pipelines.train.reader.records import (
     YES,
     ReaderExample,
     balance_sides,
-    opposite,
 )
 from pipelines.train.reader.tables import attribute_examples, contrast_examples, read_table
 from tests.pipelines.train.tiny_data import gold_row, write_corpus, write_gold, write_lines
@@ -79,7 +75,7 @@ def words_of(example: ReaderExample) -> list[str]:
 
 
 def check_places(examples: list[ReaderExample]) -> None:
-    """Sentences are those of the text, names stand within it, and stances add up to 1."""
+    """Check the sentence spans, the name spans and the sums of the stances."""
     for example in examples:
         if example.sentences is not None:
             spans = [(s.begin, s.end) for s in example.sentences]
@@ -89,16 +85,7 @@ def check_places(examples: list[ReaderExample]) -> None:
         assert example.stance is None or sum(example.stance) == pytest.approx(1)
 
 
-def test_a_stance_turned_round_swaps_yes_and_no() -> None:
-    assert [opposite(s) for s in (YES, NO, SILENT, (0.5, 0.2, 0.3))] == [
-        NO,
-        YES,
-        SILENT,
-        (0.2, 0.5, 0.3),
-    ]
-
-
-def test_gold_questions_are_read_with_their_answers(tmp_path: Path) -> None:
+def test_read_answered_returns_gold_answers(tmp_path: Path) -> None:
     path = write_gold(
         tmp_path / "q.json",
         gold_row(),
@@ -116,7 +103,7 @@ def test_gold_questions_are_read_with_their_answers(tmp_path: Path) -> None:
     assert (yes.snippets, listed.ideal) == ((SAYS,), ("Two.",))
 
 
-def test_questions_of_another_form_are_refused_with_their_place(
+def test_invalid_questions_are_refused_with_their_position(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     for change in [
@@ -134,7 +121,7 @@ def test_questions_of_another_form_are_refused_with_their_place(
         read_answered([write_gold(tmp_path / "q.json", gold_row(snippets=[]))])
 
 
-def test_an_answering_text_has_the_names_and_scored_sentences(tmp_path: Path) -> None:
+def test_answering_text_has_name_spans_and_scored_sentences(tmp_path: Path) -> None:
     [question] = read_answered([write_gold(tmp_path / "q.json", gold_row(**FACTOID))])
     example = answering(question, GOLD, 0.7)
     check_places([example])
@@ -149,13 +136,7 @@ def test_an_answering_text_has_the_names_and_scored_sentences(tmp_path: Path) ->
     assert silent("What?", OTHER, 0.5, sided=False).stance is None
 
 
-def test_the_overlap_is_that_with_the_nearest_reference() -> None:
-    assert overlap("aspirin reduces fever", ["Aspirin reduces fever.", "No."]) == 1.0
-    assert overlap("a b c", ["d e f"]) == 0.0
-    assert 0 < overlap("aspirin fever", ["aspirin reduces fever"]) < 0.5
-
-
-def test_a_text_is_embedded_whole_among_sentences_of_another() -> None:
+def test_embed_inserts_the_text_among_sentences_of_another() -> None:
     places = set()
     for seed in range(40):
         text = embed(SAYS, OTHER, random.Random(seed))
@@ -171,7 +152,7 @@ def made(tmp_path: Path, seed: int = 0, **changes: object) -> list[ReaderExample
     return list(bioasq_examples(questions, CORPUS, [[0, 1]], random.Random(seed)))
 
 
-def test_a_yes_or_no_question_gives_its_citations_its_snippets_and_silent_texts(
+def test_yes_no_question_yields_citations_snippets_and_negatives(
     tmp_path: Path,
 ) -> None:
     for exact, stance in [("yes", YES), ("no", NO)]:
@@ -187,7 +168,7 @@ def test_a_yes_or_no_question_gives_its_citations_its_snippets_and_silent_texts(
             assert others[0].text == OTHER
 
 
-def test_a_question_for_a_name_marks_it_and_takes_no_text_with_it_for_a_silent_one(
+def test_factoid_question_marks_names_and_excludes_them_from_negatives(
     tmp_path: Path,
 ) -> None:
     for seed in range(10):
@@ -209,17 +190,12 @@ ABSTRACTS = {
 }
 
 
-def test_only_citations_with_an_abstract_are_read(tmp_path: Path) -> None:
+def test_citations_without_an_abstract_are_skipped(tmp_path: Path) -> None:
     file = write_corpus(tmp_path / "a.xml", {1: "It helps.", 2: ""})
     assert {pmid: c.abstract for pmid, c in read_abstracts([file]).items()} == {1: "It helps."}
 
 
-def test_the_last_sections_keep_their_labels() -> None:
-    assert last_sections(ABSTRACTS[1], 2) == "PART 1: Method 1. PART 2: Result 1."
-    assert with_title(ABSTRACTS[1]) == f"Title 1. {ABSTRACTS[1].abstract}"
-
-
-def test_questions_on_abstracts_are_read_and_bad_ones_refused(
+def test_abstract_questions_are_read_and_invalid_ones_refused(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     rows = [{"question": f"Is it {a}?", "answer": a, "pmid": 1} for a in ("yes", "no", "maybe")]
@@ -240,7 +216,7 @@ def test_questions_on_abstracts_are_read_and_bad_ones_refused(
             read_abstract_questions(tmp_path / "q.json")
 
 
-def test_a_question_on_an_abstract_sees_all_of_it_its_end_and_another_one() -> None:
+def test_abstract_question_yields_whole_partial_and_other_abstract() -> None:
     questions = [AbstractQuestion(f"Is it {n}?", stance, n) for n, stance in ((1, YES), (2, MAYBE))]
     others = 0
     for seed in range(10):
@@ -271,7 +247,7 @@ FINDING = {
 }
 
 
-def test_findings_are_read_and_bad_ones_refused_with_their_line(
+def test_findings_are_read_and_invalid_lines_refused(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     labels = ("increased", "decreased", "no difference")
@@ -286,8 +262,8 @@ def test_findings_are_read_and_bad_ones_refused_with_their_line(
             read_findings(write_lines(tmp_path / "f.jsonl", [FINDING, FINDING | change]))
 
 
-def test_the_answer_to_a_finding_follows_from_its_direction_and_the_words_asked() -> None:
-    # Each kind of question by its words, and the answer to it for an increase, a decrease, none.
+def test_finding_answer_follows_from_direction_and_question() -> None:
+    # Words in each kind of question, and the answers for an increase, a decrease and no change.
     kinds = [
         (r"\b(no difference|similar|unchanged)\b", (NO, NO, YES)),
         (r"\b(affect|change|differ|difference)\b", (YES, YES, NO)),
@@ -306,7 +282,7 @@ def test_the_answer_to_a_finding_follows_from_its_direction_and_the_words_asked(
     assert len(seen) == 12
 
 
-def test_a_finding_is_asked_twice_and_sometimes_of_a_silent_text() -> None:
+def test_finding_yields_two_questions_and_some_negatives() -> None:
     findings = [
         Finding(1, "curevit", "placebo", "fever", 1, "Fever rose.", True),
         Finding(2, "zelavit", "placebo", "fever", -1, "Fever fell.", False),
@@ -327,7 +303,7 @@ def test_a_finding_is_asked_twice_and_sometimes_of_a_silent_text() -> None:
     assert quiet > 5
 
 
-def test_tables_give_as_many_examples_as_asked_with_every_name_filled_in() -> None:
+def test_tables_yield_the_requested_number_of_filled_examples() -> None:
     texts = [GOLD, OTHER]
     contrast = list(contrast_examples(600, texts, random.Random(1)))
     attributes = list(attribute_examples(300, texts, random.Random(1)))
@@ -342,14 +318,14 @@ def test_tables_give_as_many_examples_as_asked_with_every_name_filled_in() -> No
     assert all((e.stance == SILENT) == (e.relevant == 0) for e in contrast)
 
 
-def test_yes_and_no_are_learned_from_as_many_sentences_and_never_from_the_same_one() -> None:
+def test_contrast_examples_balance_yes_and_no() -> None:
     for row in read_table("propositions")["propositions"]:
         assert not set(row["affirms"]) & set(row["denies"]), row["ask"]
     stances = [e.stance for e in contrast_examples(3000, [OTHER], random.Random(2))]
     assert 0.7 < stances.count(YES) / stances.count(NO) < 1.4
 
 
-def test_questions_for_a_name_mark_it_in_the_answer_alone() -> None:
+def test_attribute_examples_mark_names_only_in_the_answer() -> None:
     examples = list(attribute_examples(400, [OTHER], random.Random(3)))
     answered = [example for example in examples if example.relevant]
     assert 200 < len(answered) < 350
@@ -365,7 +341,7 @@ def test_questions_for_a_name_mark_it_in_the_answer_alone() -> None:
             assert not any(s.score for s in example.sentences or ())
 
 
-def test_claims_are_asked_both_ways_of_texts_that_affirm_or_deny_them() -> None:
+def test_claim_examples_ask_both_directions() -> None:
     rows = read_rows("claims", CLAIM_KEYS)
     asked = {q: (row, YES, NO) for row in rows for q in row["ask"]}
     asked |= {q: (row, NO, YES) for row in rows for q in row["opposite"]}
@@ -388,7 +364,7 @@ def test_claims_are_asked_both_ways_of_texts_that_affirm_or_deny_them() -> None:
     assert all((e.stance == SILENT) == (e.relevant == 0) for e in examples)
 
 
-def test_questions_of_random_words_are_answered_by_no_text() -> None:
+def test_nonsense_questions_have_no_answer() -> None:
     texts = [OTHER, SAYS, "Statins lower cholesterol. Fibrates lower triglycerides."]
     examples = list(nonsense_examples(200, texts, random.Random(3)))
     check_places(examples)
@@ -419,7 +395,7 @@ def test_hard_negatives_are_texts_of_other_questions(monkeypatch: pytest.MonkeyP
     texts: dict[str, str] = defaultdict(str)
     for example in examples:
         texts[example.question] += example.text
-    # Two rows ask the first question, so neither may give its text.
+    # Two rows ask the first question, so neither may provide its text.
     for question, own in ((asked, SAYS), (asked, "Safe."), (one["ask"][1], SAYS)):
         assert texts[question]
         assert own not in texts[question]
@@ -427,14 +403,14 @@ def test_hard_negatives_are_texts_of_other_questions(monkeypatch: pytest.MonkeyP
     assert "Fever fell" not in texts[questions[0].question]
 
 
-def test_no_sentence_of_a_claim_stands_on_two_sides() -> None:
+def test_claim_sentences_have_one_side() -> None:
     for row in read_rows("claims", CLAIM_KEYS):
         texts = [text for side in ("affirms", "denies", "open") for text in row[side]]
         assert len(texts) == len(set(texts)), row["about"]
         assert not set(row["ask"]) & set(row["opposite"]), row["about"]
 
 
-def test_abstracts_are_asked_questions_with_both_answers() -> None:
+def test_abstract_claims_have_both_answers() -> None:
     sides = {"yes": YES, "no": NO, "silent": SILENT}
     rows = read_rows("abstracts", ("text", *sides))
     labels = {(q, row["text"]): sides[s] for row in rows for s in sides for q in row[s]}
@@ -448,14 +424,7 @@ def test_abstracts_are_asked_questions_with_both_answers() -> None:
     assert all((e.stance == SILENT) == (e.relevant == 0) for e in examples)
 
 
-def test_mentions_are_marked_where_the_brackets_were() -> None:
-    text, marks = read_marks("[[PSD-95]] ([[DLG4]]) binds it, not GRIP1.")
-    assert text == "PSD-95 (DLG4) binds it, not GRIP1."
-    assert [text[m.begin : m.end] for m in marks] == ["PSD-95", "DLG4"]
-    assert read_marks("Nothing [1] is marked.") == ("Nothing [1] is marked.", ())
-
-
-def test_questions_for_mentions_mark_them_in_texts_that_answer() -> None:
+def test_mention_examples_mark_names_in_answering_texts() -> None:
     answers = {
         (question, name)
         for row in read_rows("mentions", MENTION_KEYS)
@@ -476,7 +445,7 @@ def words_in(text: str, marks: Sequence[Marked]) -> list[str]:
     return [text[mark.begin : mark.end] for mark in marks]
 
 
-def test_a_row_of_a_contrast_set_without_a_side_is_refused(
+def test_contrast_set_row_without_a_key_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "training").mkdir()
@@ -486,7 +455,7 @@ def test_a_row_of_a_contrast_set_without_a_side_is_refused(
         next(claim_examples(1, [OTHER], random.Random(1)))
 
 
-def test_the_last_window_of_a_long_trial_holds_its_evidence() -> None:
+def test_last_window_of_a_long_text_contains_the_evidence() -> None:
     evidence = "Fever fell with aspirin (p = 0.01)."
     sections = (Section("", "Much was measured before. " * 60 + evidence + " We met again." * 150),)
     citation = replace(ABSTRACTS[1], sections=sections)
@@ -505,12 +474,12 @@ def test_the_last_window_of_a_long_trial_holds_its_evidence() -> None:
     assert before
 
 
-def test_sides_are_drawn_in_balance() -> None:
+def test_balance_sides_draws_as_many_yes_as_no() -> None:
     texts = [ReaderExample("q", str(n), 1.0, YES) for n in range(90)]
     texts += [ReaderExample("q", str(n), 1.0, NO) for n in range(30)]
     texts += [ReaderExample("q", str(n), 0.0, SILENT) for n in range(40)]
     drawn = balance_sides(texts, 50, random.Random(1))
     assert Counter(str(e.stance) for e in drawn) == {str(YES): 21, str(NO): 21, str(SILENT): 8}
-    # No more of one side than there are of the other.
+    # The smaller side limits both.
     drawn = balance_sides(texts, 120, random.Random(1))
     assert Counter(str(e.stance) for e in drawn) == {str(YES): 30, str(NO): 30, str(SILENT): 40}

@@ -11,9 +11,7 @@ from cluster.models.readings import LABELS, NO, RELEVANT, SILENT, SUMMARY, YES
 from pipelines.train.examples.mark_names import Marked
 from pipelines.train.reader import records
 from pipelines.train.reader.reader_trainer import (
-    PAD_TO,
     UNKNOWN,
-    TokenBatches,
     collate,
     encode_example,
     pair_logits,
@@ -22,6 +20,7 @@ from pipelines.train.reader.reader_trainer import (
 )
 from pipelines.train.reader.records import ReaderExample, ScoredSentence
 from pipelines.train.recipe import ReaderLosses
+from pipelines.train.run_trainer import PAD_TO, length_batches, token_batches
 from tests.tiny_models import tiny_tokenizer
 
 pytestmark = pytest.mark.model
@@ -52,7 +51,7 @@ def encode(most: int = 64, **changes: Any) -> tuple[dict[str, Any], list[str]]:
     return row, tokenizer.convert_ids_to_tokens(row["input_ids"])
 
 
-def test_tokens_have_the_labels_of_their_spans_and_sentences() -> None:
+def test_tokens_get_span_and_sentence_labels() -> None:
     row, tokens = encode()
     assert tokens[:2] == ["[CLS]", "what"]
     begin = tokens.index("[SEP]") + 1
@@ -65,7 +64,7 @@ def test_tokens_have_the_labels_of_their_spans_and_sentences() -> None:
     assert row["scores"] == [0.0, 0.75]
 
 
-def test_what_is_not_known_of_an_example_has_no_label() -> None:
+def test_unknown_labels_are_masked() -> None:
     row, _ = encode(names=None, sentences=None, relevant=None, stance=None)
     assert set(row["spans"]) == {UNKNOWN}
     assert set(row["sentence"]) == {-1}
@@ -74,7 +73,7 @@ def test_what_is_not_known_of_an_example_has_no_label() -> None:
     assert set(row["spans"]) == {UNKNOWN, 0}
 
 
-def test_of_a_long_text_the_end_is_kept_with_its_labels() -> None:
+def test_long_text_keeps_its_end_with_labels() -> None:
     before = "the heart and blood . " * 40
     shift = len(before)
     changes = {
@@ -93,24 +92,32 @@ def test_of_a_long_text_the_end_is_kept_with_its_labels() -> None:
         assert row["sentence"][tokens.index("[SEP]") + 1] == -1
 
 
-def test_batches_hold_every_text_once_beside_texts_of_like_length() -> None:
+def test_token_batches_contain_every_text_once_by_length() -> None:
     lengths = [10, 60, 64, 65, 200, 130, *range(1, 300)]
-    found = list(TokenBatches(lengths, 512, seed=1))
+    found = token_batches(lengths, 512, seed=1)
     assert sorted(place for batch in found for place in batch) == list(range(len(lengths)))
     for batch in found:
         padded = {-(-lengths[place] // PAD_TO) for place in batch}
         assert len(padded) == 1
         assert len(batch) * padded.pop() * PAD_TO < 2 * 512
-    assert found == list(TokenBatches(lengths, 512, seed=1))
-    assert found != list(TokenBatches(lengths, 512, seed=2))
-    assert len(TokenBatches([5], 4096, seed=0)) == 1
+    assert found == token_batches(lengths, 512, seed=1)
+    assert found != token_batches(lengths, 512, seed=2)
+    assert len(token_batches([5], 4096, seed=0)) == 1
+
+
+def test_length_batches_reshuffle_every_epoch() -> None:
+    found = length_batches(range(10), 5, 6, seed=1)
+    epochs = [found[first] + found[first + 1] for first in (0, 2, 4)]
+    assert all(sorted(epoch) == list(range(10)) for epoch in epochs)
+    assert epochs[0] != epochs[1]
+    assert found == length_batches(range(10), 5, 6, seed=1)
 
 
 def batch_of(*rows: dict[str, Any]) -> dict[str, torch.Tensor]:
     return collate(rows, pad_id=0)
 
 
-def test_a_batch_is_padded_and_numbers_the_sentences_of_all_rows() -> None:
+def test_collate_pads_and_numbers_sentences_across_rows() -> None:
     one, _ = encode()
     other, _ = encode(text="The heart. Blood.", sentences=(FIRST, ScoredSentence(11, 17, 0.5)))
     batch = batch_of(one, other)
@@ -125,7 +132,7 @@ def test_a_batch_is_padded_and_numbers_the_sentences_of_all_rows() -> None:
 
 
 def logits_of(batch: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Logits of a model that is right about an example as `example` makes it."""
+    """Return the logits of a model that predicts the labels of `example` correctly."""
     logits = torch.zeros(*batch["input_ids"].shape, len(LABELS))
     logits[..., RELEVANT] = 9.0
     logits[..., YES] = 9.0
@@ -141,7 +148,7 @@ def loss_of(batch: dict[str, torch.Tensor], logits: torch.Tensor) -> float:
     return float(reader_loss(logits, batch, LOSSES))
 
 
-def test_each_error_raises_the_loss() -> None:
+def test_each_kind_of_error_raises_the_loss() -> None:
     batch = batch_of(encode()[0], encode()[0])
     right = logits_of(batch)
     least = loss_of(batch, right)
@@ -157,7 +164,7 @@ def test_each_error_raises_the_loss() -> None:
         assert loss_of(batch, wrong) > least + 0.5, name
 
 
-def test_padding_adds_nothing_to_the_means() -> None:
+def test_padding_does_not_change_the_loss() -> None:
     batch = batch_of(encode()[0])
     logits = torch.randn(1, PAD_TO, len(LABELS), generator=torch.Generator().manual_seed(1))
     mask = batch["attention_mask"]
@@ -169,7 +176,7 @@ def test_padding_adds_nothing_to_the_means() -> None:
     assert loss_of(batch, noisy) == pytest.approx(loss_of(batch, logits))
 
 
-def test_labels_that_are_not_known_add_nothing_and_give_no_gradient() -> None:
+def test_unknown_labels_give_no_loss_and_no_gradient() -> None:
     row, _ = encode(names=None, sentences=None, relevant=None, stance=None)
     batch = batch_of(row, row)
     logits = torch.randn(2, PAD_TO, len(LABELS), requires_grad=True)
@@ -180,14 +187,14 @@ def test_labels_that_are_not_known_add_nothing_and_give_no_gradient() -> None:
     assert not logits.grad.any()
 
 
-def test_the_weight_of_an_example_scales_relevance_and_stance() -> None:
+def test_example_weight_scales_relevance_and_stance_losses() -> None:
     names: dict[str, Any] = {"names": None, "sentences": None}
     full, half = (batch_of(encode(weight=weight, **names)[0]) for weight in (1.0, 0.5))
     logits = torch.zeros(1, PAD_TO, len(LABELS))
     assert loss_of(half, logits) == pytest.approx(loss_of(full, logits) / 2)
 
 
-def test_only_matrices_of_the_encoder_and_the_head_learn() -> None:
+def test_only_encoder_matrices_and_the_head_are_trained() -> None:
     from transformers import BertConfig, BertForTokenClassification
 
     config = BertConfig(

@@ -74,25 +74,25 @@ def data(path: Path, **changes: Any) -> ReaderData:
     return replace(known, **changes)
 
 
-def test_each_pass_has_as_many_examples_as_the_recipe_says(tmp_path: Path) -> None:
+def test_pass_has_the_number_of_examples_in_the_recipe(tmp_path: Path) -> None:
     first, second = make_examples(data(tmp_path), recipe())
     assert (len(first), len(second)) == (22, 4)
     assert {e.question for e in first} >= {"Does aspirin reduce fever?", "What reduces fever?"}
     asked = {e.question for e in second}
     assert asked == {"Does the gene inhibit it?", "Does aspirin reduce fever?"}
-    # What there are no files of is left out.
+    # Kinds without files are omitted.
     plain = data(tmp_path, abstract_questions=None, findings=None, abstracts=())
     assert [len(part) for part in make_examples(plain, recipe())] == [20, 2]
     assert make_examples(data(tmp_path), recipe()) == [first, second]
 
 
-def test_a_pass_without_examples_is_refused(tmp_path: Path) -> None:
+def test_pass_without_examples_is_refused(tmp_path: Path) -> None:
     alone = f"passes=[{{learning_rate: 3.0e-5, trials: 2, {LOSSES}}}]"
     with pytest.raises(InputError, match="pass 1 has no examples"):
         make_examples(data(tmp_path, findings=None), recipe(alone))
 
 
-def test_articles_that_no_file_of_abstracts_has_are_named(tmp_path: Path) -> None:
+def test_missing_abstracts_are_reported_with_a_pmid(tmp_path: Path) -> None:
     other = write_corpus(tmp_path / "other.xml", {3: TEXTS[3]})
     for missing, changes in [(1, {}), (2, {"findings": None})]:
         known = data(tmp_path, abstracts=(other,), **changes)
@@ -101,7 +101,7 @@ def test_articles_that_no_file_of_abstracts_has_are_named(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_training_writes_an_adapter_that_reads_and_resumes_where_it_was(
+def test_trained_adapter_loads_as_reader_and_a_rerun_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "store"))
@@ -138,7 +138,7 @@ def test_training_writes_an_adapter_that_reads_and_resumes_where_it_was(
     [found] = reader.read("what reduces fever ?", [TEXTS[1]])
     assert len(found.sentences) == 2
     assert capsys.readouterr().out == ""
-    # Both passes are at their end: a second run trains no step and writes the same.
+    # Both passes are complete: a second run trains no step and writes the same adapter.
     steps = sorted(path.name for path in (out / STATE).glob("*/checkpoint-*"))
     before = (out / "adapter_model.safetensors").read_bytes()
     (out / "adapter_model.safetensors").unlink()
@@ -151,7 +151,7 @@ def test_training_writes_an_adapter_that_reads_and_resumes_where_it_was(
 
 
 class Says:
-    """Reads every text alike: aspirin names the answer, and the text says yes."""
+    """Reader stub: names aspirin in every text and answers yes."""
 
     def __init__(self, model: Any, tokenizer: Any, **_: Any) -> None:
         self.found: Reading = model
@@ -161,12 +161,12 @@ class Says:
         return [replace(self.found, names=(ScoredSpan(b, b + 7, 0.9),)) for b in at]
 
 
-def test_weights_of_the_last_passes_are_averaged() -> None:
+def test_mean_weights_averages_each_weight() -> None:
     states = [{"a": torch.tensor([1.0, 2.0])}, {"a": torch.tensor([3.0, 6.0])}]
     assert mean_weights(states)["a"].tolist() == [2.0, 4.0]
 
 
-def test_measures_are_of_their_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reader_measures_by_question_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measuring, "Reader", Says)
     names: dict[str, Any] = {"type": "factoid", "exact_answer": [["aspirin"]]}
     rows = {

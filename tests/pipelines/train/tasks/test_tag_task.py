@@ -19,7 +19,7 @@ TEXT = TaggedText("aspirin treats fever .", ((0, 7, "Chemical"), (15, 20, "Disea
 
 
 class Guesses:
-    """A tagger that says what it is told."""
+    """Tagger stub that returns the given spans."""
 
     def __init__(self, *spans: tuple[int, int, str]) -> None:
         self._spans = spans
@@ -33,7 +33,7 @@ def recipe(**changes: Any) -> Recipe:
     return read_recipe(Recipe, "ner").model_copy(update=small | changes)
 
 
-def test_exact_spans_of_the_right_type_count() -> None:
+def test_only_exact_spans_of_the_right_type_are_correct() -> None:
     found = measure_tagger(Guesses((0, 7, "Chemical"), (15, 20, "Chemical")), [TEXT])
     assert found["precision"] == found["recall"] == found["F1"] == 0.5
     assert found["Chemical precision"] == 0.5
@@ -42,14 +42,14 @@ def test_exact_spans_of_the_right_type_count() -> None:
     assert measure_tagger(Guesses((0, 14, "Chemical")), [TEXT])["F1"] == 0.0
 
 
-def test_type_that_a_text_does_not_mark_is_not_judged_there() -> None:
+def test_predictions_of_unmarked_types_are_ignored() -> None:
     unmarked = TaggedText(TEXT.text, ((15, 20, "Disease"),), frozenset({"Disease"}))
     found = measure_tagger(Guesses((0, 7, "Chemical"), (15, 20, "Disease")), [unmarked])
     assert found["F1"] == 1.0
 
 
 @pytest.mark.parametrize("rank", [4, 0])
-def test_adapter_trains_little_and_a_whole_model_everything(tmp_path: Path, rank: int) -> None:
+def test_rank_selects_adapter_or_full_training(tmp_path: Path, rank: int) -> None:
     task = TagTask(make_tiny_encoder(tmp_path), [TEXT], [], recipe(rank=rank), "cpu")
     trained = {n for n, p in task.model.named_parameters() if p.requires_grad}
     assert any("classifier" in name for name in trained)

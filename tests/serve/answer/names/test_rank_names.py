@@ -1,4 +1,4 @@
-"""Names that the reader marks: grouped by what they name, and ranked over citations."""
+"""Tests of names that the reader marks: grouped by concept and ranked over citations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def ranked(citations: Sequence[ReadCitation], body: str = "Which gene?") -> list
     return [list(name.names) for name in rank_names(body, citations, recognise)]
 
 
-def test_the_score_sums_each_citations_best_mention_by_relevance_and_rank() -> None:
+def test_score_sums_the_best_mention_of_each_citation() -> None:
     citations = read("TP53, TP53 and BRCA1.", "TP53 is here.", score=0.5)
     first, second = rank_names("Which gene?", citations, recognise)
     assert (first.names, second.names) == (("TP53",), ("BRCA1",))
@@ -25,7 +25,7 @@ def test_the_score_sums_each_citations_best_mention_by_relevance_and_rank() -> N
     assert first.share == 0.5
 
 
-def test_a_name_of_more_citations_or_of_a_better_or_surer_one_comes_first() -> None:
+def test_names_are_ranked_by_citations_rank_and_probability() -> None:
     assert ranked(read("TP53 is here.", "BRCA1 is here.", "BRCA1 is there."))[0] == ["BRCA1"]
     assert ranked(read("TP53 is here.", "BRCA1 is here.")) == [["TP53"], ["BRCA1"]]
     unsure = read("TP53 sits here.", names="TP53", score=0.3)
@@ -33,14 +33,14 @@ def test_a_name_of_more_citations_or_of_a_better_or_surer_one_comes_first() -> N
     assert ranked([*unsure, *sure])[0] == ["BRCA1"]
 
 
-def test_a_name_that_only_repeats_the_question_is_left_out() -> None:
+def test_names_that_repeat_the_question_are_left_out() -> None:
     assert ranked(read("BRCA1 causes cancer."), "Which gene causes cancer?") == [["BRCA1"]]
     asked = "Which drug causes cancers of the breast?"
     for name, is_repeated in [("breast cancer", True), ("lung cancer", False), ("?", False)]:
         assert repeats(name, asked) is is_repeated, name
 
 
-def test_a_short_form_and_its_long_form_are_one_name_over_all_citations() -> None:
+def test_abbreviation_and_long_form_are_one_name() -> None:
     found = read(
         "TP53 is here.",
         "The epidermal growth factor receptor (EGFR) is mutated.",
@@ -51,7 +51,7 @@ def test_a_short_form_and_its_long_form_are_one_name_over_all_citations() -> Non
     assert sorted(ranked(apart)) == [["BRCA1"], ["epidermal growth factor receptor"]]
 
 
-def test_names_of_one_concept_are_one_name() -> None:
+def test_synonyms_of_a_concept_are_one_name() -> None:
     def linked(text: str) -> list[Entity]:
         known = text in ("aspirin", "acetylsalicylic acid")
         return [Entity(text, 0, len(text), "D1", "drug")] if known else []
@@ -61,12 +61,12 @@ def test_names_of_one_concept_are_one_name() -> None:
     assert sorted(found.names) == ["acetylsalicylic acid", "aspirin"]
 
 
-def test_a_name_is_trimmed_and_one_name_in_two_cases_is_listed_once() -> None:
+def test_names_are_trimmed_and_distinct_ignoring_case() -> None:
     assert ranked(read("MYH7 is mutated and Myh7 too.", names="myh7")) == [["MYH7"]]
     assert ranked(read('It is "TP53".', names='"TP53".')) == [["TP53"]]
 
 
-def test_an_overlong_name_and_no_name_give_none() -> None:
+def test_overlong_names_are_left_out() -> None:
     assert ranked(read("x" * 101, names="x+")) == []
     assert ranked(read("Cats sleep.")) == []
     assert rank_names("Which gene?", [], no_one) == []

@@ -1,4 +1,4 @@
-"""What is done to an exact answer last must not change what it says."""
+"""Tests of the normalisation of exact answers, which must not change their meaning."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUICK = settings(max_examples=60)
 @pytest.mark.slow
 @QUICK
 @given(GROUPS)
-def test_settling_twice_is_settling_once(groups: list[list[str]]) -> None:
+def test_settle_names_is_idempotent(groups: list[list[str]]) -> None:
     once = settle_names(groups, limit=5, max_chars=10)
     assert settle_names(once, limit=5, max_chars=10) == once
 
@@ -33,7 +33,7 @@ def test_settling_twice_is_settling_once(groups: list[list[str]]) -> None:
 @pytest.mark.slow
 @QUICK
 @given(GROUPS)
-def test_every_name_is_part_of_one_that_was_given(groups: list[list[str]]) -> None:
+def test_settle_names_only_returns_parts_of_given_names(groups: list[list[str]]) -> None:
     given_ = [" ".join(name.split()) for group in groups for name in group]
     for group in settle_names(groups, limit=5, max_chars=10):
         assert all(any(name in whole for whole in given_) for name in group)
@@ -42,7 +42,7 @@ def test_every_name_is_part_of_one_that_was_given(groups: list[list[str]]) -> No
 @pytest.mark.slow
 @QUICK
 @given(GROUPS)
-def test_caps_hold_and_no_name_comes_twice(groups: list[list[str]]) -> None:
+def test_settle_names_applies_limits_without_duplicates(groups: list[list[str]]) -> None:
     settled = settle_names(groups, limit=3, max_chars=10)
     names = [name.casefold() for group in settled for name in group]
     assert len(settled) <= 3
@@ -55,11 +55,11 @@ def test_caps_hold_and_no_name_comes_twice(groups: list[list[str]]) -> None:
 @given(
     st.from_regex(r"[\"' .,]{0,2}-?\.?\d{1,3}(\.\d)? ?(%|mg|mg/kg)?[\"' .,]{0,2}", fullmatch=True)
 )
-def test_numbers_and_units_stay(name: str) -> None:
+def test_trim_name_keeps_numbers_and_units(name: str) -> None:
     assert read_wording(trim_name(name)).numbers == read_wording(name).numbers
 
 
-def test_quotes_and_stops_go_but_nothing_that_means_something(subtests: pytest.Subtests) -> None:
+def test_trim_name_removes_quotes_and_stops(subtests: pytest.Subtests) -> None:
     for name, trimmed in [
         ('"IL-6".', "IL-6"),
         ("5'", "5'"),
@@ -71,7 +71,7 @@ def test_quotes_and_stops_go_but_nothing_that_means_something(subtests: pytest.S
             assert trim_name(name) == trimmed
 
 
-def test_different_units_are_different_answers() -> None:
+def test_settle_names_keeps_different_units() -> None:
     assert settle_names([["24%"], ["24"], ["24 mg"]], limit=5, max_chars=99) == [
         ["24%"],
         ["24"],
@@ -79,12 +79,12 @@ def test_different_units_are_different_answers() -> None:
     ]
 
 
-def test_a_later_group_whose_name_came_before_is_dropped() -> None:
+def test_settle_names_drops_repeated_groups() -> None:
     groups = [["AQP4", "aquaporin-4"], ["Aquaporin-4"], ["IgG"]]
     assert settle_names(groups, limit=5, max_chars=99) == [["AQP4", "aquaporin-4"], ["IgG"]]
 
 
-def test_opening_verdict_is_a_word_before_punctuation(subtests: pytest.Subtests) -> None:
+def test_opening_verdict_needs_punctuation(subtests: pytest.Subtests) -> None:
     for text, verdict in [
         ("Yes, exercise reduces the risk of recurrence.", "yes"),
         ("No. Valproate is contraindicated in pregnancy.", "no"),
@@ -96,7 +96,7 @@ def test_opening_verdict_is_a_word_before_punctuation(subtests: pytest.Subtests)
             assert opening_verdict(text) == verdict
 
 
-def test_names_must_stand_in_a_source_as_whole_words(subtests: pytest.Subtests) -> None:
+def test_names_in_matches_whole_words(subtests: pytest.Subtests) -> None:
     for names, source, kept in [
         (["BRCA1", "TP53"], "Mutated brca1 was found.", ["BRCA1"]),
         (["BRCA"], "Mutated BRCA1 was found.", []),

@@ -1,4 +1,4 @@
-"""The real `openai` client against the API behind a real socket."""
+"""The `openai` client against the API."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,9 +7,7 @@ import openai
 import pytest
 
 from cluster.settings.presets import system_names
-from cluster.settings.settings import load_settings
-from serve.http.api import create_api
-from tests.serve.http_server import serving
+from tests.serve.api import served_api
 from tests.serve.service import SmallService
 
 pytestmark = pytest.mark.slow
@@ -18,26 +16,25 @@ QUESTION = "Does metformin activate AMPK?"
 ASKED: Any = [{"role": "user", "content": QUESTION}]
 
 
-def client_at(port: int) -> openai.OpenAI:
-    url = f"http://127.0.0.1:{port}/v1"
-    return openai.OpenAI(base_url=url, api_key="none", max_retries=0, timeout=30)
+def client_at(url: str) -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, timeout=30)
 
 
 @pytest.fixture(scope="module")
 def client(service: SmallService) -> Iterator[openai.OpenAI]:
-    with serving(create_api(service, load_settings().serve)) as port, client_at(port) as client:
+    with served_api(service) as url, client_at(url) as client:
         yield client
 
 
 @pytest.mark.process
-def test_presets_are_models(client: openai.OpenAI) -> None:
+def test_presets_are_listed_as_models(client: openai.OpenAI) -> None:
     assert [model.id for model in client.models.list()] == system_names()
     assert client.models.retrieve("citeray").owned_by == "citeray"
     with pytest.raises(openai.NotFoundError, match="there are: aqams"):
         client.models.retrieve("gpt-4")
 
 
-def test_a_completion_says_the_cited_answer_streamed_or_not(client: openai.OpenAI) -> None:
+def test_completion_is_the_cited_answer_streamed_or_not(client: openai.OpenAI) -> None:
     whole = client.chat.completions.create(model="citeray", messages=ASKED)
     lines = (whole.choices[0].message.content or "").split("\n")
     assert lines[0] == "Yes."
@@ -57,7 +54,7 @@ def test_a_completion_says_the_cited_answer_streamed_or_not(client: openai.OpenA
     assert chunks[-1].usage is not None
 
 
-def test_the_last_message_alone_is_the_question(
+def test_last_message_is_the_question_and_tuning_options_are_ignored(
     client: openai.OpenAI, service: SmallService
 ) -> None:
     turns: Any = [
@@ -66,14 +63,13 @@ def test_the_last_message_alone_is_the_question(
         {"role": "assistant", "content": "VKORC1."},
         {"role": "user", "content": [{"type": "text", "text": QUESTION}]},
     ]
-    reply = client.chat.completions.create(model="citeray", messages=turns)
+    tuning: Any = {"temperature": 0.2, "max_tokens": 50, "user": "me", "tools": [], "n": 1}
+    reply = client.chat.completions.create(model="citeray", messages=turns, **tuning)
     assert service.asked[-1].body == QUESTION
     assert (reply.choices[0].message.content or "").startswith("Yes.")
 
 
-def test_what_cannot_be_answered_is_a_bad_request(
-    client: openai.OpenAI, subtests: pytest.Subtests
-) -> None:
+def test_unsupported_request_is_refused(client: openai.OpenAI, subtests: pytest.Subtests) -> None:
     for change, said in [
         ({"messages": []}, "messages"),
         ({"messages": [{"role": "assistant", "content": "Hello"}]}, "the last one must be"),
@@ -104,19 +100,11 @@ def test_what_cannot_be_answered_is_a_bad_request(
     assert over.value.status_code == 413
 
 
-def test_what_only_tunes_a_model_is_let_pass(client: openai.OpenAI) -> None:
-    reply = client.chat.completions.create(
-        model="citeray", messages=ASKED, temperature=0.2, max_tokens=50, user="me", tools=[], n=1
-    )
-    assert (reply.choices[0].message.content or "").startswith("Yes.")
-
-
-def test_who_has_no_key_or_too_many_questions_is_told_in_openais_form(
+def test_middleware_errors_are_in_openais_format(
     service: SmallService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CITERAY_API_KEYS", "alice:" + "a" * 32)
-    settings = load_settings(overrides=["serve.http.per_minute=1"]).serve
-    with serving(create_api(service, settings)) as port, client_at(port) as nobody:
+    with served_api(service, "http.per_minute=1") as url, client_at(url) as nobody:
         with pytest.raises(openai.AuthenticationError, match="no valid API key"):
             nobody.models.list()
         alice = nobody.with_options(api_key="a" * 32)
@@ -126,20 +114,19 @@ def test_who_has_no_key_or_too_many_questions_is_told_in_openais_form(
     assert int(caught.value.response.headers["retry-after"]) > 0
 
 
-def test_a_loading_or_lost_index_is_an_error_in_either_form() -> None:
+def test_loading_or_lost_index_is_an_error_streamed_or_not() -> None:
     def ask(client: openai.OpenAI, stream: bool) -> None:
         reply = client.chat.completions.create(model="citeray", messages=ASKED, stream=stream)
         if isinstance(reply, openai.Stream):
             list(reply)
 
-    loading = create_api(SmallService(state="loading"), load_settings().serve)
-    with serving(loading) as port, client_at(port) as client:
+    with served_api(SmallService(state="loading")) as url, client_at(url) as client:
         for stream in (False, True):
             with pytest.raises(openai.InternalServerError, match="still loading") as caught:
                 ask(client, stream)
             assert caught.value.status_code == 503
-    lost = create_api(SmallService(broken=("shard-0", "shard-1")), load_settings().serve)
-    with serving(lost) as port, client_at(port) as client:
+    lost = SmallService(broken=("shard-0", "shard-1"))
+    with served_api(lost) as url, client_at(url) as client:
         for stream, error in ((False, openai.InternalServerError), (True, openai.APIError)):
             with pytest.raises(error, match="no shard"):
                 ask(client, stream)

@@ -1,1 +1,1 @@
-"""A package for pytest: what its tests share is put away when they have run."""
+"""Tests of the page. A package, so that pytest ends their shared fixtures after them."""

@@ -8,23 +8,21 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page
 
-from cluster.settings.settings import load_settings
-from serve.http.api import create_api
-from serve.saved.keep import Saved
+from serve.saved.stores import Saved
 from tests.chromium import open_browser
+from tests.serve.api import served_api
 from tests.serve.chat_endpoint import ChatEndpoint, chat_endpoint
 from tests.serve.http.page.library import library_service
-from tests.serve.http_server import serving
 from tests.serve.saved.kept import saved_at
 from tests.serve.service import SmallService
 
 SAID = "Metformin activates AMPK in the liver of diabetic mice."
 
-# What the page copies, as window.copied.
+# Store the copied text in window.copied.
 CLIPBOARD = "() => { navigator.clipboard.writeText = async (text) => { window.copied = text; }; }"
 
 
-# One for the folder: a browser takes a second or two to start.
+# One browser for the folder, as it takes a second or two to start.
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     with open_browser() as browser:
@@ -44,13 +42,13 @@ def service(model: ChatEndpoint) -> SmallService:
 
 @pytest.fixture(scope="package")
 def url(service: SmallService) -> Iterator[str]:
-    with serving(create_api(service, load_settings().serve)) as port:
-        yield f"http://127.0.0.1:{port}"
+    with served_api(service) as url:
+        yield url
 
 
 @contextmanager
 def open_page(browser: Browser, home: str, **options: Any) -> Iterator[Page]:
-    """A page that may complain of nothing and ask no other host for anything."""
+    """Open a page, and assert at the end that it logged no error and contacted no other host."""
     context = browser.new_context(**{"viewport": {"width": 1200, "height": 900}} | options)
     page = context.new_page()
     complaints: list[str] = []
@@ -68,9 +66,8 @@ def open_page(browser: Browser, home: str, **options: Any) -> Iterator[Page]:
 
 @contextmanager
 def page_of(browser: Browser, service: SmallService, **options: Any) -> Iterator[Page]:
-    """The page of a server of its own."""
-    api = create_api(service, load_settings().serve)
-    with serving(api) as port, open_page(browser, f"http://127.0.0.1:{port}", **options) as page:
+    """Open the page of a new server."""
+    with served_api(service) as url, open_page(browser, url, **options) as page:
         yield page
 
 
@@ -82,14 +79,13 @@ def page(browser: Browser, url: str) -> Iterator[Page]:
 
 @pytest.fixture(scope="package")
 def library_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    api = create_api(library_service(tmp_path_factory.mktemp("library")), load_settings().serve)
-    with serving(api) as port:
-        yield f"http://127.0.0.1:{port}"
+    with served_api(library_service(tmp_path_factory.mktemp("library"))) as url:
+        yield url
 
 
 @pytest.fixture
 def library(browser: Browser, library_url: str) -> Iterator[Page]:
-    """The page of a server with more citations than a question asks for."""
+    """Page of a server with more citations than a question requests."""
     with open_page(browser, library_url) as page:
         yield page
 
@@ -101,14 +97,13 @@ def saved(tmp_path: Path) -> Saved:
 
 @pytest.fixture
 def keeping(browser: Browser, service: SmallService, saved: Saved) -> Iterator[Page]:
-    """The page of a server that keeps answers, feedback and questions."""
-    api = create_api(service, load_settings().serve, saved=saved)
-    with serving(api) as port, open_page(browser, f"http://127.0.0.1:{port}") as page:
+    """Page of a server that stores answers, feedback and questions."""
+    with served_api(service, saved=saved) as url, open_page(browser, url) as page:
         yield page
 
 
 class Hand:
-    """Uses a page as a person does, and counts: a click, a choice from a list, a page opened."""
+    """Operates a page and counts the clicks."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -119,7 +114,7 @@ class Hand:
         self.clicks += 1
 
     def choose(self, place: Locator, option: str) -> None:
-        """From a list: one click opens it, one chooses."""
+        """Choose from a list with two clicks: the first opens it, the second chooses."""
         place.select_option(option)
         self.clicks += 2
 

@@ -1,4 +1,4 @@
-"""A small service with enough citations to fill a reference list, and a vocabulary of names."""
+"""Small service with enough citations to fill a reference list, and a vocabulary."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ JOURNAL = {
     "issue": "8",
     "authors": tuple(Author(name, "", "AB") for name in ("Doe", "Garcia", "Nguyen", "Okafor")),
 }
-# Of 2012 to 2023; every second one is a randomised trial.
+# From 2012 to 2023; every second one is a randomised trial.
 ABOUT_METFORMIN = [
     citation(
         number,
@@ -51,7 +51,7 @@ NAMES = [concept("mesh:D008687", "Metformin", 12), concept("mesh:D008690", "Meta
 
 
 def library_service(folder: Path) -> SmallService:
-    """The service over LIBRARY; its names are completed from NAMES."""
+    """Return a service over LIBRARY with the vocabulary NAMES."""
     service = SmallService(folder / "index", citations=LIBRARY)
     write_each(NAMES, folder / "vocabulary.arrow")
     parts = parts_of(service._answerer)

@@ -1,4 +1,4 @@
-"""The page's addresses and history, and what its first screen offers."""
+"""URLs and history of the page, examples, and suggestions for the question."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ def heading(page: Page, text: str) -> None:
     expect(card.get_by_role("heading", level=2)).to_have_text(text)
 
 
-def test_an_address_asks_its_question_with_its_preset_type_and_filters(
-    page: Page, url: str
-) -> None:
+def test_url_asks_its_question_with_preset_type_and_filters(page: Page, url: str) -> None:
     asked = f"{url}/?q=Does+metformin+activate+AMPK%3F&system=hybrid&type=yesno"
     with page.expect_request("**/v1/answer") as sent:
         page.goto(f"{asked}&year_to=2020&design=meta_analysis&humans=false&retracted=false")
@@ -40,7 +38,7 @@ def test_an_address_asks_its_question_with_its_preset_type_and_filters(
     expect(page.locator("#chips li")).to_have_count(4)
 
 
-def test_the_address_of_an_answer_survives_a_reload_and_back_and_forward(page: Page) -> None:
+def test_url_of_an_answer_survives_reload_back_and_forward(page: Page) -> None:
     ask(page, system="hybrid")
     heading(page, QUESTION)
     assert parse_qs(urlsplit(page.url).query) == {"q": [QUESTION], "system": ["hybrid"]}
@@ -63,7 +61,7 @@ def test_the_address_of_an_answer_survives_a_reload_and_back_and_forward(page: P
     expect(page.locator("#question")).to_have_value("")
 
 
-def test_history_brings_back_question_preset_filters_and_answer_together(page: Page) -> None:
+def test_history_restores_question_preset_filters_and_answer(page: Page) -> None:
     page.get_by_text("Filters", exact=True).click()
     page.get_by_label("Abstract").select_option("with one")
     ask(page, system="hybrid")
@@ -80,7 +78,7 @@ def test_history_brings_back_question_preset_filters_and_answer_together(page: P
     assert parse_qs(urlsplit(page.url).query)["q"] == [QUESTION]
 
 
-def test_history_is_bounded_and_holds_each_question_once(page: Page) -> None:
+def test_history_is_limited_and_has_no_duplicates(page: Page) -> None:
     ask(page)
     heading(page, QUESTION)
     page.evaluate(
@@ -107,9 +105,7 @@ def test_did_you_mean_asks_the_corrected_question(library: Page) -> None:
     expect(card.get_by_text("Did you mean")).to_have_count(0)
 
 
-def test_presets_that_cannot_run_here_are_disabled_with_the_reason(
-    page: Page, service: SmallService
-) -> None:
+def test_unavailable_presets_are_disabled_with_a_reason(page: Page, service: SmallService) -> None:
     before, service.models = service.models, {"llm": "none"}
     try:
         page.reload()
@@ -124,16 +120,16 @@ def test_presets_that_cannot_run_here_are_disabled_with_the_reason(
         service.models = before
 
 
-def test_examples_are_asked_with_one_click(library: Page) -> None:
+def test_example_is_asked_with_one_click(library: Page) -> None:
     with library.expect_request("**/v1/answer") as asked:
         library.get_by_role("button", name=EXAMPLE.question).click()
     assert asked.value.post_data_json["type"] == EXAMPLE.type
     heading(library, EXAMPLE.question)
     expect(library.get_by_role("article", name="Answer")).to_contain_text("Baloxavir is effective")
-    expect(library.get_by_text("Questions to begin with")).to_be_hidden()
+    expect(library.get_by_text("Example questions")).to_be_hidden()
 
 
-def test_names_complete_what_is_typed_by_keyboard(library: Page) -> None:
+def test_names_are_completed_by_keyboard(library: Page) -> None:
     library.locator("#question").press_sequentially("Does met")
     names = library.get_by_role("listbox")
     expect(names.get_by_role("option")).to_have_text(["Metformin", "Metabolism"])

@@ -1,7 +1,4 @@
-"""Every page and state by axe-core: in light on a desk, and in dark on a phone.
-
-The package axe-playwright-python brings axe-core.
-"""
+"""Accessibility of every page and state by axe-core: light mode on a desktop, dark on a phone."""
 
 from __future__ import annotations
 
@@ -14,24 +11,21 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from cluster.settings.settings import load_settings
-from serve.http.api import create_api
+from tests.serve.api import served_api
 from tests.serve.batches.served import Asking, served
-from tests.serve.http.page.test_feedback_page import SAYINGS, open_tab, say
+from tests.serve.http.page.test_kept_page import SAYINGS, open_tab, say
 from tests.serve.http.page.test_page import QUESTION, ask, unfold
-from tests.serve.http_server import serving
 from tests.serve.saved.kept import saved_at
 from tests.serve.service import DISPUTED, SmallService, dispute, unsure_of
 
 pytestmark = pytest.mark.browser
 
 axe = Axe()
-# Every rule runs in both; a colour is the same at either width.
 LOOKS = (("light", 1280), ("dark", 390))
 
 
 def check(page: Page) -> None:
-    """No violation in light at the width of a desk, nor in dark at that of a phone."""
+    """Assert that axe-core finds no violation in either mode."""
     found: dict[str, list[str]] = {}
     for theme, width in LOOKS:
         page.set_viewport_size({"width": width, "height": 900})
@@ -122,35 +116,28 @@ def reviewed(page: Page) -> None:
     expect(items.nth(1).locator(".stance")).to_contain_text("Accepted ")
 
 
-def test_first_screen_and_answer_have_no_violation(
-    browser: Browser, library_url: str, subtests: pytest.Subtests
-) -> None:
-    for state in [first_screen, answered]:
-        with subtests.test(state=state), opened(browser, library_url) as page:
-            state(page)
-            check(page)
+NIGHTLY = [pytest.param(s, marks=pytest.mark.nightly) for s in (hinted, passage, refused, compared)]
 
 
-@pytest.mark.nightly
-def test_other_states_of_asking_have_no_violation(
-    browser: Browser, library_url: str, subtests: pytest.Subtests
+@pytest.mark.parametrize("state", [first_screen, answered, *NIGHTLY])
+def test_asking_has_no_violation(
+    browser: Browser, library_url: str, state: Callable[[Page], None]
 ) -> None:
-    for state in [hinted, passage, refused, compared]:
-        with subtests.test(state=state), opened(browser, library_url) as page:
-            state(page)
-            check(page)
+    with opened(browser, library_url) as page:
+        state(page)
+        check(page)
 
 
 @pytest.fixture(scope="module")
 def keeping_url(service: SmallService, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     saved = saved_at(tmp_path_factory.mktemp("saved"))
-    with serving(create_api(service, load_settings().serve, saved=saved)) as port:
-        yield f"http://127.0.0.1:{port}"
+    with served_api(service, saved=saved) as url:
+        yield url
 
 
 @pytest.mark.parametrize("state", [corrected, watching, reviewed])
 @pytest.mark.nightly
-def test_no_violation_in_what_is_kept(
+def test_saved_data_has_no_violation(
     browser: Browser, keeping_url: str, state: Callable[[Page], None]
 ) -> None:
     with opened(browser, keeping_url) as page:
@@ -165,17 +152,14 @@ def test_no_violation_in_what_is_kept(
 )
 @pytest.mark.durability
 @pytest.mark.nightly
-def test_no_violation_in_answers_that_are_less(browser: Browser, held: dict[str, Any]) -> None:
-    with (
-        serving(create_api(SmallService(**held), load_settings().serve)) as port,
-        opened(browser, f"http://127.0.0.1:{port}") as page,
-    ):
+def test_incomplete_answers_have_no_violation(browser: Browser, held: dict[str, Any]) -> None:
+    with served_api(SmallService(**held)) as url, opened(browser, url) as page:
         answered(page)
         expect(page.locator(".verdict, p.lost").first).to_be_visible()
         check(page)
 
 
-def test_no_violation_in_a_batch(browser: Browser, service: SmallService, tmp_path: Path) -> None:
+def test_batch_has_no_violation(browser: Browser, service: SmallService, tmp_path: Path) -> None:
     asking = Asking(service)
 
     def fail(question: Any) -> None:
@@ -192,15 +176,14 @@ def test_no_violation_in_a_batch(browser: Browser, service: SmallService, tmp_pa
         check(page)
 
 
-def test_no_violation_where_a_key_is_asked_for_or_the_server_is_not_ready(
+def test_key_prompt_and_loading_server_have_no_violation(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CITERAY_API_KEYS", f"alice:{'k' * 32}")
-    api = create_api(SmallService(state="loading"), load_settings().serve)
     context = browser.new_context()
-    with serving(api) as port:
+    with served_api(SmallService(state="loading")) as url:
         page = context.new_page()
-        page.goto(f"http://127.0.0.1:{port}")
+        page.goto(url)
         expect(page.get_by_label("This server asks for an API key")).to_be_visible()
         expect(page.locator("#indexed")).to_contain_text("still loading")
         check(page)

@@ -1,4 +1,4 @@
-"""Batches on the page, in a real Chromium."""
+"""Batches on the page."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def start(page: Page, file: Path) -> None:
     page.get_by_role("button", name="Start").click()
 
 
-def test_run_a_batch_and_read_it_in_3_clicks(page: Page, asking: Asking) -> None:
+def test_batch_is_run_and_read_in_3_clicks(page: Page, asking: Asking) -> None:
     page.reload()
     hand = Hand(page)
     hand.click(page.get_by_role("tab", name="Batch"))
     page.get_by_label("Questions, one a line").fill(f"{QUESTION}\n\nWhich drug inhibits VKORC1?")
     hand.click(page.get_by_role("button", name="Start"))
-    # By its question: answers stand in the file's order but come in any.
+    # Find it by its question, as answers arrive in any order.
     result = page.locator(".result").filter(has_text=QUESTION)
     hand.click(result.locator("summary"))
     expect(result).to_contain_text(SAID)
@@ -68,7 +68,7 @@ def test_run_a_batch_and_read_it_in_3_clicks(page: Page, asking: Asking) -> None
     assert hand.clicks <= 3
 
 
-def test_a_file_of_questions_becomes_a_run_and_a_table(page: Page, tmp_path: Path) -> None:
+def test_file_of_questions_becomes_a_run_and_a_table(page: Page, tmp_path: Path) -> None:
     start(page, file_of(tmp_path, 3))
     batch = page.locator("#batches > li").first
     expect(batch).to_contain_text("done: 3 of 3")
@@ -84,11 +84,11 @@ def test_a_file_of_questions_becomes_a_run_and_a_table(page: Page, tmp_path: Pat
         rows = list(csv.DictReader(lines))
     assert [row["question"] for row in rows] == [f"{QUESTION} {n}" for n in range(3)]
     assert rows[0]["exact answer"] == "Yes"
-    batch.get_by_role("button", name="Forget").click()
+    batch.get_by_role("button", name="Remove").click()
     expect(page.locator("#batches > li")).to_have_count(0)
 
 
-def test_a_file_that_is_no_batch_is_refused_in_words(page: Page, tmp_path: Path) -> None:
+def test_invalid_file_is_refused_with_a_message(page: Page, tmp_path: Path) -> None:
     bad = tmp_path / "bad.json"
     bad.write_text("{", encoding="utf-8")
     unfit = tmp_path / "unfit.json"
@@ -101,7 +101,7 @@ def test_a_file_that_is_no_batch_is_refused_in_words(page: Page, tmp_path: Path)
         expect(page.locator("#batch-problem")).to_contain_text(words)
 
 
-def test_a_batch_can_be_cancelled_from_the_page(page: Page, asking: Asking, tmp_path: Path) -> None:
+def test_batch_can_be_cancelled(page: Page, asking: Asking, tmp_path: Path) -> None:
     asking.trouble = lambda question: threading.Event().wait(0.1) and None
     before = len(asking.asked)
     start(page, file_of(tmp_path, 100))

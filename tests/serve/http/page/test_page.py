@@ -1,4 +1,4 @@
-"""The page in a real Chromium, over the real API on a small index."""
+"""Questions and answers on the page, in Chromium."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def unfold(page: Page) -> None:
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
 
 
-def test_an_answer_comes_with_its_references_and_what_it_rests_on(page: Page) -> None:
+def test_answer_is_shown_with_references_and_evidence(page: Page) -> None:
     ask(page)
     answer = page.get_by_role("article", name="Answer")
     expect(answer.get_by_role("heading", level=2)).to_have_text(QUESTION)
@@ -45,7 +45,7 @@ def test_an_answer_comes_with_its_references_and_what_it_rests_on(page: Page) ->
     expect(details.locator(".evidence")).to_contain_text(re.compile(r"rerank \d\.\d\d"))
 
 
-def test_filters_narrow_what_is_found_and_the_answer_names_them(browser: Browser) -> None:
+def test_filters_restrict_the_citations_and_are_named(browser: Browser) -> None:
     held = [
         citation(1, SAID, "Old", year=1999),
         citation(2, SAID, "New", year=2021, publication_types=("Randomized Controlled Trial",)),
@@ -73,19 +73,7 @@ def test_filters_narrow_what_is_found_and_the_answer_names_them(browser: Browser
         expect(page.get_by_role("alert").first).to_contain_text("filters.year_from: 2030 is after")
 
 
-def test_an_article_without_an_english_title_is_known_by_what_its_passage_says(
-    browser: Browser,
-) -> None:
-    held = [citation(1, SAID, "[Not Available].", year=2021)]
-    with page_of(browser, SmallService(citations=held)) as page:
-        ask(page)
-        begins = f"No English title: “{SAID}”"
-        expect(page.locator(".references li").first).to_contain_text(begins)
-        page.locator("summary", has_text="All citations found (1)").click()
-        expect(page.locator(".found li").first).to_contain_text(begins)
-
-
-def test_every_filter_of_the_api_can_be_set_and_comes_back_as_a_chip(page: Page) -> None:
+def test_every_filter_can_be_set_and_is_shown_as_a_chip(page: Page) -> None:
     page.get_by_text("Filters", exact=True).click()
     form = page.locator("#filters")
     form.get_by_label("Published by").fill("2024-05-31")
@@ -111,11 +99,11 @@ def test_every_filter_of_the_api_can_be_set_and_comes_back_as_a_chip(page: Page)
         "retracted": False,
     }
     expect(page.locator("#chips li")).to_have_count(8)
-    # No article of this index has these values, which the page says beside the filters.
+    # No article of this index has these values, which the page reports next to the filters.
     expect(page.locator(".problem")).to_contain_text("filters.journals")
 
 
-def test_a_number_shows_its_sentence_and_leads_to_its_reference(page: Page) -> None:
+def test_citation_number_leads_to_its_sentence_reference_and_passage(page: Page) -> None:
     ask(page)
     number = page.get_by_role("link", name="Reference 1").first
     number.focus()
@@ -127,10 +115,6 @@ def test_a_number_shows_its_sentence_and_leads_to_its_reference(page: Page) -> N
     number.click()
     expect(page.locator(".references li").first).to_be_focused()
     assert "#" not in page.url
-
-
-def test_a_reference_opens_its_passage_with_the_sentence_marked(page: Page) -> None:
-    ask(page)
     page.get_by_role("button", name="Read the passage of reference 1").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("heading")).to_have_text("Metformin and AMPK")
@@ -142,7 +126,7 @@ def test_a_reference_opens_its_passage_with_the_sentence_marked(page: Page) -> N
     expect(dialog).to_be_hidden()
 
 
-def test_the_models_words_are_a_draft_until_they_are_checked(page: Page) -> None:
+def test_model_output_is_shown_as_a_draft_until_checked(page: Page) -> None:
     page.evaluate(
         """() => { window.drafts = []; new MutationObserver(() => window.drafts.push(
              document.getElementById("draft-text").textContent))
@@ -156,7 +140,7 @@ def test_the_models_words_are_a_draft_until_they_are_checked(page: Page) -> None
     assert SAID in page.evaluate("window.drafts")
 
 
-def test_the_page_can_be_used_by_keyboard_alone(page: Page) -> None:
+def test_page_is_usable_by_keyboard(page: Page) -> None:
     page.locator("body").press("/")
     page.keyboard.type(QUESTION)
     page.keyboard.press("Enter")
@@ -170,7 +154,7 @@ def test_the_page_can_be_used_by_keyboard_alone(page: Page) -> None:
     expect(page.get_by_role("tab", name="Batch")).to_have_attribute("aria-selected", "true")
 
 
-def test_a_phone_shows_the_page_without_sideways_scrolling(browser: Browser, url: str) -> None:
+def test_phone_needs_no_horizontal_scrolling(browser: Browser, url: str) -> None:
     with open_page(browser, url, viewport={"width": 360, "height": 740}) as page:
         ask(page)
         expect(page.get_by_role("article", name="Answer")).to_be_visible()
@@ -180,7 +164,7 @@ def test_a_phone_shows_the_page_without_sideways_scrolling(browser: Browser, url
             assert page.evaluate("document.documentElement.scrollWidth") <= 360, tab
 
 
-def test_cancel_ends_the_question(page: Page, url: str) -> None:
+def test_question_can_be_cancelled(page: Page, url: str) -> None:
     page.route("**/v1/answer", lambda route: None)
     ask(page)
     with page.expect_event("requestfailed") as failed:
@@ -190,20 +174,20 @@ def test_cancel_ends_the_question(page: Page, url: str) -> None:
     expect(page.get_by_role("button", name="Ask", exact=True)).to_be_enabled()
 
 
-def test_a_server_with_keys_asks_for_one(
+def test_page_asks_for_an_api_key(
     browser: Browser, service: SmallService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CITERAY_API_KEYS", f"alice:{'k' * 32}")
     with page_of(browser, service) as page:
         page.get_by_label("This server asks for an API key").fill("k" * 32)
-        page.get_by_role("button", name="Use it").click()
+        page.get_by_role("button", name="Use this key").click()
         expect(page.get_by_label("Method").first).to_contain_text("Words and meaning")
         ask(page)
         expect(page.get_by_role("article", name="Answer")).to_contain_text(SAID)
         assert page.evaluate("Object.keys(localStorage).join()").find("key") == -1
 
 
-def test_hostile_titles_abstracts_and_questions_stay_text(browser: Browser) -> None:
+def test_hostile_titles_abstracts_and_questions_are_shown_as_text(browser: Browser) -> None:
     planted = [citation(7, f"Metformin activates AMPK {EVIL} in mice.", f"On AMPK {EVIL}")]
     with page_of(browser, SmallService(citations=planted)) as page:
         ask(page, f"{QUESTION} <img src=x onerror=alert()><script>alert()</script> {EVIL}")
@@ -216,7 +200,7 @@ def test_hostile_titles_abstracts_and_questions_stay_text(browser: Browser) -> N
         assert page.title().startswith("CiteRay")
 
 
-def test_the_policy_forbids_what_the_page_does_not_need(url: str) -> None:
+def test_page_files_have_a_strict_policy_and_no_inline_code(url: str) -> None:
     for path in ("/", "/static/page.js", "/static/answer.css"):
         policy = httpx.get(f"{url}{path}").headers["content-security-policy"]
         assert "default-src 'none'" in policy
@@ -224,18 +208,10 @@ def test_the_policy_forbids_what_the_page_does_not_need(url: str) -> None:
     etag = httpx.get(f"{url}/static/page.js").headers["etag"]
     again = httpx.get(f"{url}/static/page.js", headers={"If-None-Match": etag})
     assert again.status_code == 304
-
-
-@pytest.mark.parametrize(
-    "path", ["/static/../api.py", "/static/%2e%2e/api.py", "/static/..%2fapi.py", "/static/"]
-)
-def test_no_other_file_is_served(url: str, path: str) -> None:
+    inline = r"<script(?![^>]*\bsrc=)|<style|\son\w+=|\sstyle=|https?://"
+    assert not re.search(inline, httpx.get(url).text)
     with httpx.Client() as client:
-        request = client.build_request("GET", url)
-        request.url = request.url.copy_with(raw_path=path.encode())
-        assert client.send(request).status_code in (404, 405)
-
-
-def test_the_page_has_no_inline_code(url: str) -> None:
-    page = httpx.get(url).text
-    assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\son\w+=|\sstyle=|https?://", page)
+        for name in ("../api.py", "%2e%2e/api.py", "..%2fapi.py", ""):
+            request = client.build_request("GET", url)
+            request.url = request.url.copy_with(raw_path=f"/static/{name}".encode())
+            assert client.send(request).status_code in (404, 405), name

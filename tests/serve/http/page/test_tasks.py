@@ -1,10 +1,12 @@
-"""What people come for, each in at most the number of clicks that its test states.
+"""Common tasks, each within the number of clicks in the name of its test.
 
-A click is a click; a choice from a list is two. Typing, and the Enter at its end, is none.
+A choice from a list counts as two clicks; typing and Enter count as none. The last tests are
+about the verdicts of answers.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -13,11 +15,11 @@ import rispy
 from playwright.sync_api import Browser, Page, expect
 
 from cluster.records import Link
-from serve.answer_events import Event
-from serve.request import Request
+from serve.contracts.answer_events import Event
+from serve.contracts.request import Request
 from tests.serve.http.page.conftest import CLIPBOARD, SAID, Hand, page_of
 from tests.serve.http.page.test_page import QUESTION, ask
-from tests.serve.service import SmallService, unsure_of
+from tests.serve.service import DISPUTED, SmallService, dispute, own_words, unsure_of
 from tests.small_index import citation
 
 pytestmark = [pytest.mark.durability, pytest.mark.browser, pytest.mark.nightly]
@@ -28,7 +30,7 @@ def type_and_enter(page: Page, place: str, text: str) -> None:
     page.locator(place).press("Enter")
 
 
-def test_ask_and_copy_with_references_in_1_click(page: Page, hand: Hand) -> None:
+def test_answer_is_copied_with_references_in_1_click(page: Page, hand: Hand) -> None:
     page.evaluate(CLIPBOARD)
     expect(page.locator("#question")).to_be_focused()
     page.keyboard.type(QUESTION)
@@ -42,7 +44,7 @@ def test_ask_and_copy_with_references_in_1_click(page: Page, hand: Hand) -> None
     assert hand.clicks <= 1
 
 
-def test_follow_up_without_a_click(page: Page) -> None:
+def test_follow_up_question_needs_no_click(page: Page) -> None:
     ask(page)
     expect(page.get_by_label("Ask a follow-up")).to_be_visible()
     with page.expect_request("**/v1/answer") as sent:
@@ -56,7 +58,7 @@ def test_follow_up_without_a_click(page: Page) -> None:
     assert "And+warfarin" in page.url
 
 
-def test_export_ten_citations_to_ris_in_2_clicks(library: Page) -> None:
+def test_ten_citations_are_exported_to_ris_in_2_clicks(library: Page) -> None:
     hand = Hand(library)
     type_and_enter(library, "#question", QUESTION)
     hand.click(library.get_by_text("Export", exact=True))
@@ -73,7 +75,7 @@ def test_export_ten_citations_to_ris_in_2_clicks(library: Page) -> None:
 
 
 class UnsureByWords(SmallService):
-    """The preset bm25 is not sure of its answers."""
+    """Service without enough evidence for the preset bm25."""
 
     def __init__(self, index: Path) -> None:
         super().__init__(index / "sure")
@@ -85,9 +87,7 @@ class UnsureByWords(SmallService):
         return super().answer_events(request)
 
 
-def test_compare_four_systems_side_by_side_in_4_clicks_with_what_differs(
-    browser: Browser, tmp_path: Path
-) -> None:
+def test_four_presets_are_compared_in_4_clicks(browser: Browser, tmp_path: Path) -> None:
     service = UnsureByWords(tmp_path)
     with page_of(browser, service, viewport={"width": 1280, "height": 900}) as page:
         hand = Hand(page)
@@ -109,10 +109,11 @@ def test_compare_four_systems_side_by_side_in_4_clicks_with_what_differs(
         expect(page.get_by_role("article", name="dense", exact=True)).to_contain_text(SAID)
 
 
-def test_a_retracted_or_corrected_reference_says_so(browser: Browser) -> None:
+def test_retracted_corrected_and_untitled_references_are_marked(browser: Browser) -> None:
     held = [
         citation(1, SAID, "Gone", links=(Link("RetractionIn", 77, ""),)),
         citation(2, f"Again, {SAID}", "Mended", links=(Link("ErratumIn", None, ""),)),
+        citation(3, f"Still, {SAID}", "[Not Available]."),
     ]
     service = SmallService(citations=held, decide=unsure_of)
     with page_of(browser, service) as page:
@@ -126,3 +127,59 @@ def test_a_retracted_or_corrected_reference_says_so(browser: Browser) -> None:
         expect(gone.locator(".notice.bad")).to_have_count(1)
         expect(references.locator(".notice.bad")).to_have_count(1)
         expect(references.filter(has_text="Mended")).to_contain_text("Corrected or updated since.")
+        expect(references.filter(has_text=f"No English title: “Still, {SAID}”")).to_have_count(1)
+
+
+def test_answer_without_evidence_links_the_nearest_citations(browser: Browser) -> None:
+    with page_of(browser, SmallService(decide=unsure_of)) as page:
+        ask(page)
+        answer = page.get_by_role("article", name="Answer")
+        expect(answer).to_contain_text("Not enough evidence")
+        link = answer.get_by_role("link", name="Metformin and AMPK")
+        expect(link).to_have_attribute("href", "https://pubmed.ncbi.nlm.nih.gov/1/")
+        expect(answer.locator(".exact, .sentences")).to_have_count(0)
+        page.get_by_text("Details: evidence").click()
+        expect(page.locator(".evidence")).to_contain_text(SAID)
+        expect(page.locator(".stance")).to_have_count(0)
+
+
+def test_both_sides_of_disagreeing_sources_are_quoted(browser: Browser) -> None:
+    with page_of(browser, SmallService(citations=DISPUTED, decide=dispute)) as page:
+        ask(page)
+        answer = page.get_by_role("article", name="Answer")
+        expect(answer).to_contain_text("Sources disagree")
+        expect(answer.locator(".exact")).to_have_count(0)
+        for_ = answer.locator(".side.pro li", has_text=SAID)
+        against = answer.locator(".side.con li", has_text="does not activate")
+        expect(answer.get_by_role("heading", name="Supports “")).to_be_visible()
+        expect(answer.get_by_role("heading", name="Contradicts “")).to_be_visible()
+        expect(for_).to_have_count(1)
+        expect(against.get_by_role("link", name=re.compile("Reference ., against"))).to_be_visible()
+
+
+def test_unsupported_sentence_is_marked(browser: Browser) -> None:
+    with page_of(browser, SmallService(decide=own_words)) as page:
+        ask(page)
+        last = page.locator(".sentences > li").last
+        expect(last).to_contain_text("It cures everything.\u00a0No evidence supports this. ")
+        expect(last.get_by_role("link")).to_have_count(0)
+        expect(page.locator(".sentences > li").first).not_to_contain_text("No evidence")
+
+
+def test_answer_in_the_history_of_an_earlier_version_is_shown(page: Page, url: str) -> None:
+    ask(page)
+    expect(page.get_by_role("article", name="Answer")).to_be_visible()
+    page.evaluate(
+        """() => { const kept = JSON.parse(localStorage["citeray-history"]);
+             for (const entry of kept) { const { answer } = entry;
+               delete entry.request; delete answer.verdict; delete answer.confidence;
+               delete answer.spent;
+               for (const item of answer.evidence) delete item.stance_on; }
+             localStorage["citeray-history"] = JSON.stringify(kept); }"""
+    )
+    page.goto(url)
+    page.get_by_text("Earlier questions").click()
+    page.get_by_role("button", name=QUESTION).click()
+    expect(page.get_by_role("article", name="Answer")).to_contain_text(SAID)
+    page.get_by_text("Details: evidence").click()
+    expect(page.locator(".evidence .stance.supports").first).to_have_text("supports")

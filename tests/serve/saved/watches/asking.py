@@ -1,4 +1,4 @@
-"""Stand-ins for the graph: made answers to saved questions, and the records they rest on."""
+"""Fakes of the graph for saved questions: answers, the records that they cite, and a clock."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def made_answer(
     text: str = "It helps.",
     **fields: Any,
 ) -> Answer:
-    """An answer by the citations for and against it."""
+    """Return an answer with the given supporting and contradicting PMIDs."""
     sides = [(pmid, "It helps.", "support") for pmid in supporting]
     sides += [(pmid, "It does not.", "contradict") for pmid in contradicting]
     evidence = [
@@ -39,7 +39,7 @@ def made_answer(
 
 
 class FakeAsk:
-    """Answers by `make`; `records` are the citations, one of any other PMID stands as it stood."""
+    """Answers with `make`; `records` overrides citations, which otherwise never change."""
 
     def __init__(self, make: Callable[[str], Answer]) -> None:
         self.make = make
@@ -56,7 +56,7 @@ class FakeAsk:
 
 
 class Clock:
-    """Time that passes where somebody sleeps."""
+    """Clock that advances only by `sleep`."""
 
     def __init__(self) -> None:
         self.now = 0.0

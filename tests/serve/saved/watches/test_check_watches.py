@@ -1,4 +1,4 @@
-"""Saved questions asked again: in turn, within a budget, never lost and never kept twice."""
+"""Checks of saved questions: order, rate limit, retries, crashes and concurrent processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 from sqlalchemy import update
 
 from cluster.answers import Answer
-from serve.saved.keep import Saved
+from serve.saved.stores import Saved
 from serve.saved.tables import WATCHES
 from serve.saved.watches.check_watches import Budget, Checked, check_one, check_watches
 from serve.saved.watches.keep_checking import PoliteAsk, WatchKeeper
@@ -28,15 +28,10 @@ from serve.saved.watches.watch_store import MOST_WAIT_S
 from tests.serve.saved.kept import saved_at
 from tests.serve.saved.watches.asking import Clock, FakeAsk, made_answer
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_database")]
 
 ROOT = Path(__file__).parents[4]
 FAST = 6000.0
-
-
-@pytest.fixture
-def saved(tmp_path: Path) -> Saved:
-    return saved_at(tmp_path)
 
 
 def watch(saved: Saved, *questions: str) -> list[str]:
@@ -53,8 +48,7 @@ def check(saved: Saved, ask: FakeAsk, version: str, most: int | None = None) -> 
     return asyncio.run(check_watches(saved.watches, ask, version, budget))
 
 
-@pytest.mark.usefixtures("each_database")
-def test_a_question_is_asked_once_of_each_version(saved: Saved) -> None:
+def test_question_is_checked_once_per_version(saved: Saved) -> None:
     (one,) = watch(saved, "A?")
     first = asking("v000001")
     assert check(saved, first, "v000001") == Checked(asked=1)
@@ -72,8 +66,7 @@ def test_a_question_is_asked_once_of_each_version(saved: Saved) -> None:
     assert sorted(kept.sources) == [1, 2]
 
 
-@pytest.mark.usefixtures("each_database")
-def test_the_question_that_was_asked_longest_ago_comes_first(saved: Saved) -> None:
+def test_question_with_the_oldest_check_comes_first(saved: Saved) -> None:
     watch(saved, "A?", "B?")
     check(saved, asking("v000001"), "v000001")
     watch(saved, "New?")
@@ -83,8 +76,7 @@ def test_the_question_that_was_asked_longest_ago_comes_first(saved: Saved) -> No
     assert sorted(order.asked) == ["A?", "B?", "New?"]
 
 
-@pytest.mark.usefixtures("each_database")
-def test_a_retraction_of_a_source_is_told_although_the_answer_moved_on(saved: Saved) -> None:
+def test_retracted_source_is_reported_after_the_answer_stopped_citing_it(saved: Saved) -> None:
     (one,) = watch(saved, "A?")
     check(saved, asking("v000001", 1, 2), "v000001")
     later = asking("v000002", 2)
@@ -93,16 +85,13 @@ def test_a_retraction_of_a_source_is_told_although_the_answer_moved_on(saved: Sa
     diff = saved.watches.checks(one)[0].diff
     assert diff is not None
     assert [(change.pmid, change.kind) for change in diff.sources] == [(1, "deleted")]
-    # It was told; the next version says nothing of it.
+    # The next version does not report it again.
     again = asking("v000003", 2)
     again.records[1] = None
     assert check(saved, again, "v000003") == Checked(asked=1)
 
 
-@pytest.mark.usefixtures("each_database")
-def test_an_answer_of_part_of_the_index_or_of_a_version_that_has_gone_is_not_compared(
-    saved: Saved,
-) -> None:
+def test_answer_from_part_of_the_index_or_another_version_is_not_compared(saved: Saved) -> None:
     (one,) = watch(saved, "A?")
     assert check(saved, asking("v000001"), "v000002").failed == 1
     assert "v000001, not v000002" in saved.watches.get(one).error
@@ -111,7 +100,7 @@ def test_an_answer_of_part_of_the_index_or_of_a_version_that_has_gone_is_not_com
     assert check(saved, part, "v000001") == Checked(asked=1, failed=1)
     assert saved.watches.checks(one) == []
     assert "1/2" in saved.watches.get(one).error
-    # It waits a while, and is asked again.
+    # The question is retried later.
     assert check(saved, asking("v000001"), "v000001") == Checked()
     make_due(saved)
     assert check(saved, asking("v000001"), "v000001") == Checked(asked=1)
@@ -123,8 +112,7 @@ def make_due(saved: Saved) -> None:
         connection.execute(update(WATCHES).values(not_before=0.0))
 
 
-@pytest.mark.usefixtures("each_database")
-def test_a_question_that_fails_holds_up_no_other_and_waits_longer_each_time(saved: Saved) -> None:
+def test_failing_question_is_retried_with_back_off(saved: Saved) -> None:
     bad, _ = watch(saved, "Bad?", "Good?")
 
     def make(body: str) -> object:
@@ -146,8 +134,7 @@ def test_a_question_that_fails_holds_up_no_other_and_waits_longer_each_time(save
     assert saved.watches.get(bad).error == "internal error; the server's log tells more"
 
 
-@pytest.mark.usefixtures("each_database")
-def test_an_answer_in_an_older_form_begins_the_history_anew(saved: Saved) -> None:
+def test_unreadable_stored_answer_restarts_the_history(saved: Saved) -> None:
     (one,) = watch(saved, "A?")
     check(saved, asking("v000001"), "v000001")
     with saved.database.write() as connection:
@@ -156,8 +143,7 @@ def test_an_answer_in_an_older_form_begins_the_history_anew(saved: Saved) -> Non
     assert saved.watches.checks(one)[0].diff is None
 
 
-@pytest.mark.usefixtures("each_database")
-def test_questions_are_asked_within_the_budget_and_the_next_round_goes_on(saved: Saved) -> None:
+def test_checks_keep_to_the_rate_limit_and_resume_in_the_next_round(saved: Saved) -> None:
     questions = [f"Q{n}?" for n in range(40)]
     watch(saved, *questions)
     clock, ask = Clock(), asking("v000001")
@@ -169,7 +155,7 @@ def test_questions_are_asked_within_the_budget_and_the_next_round_goes_on(saved:
         done = asyncio.run(check_watches(saved.watches, ask, "v000001", budget))
         assert done == Checked(asked=asked)
     assert sorted(ask.asked) == sorted(questions)
-    # Never more than 12 in any minute of a round.
+    # At most 12 questions in any minute of a round.
     assert all(later - earlier >= 60 for earlier, later in zip(at[:18], at[12:30], strict=True))
     assert saved.watches.waiting("v000001") == 0
 
@@ -207,8 +193,7 @@ def checking(folder: Path) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.process
-@pytest.mark.usefixtures("each_database")
-def test_a_kill_loses_no_check_and_doubles_none(tmp_path: Path) -> None:
+def test_killed_process_loses_and_repeats_no_check(tmp_path: Path) -> None:
     saved, chance = saved_at(tmp_path), random.Random(7)
     questions = [f"Q{n}?" for n in range(16)]
     ids = watch(saved, *questions)
@@ -226,7 +211,7 @@ def test_a_kill_loses_no_check_and_doubles_none(tmp_path: Path) -> None:
             kills += 1
     asked = Counter((tmp_path / "asked").read_text().split())
     assert set(asked) == set(questions)
-    # Of each kill at most the question that was being asked.
+    # A kill repeats at most the question that was being asked.
     assert sum(asked.values()) - len(questions) <= kills
     for one in ids:
         versions = [c.version for c in saved.watches.checks(one)]
@@ -238,8 +223,7 @@ def asked_lines(folder: Path) -> int:
     return path.read_text().count("\n") if path.exists() else 0
 
 
-@pytest.mark.usefixtures("each_database")
-def test_two_that_ask_at_once_keep_one_check(saved: Saved) -> None:
+def test_result_is_discarded_if_the_question_was_checked_or_deleted_meanwhile(saved: Saved) -> None:
     (one,) = watch(saved, "A?")
     check(saved, asking("v000001"), "v000001")
     before = saved.watches.get(one)
@@ -251,33 +235,26 @@ def test_two_that_ask_at_once_keep_one_check(saved: Saved) -> None:
 
     assert asyncio.run(both()) == [False, True]
     assert len(saved.watches.checks(one)) == 2
-
-
-@pytest.mark.usefixtures("each_database")
-def test_a_question_that_was_removed_while_it_was_asked_stays_removed(saved: Saved) -> None:
-    (one,) = watch(saved, "A?")
     gone = saved.watches.get(one)
     saved.watches.delete(one)
-    assert asyncio.run(check_one(saved.watches, asking("v000001"), "v000001", gone)) is False
+    assert asyncio.run(check_one(saved.watches, asking("v000003"), "v000003", gone)) is False
     assert saved.watches.list() == []
 
 
-@pytest.mark.usefixtures("each_database")
-def test_a_lease_is_one_holders_until_it_ends(saved: Saved) -> None:
+def test_lease_has_one_holder_until_it_expires(saved: Saved) -> None:
     one, other = (DatabaseLease(saved.database, "watches", 0.3) for _ in range(2))
-    assert one.take()
-    assert not other.take()
-    assert one.take()
-    one.give_back()
-    assert other.take()
-    assert not one.take()
+    assert one.acquire()
+    assert not other.acquire()
+    assert one.acquire()
+    one.release()
+    assert other.acquire()
+    assert not one.acquire()
     time.sleep(0.35)
-    assert one.take()
-    assert DatabaseLease(saved.database, "webhooks").take()
+    assert one.acquire()
+    assert DatabaseLease(saved.database, "webhooks").acquire()
 
 
-@pytest.mark.usefixtures("each_database")
-def test_of_two_gateways_one_asks(saved: Saved) -> None:
+def test_only_one_of_two_gateways_checks(saved: Saved) -> None:
     watch(saved, "A?", "B?")
     ask = asking("v000001")
     fast = replace(saved, settings=saved.settings.model_copy(update={"checks_per_minute": FAST}))
@@ -293,19 +270,19 @@ def test_of_two_gateways_one_asks(saved: Saved) -> None:
     assert sorted(ask.asked) == ["A?", "B?"]
 
 
-def test_saved_questions_wait_for_the_services_own_callers() -> None:
+def test_checks_wait_while_users_ask() -> None:
     calls = [True, True, False]
     ask = asking("v000001")
     polite = PoliteAsk(ask, lambda: calls.pop(0) if calls else False)
     asyncio.run(polite.answer({"question": "A?"}))
     assert (calls, ask.asked) == ([], ["A?"])
-    # But not for ever.
+    # The wait is limited.
     begun = time.monotonic()
     asyncio.run(PoliteAsk(ask, lambda: True, 0.2).answer({"question": "B?"}))
     assert 0.2 <= time.monotonic() - begun < 30
 
 
-def test_saved_questions_take_a_tenth_of_the_time_at_most() -> None:
+def test_checks_take_at_most_a_tenth_of_the_time() -> None:
     begun: list[float] = []
 
     class Slow(FakeAsk):

@@ -1,4 +1,4 @@
-"""The gateway itself asks saved questions again and expires answers."""
+"""Background checks of saved questions in the gateway."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from serve.graph.gateway import Cluster, Gateway
-from serve.http.door.note_requests import Meters
+from serve.http.middleware.request_log import Meters
 from tests.serve.saved.kept import settings_at
 from tests.serve.service import CORPUS
 from tests.serve.small_graph import make_answerer
@@ -19,7 +19,7 @@ from tests.small_index import make_index
 
 
 class ReadyStage:
-    """A handle to a stage that is ready and does nothing else."""
+    """Handle of a stage that is ready and does nothing."""
 
     def options(self, **_: Any) -> ReadyStage:
         return self
@@ -32,21 +32,19 @@ class ReadyStage:
 
 
 def gateway_at(folder: Path, **values: Any) -> Gateway:
-    """A gateway whose stages are those of a small graph in this process."""
+    """Return a gateway over a small graph in this process."""
     settings = settings_at(folder, **values)
     manifest = make_index(folder / "index", CORPUS, shards=2)
     stages: dict[str, Any] = {name: ReadyStage() for name in ("expander", "encoder")}
     none: Any = object()
     gateway = Gateway(settings, manifest, stages, [], none, Cluster(Meters, list))
-    # Without shards nothing has a version of its own: it is the one that was deployed.
+    # Without shards, the deployed version is the served one.
     gateway._backend.handles.pop("expander")
-    gateway._answerer = make_answerer(folder / "graph", CORPUS)
+    gateway.answerer = make_answerer(folder / "graph", CORPUS)
     return gateway
 
 
-def test_a_gateway_asks_what_is_saved_by_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gateway_checks_saved_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("serve.saved.watches.keep_checking.POLL_S", 0.05)
     gateway = gateway_at(tmp_path, checks_per_minute=6000)
     with TestClient(gateway.__serve_build_asgi_app__()) as http:
@@ -63,8 +61,8 @@ def test_a_gateway_asks_what_is_saved_by_itself(
     assert len(found["history"]) == 1
 
 
-def test_a_gateway_that_keeps_nothing_has_no_such_routes(tmp_path: Path) -> None:
+def test_gateway_without_a_database_has_no_routes_for_saved_data(tmp_path: Path) -> None:
     gateway = gateway_at(tmp_path, url="")
     with TestClient(gateway.__serve_build_asgi_app__()) as http:
-        assert http.get("/v1/watches").status_code == 404
-        assert http.get("/v1/answers").status_code == 404
+        for path in ("/v1/watches", "/v1/answers"):
+            assert http.get(path).status_code == 404

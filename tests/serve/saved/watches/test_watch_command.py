@@ -1,4 +1,4 @@
-"""`citeray watch` over the database of the settings."""
+"""The commands `citeray watch add`, `list`, `diff` and `remove`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.serve.saved.kept import saved_at
 from tests.serve.saved.watches.asking import FakeAsk, made_answer
 
 
-def test_a_question_is_added_listed_compared_and_removed(tmp_path: Path) -> None:
+def test_watch_commands_add_list_compare_and_remove(tmp_path: Path) -> None:
     url = ("--set", f"serve.saved.url=sqlite:///{tmp_path}/saved/citeray.db")
     asked = ("Does it help?", "--type", "yesno", "--filter", "year_from=2020", "--owner", "alice")
     code, out, _ = run_here("watch", "add", *asked, *url, "--json")
@@ -32,12 +32,12 @@ def test_a_question_is_added_listed_compared_and_removed(tmp_path: Path) -> None
     code, out, _ = run_here("watch", "diff", added["id"], *url, "--json")
     assert json.loads(out)["history"][0]["diff"]["supporting_added"][0]["pmid"] == 2
     code, _, err = run_here("watch", "diff", "zz", *url)
-    assert (code, "no saved questions have such an id" in err) == (2, True)
+    assert (code, "no saved questions have this id" in err) == (2, True)
     assert run_here("watch", "remove", added["id"], *url)[0] == 0
     assert saved.watches.list() == []
 
 
-def test_what_cannot_be_saved_is_bad_input(tmp_path: Path) -> None:
+def test_watch_add_rejects_invalid_input(tmp_path: Path) -> None:
     url = ("--set", f"serve.saved.url=sqlite:///{tmp_path}/saved/citeray.db")
     for wrong, said in (
         (("A?", "--system", "best"), "unknown"),

@@ -1,4 +1,4 @@
-"""What changed between two answers, and in the records that they rest on."""
+"""Differences between two answers and between the records that they cite."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.serve.saved.watches.asking import made_answer
 from tests.small_index import citation
 
 
-def test_equal_answers_have_no_diff_and_another_text_alone_is_not_notable() -> None:
+def test_equal_answers_have_no_diff_and_a_new_wording_is_not_notable() -> None:
     diff = watch_diff(made_answer((1, 2)), made_answer((1, 2), version="v000002"), ())
     assert not diff.changed
     assert not diff.notable
@@ -25,7 +25,7 @@ def test_equal_answers_have_no_diff_and_another_text_alone_is_not_notable() -> N
     assert not displaced.notable
 
 
-def test_new_evidence_is_told_by_its_side() -> None:
+def test_added_and_removed_citations_are_listed_by_side() -> None:
     diff = watch_diff(made_answer((1,)), made_answer((1, 2), (3,)), ())
     assert diff.supporting_added == (Cited(2, "Paper 2", 2002),)
     assert diff.contradicting_added == (Cited(3, "Paper 3", 2003),)
@@ -38,9 +38,7 @@ def test_new_evidence_is_told_by_its_side() -> None:
     changed = watch_diff(made_answer((1, 2)), made_answer((1,), (2,)), ())
     assert [cited.pmid for cited in changed.contradicting_added] == [2]
     assert [cited.pmid for cited in changed.supporting_removed] == [2]
-
-
-def test_what_a_sentence_says_of_its_citations_counts() -> None:
+    # Citations of sentences count as well as evidence.
     now = made_answer((1,))
     against = replace(now.ideal[0], contradicted=(9,))
     diff = watch_diff(made_answer((1,)), replace(now, ideal=(against,)), ())
@@ -50,7 +48,7 @@ def test_what_a_sentence_says_of_its_citations_counts() -> None:
     assert not diff.supporting_added
 
 
-def test_verdict_exact_answer_and_text_are_told_before_and_after() -> None:
+def test_changes_of_verdict_exact_answer_and_text_are_reported() -> None:
     now = made_answer((1,), exact="no", text="It does not help.", verdict="mixed")
     diff = watch_diff(made_answer((1,)), now, ())
     assert diff.verdict == Change("answered", "mixed")
@@ -61,26 +59,21 @@ def test_verdict_exact_answer_and_text_are_told_before_and_after() -> None:
 
 PAPER = citation(1, "It helps.", "Paper 1")
 RETRACTION = Link("RetractionIn", 7, "Lancet 2026")
-
-
+RETRACTED = replace(PAPER, links=(RETRACTION,), publication_types=(RETRACTED_TYPE,))
 CONCERN = Link("ExpressionOfConcernIn", 8, "BMJ")
+ERRATUM = Link("ErratumIn", None, "BMJ")
+HARMS = (Section("", "It harms."),)
 AFTER: list[tuple[Citation | None, str, str]] = [
-    (
-        replace(PAPER, links=(RETRACTION,), publication_types=(RETRACTED_TYPE,)),
-        *("retracted", "RetractionIn Lancet 2026 PMID 7"),
-    ),
+    (RETRACTED, "retracted", "RetractionIn Lancet 2026 PMID 7"),
     (replace(PAPER, links=(CONCERN,)), "expression of concern", "ExpressionOfConcernIn BMJ PMID 8"),
-    (replace(PAPER, links=(Link("ErratumIn", None, "BMJ"),)), "corrected", "ErratumIn BMJ"),
+    (replace(PAPER, links=(ERRATUM,)), "corrected", "ErratumIn BMJ"),
     (replace(PAPER, version=2), "revised", "version 1 is now 2"),
-    (
-        replace(PAPER, sections=(Section("", "It harms."),)),
-        *("revised", "its title or abstract was changed"),
-    ),
+    (replace(PAPER, sections=HARMS), "revised", "its title or abstract was changed"),
     (None, "deleted", ""),
 ]
 
 
-def test_what_became_of_a_source_is_told_once(subtests: pytest.Subtests) -> None:
+def test_change_of_a_source_is_reported_once(subtests: pytest.Subtests) -> None:
     for after, kind, detail in AFTER:
         with subtests.test(kind=kind, detail=detail):
             before, now = {1: SourceRecord.of(1, PAPER)}, {1: SourceRecord.of(1, after)}
@@ -91,9 +84,7 @@ def test_what_became_of_a_source_is_told_once(subtests: pytest.Subtests) -> None
             diff = watch_diff(made_answer(), made_answer(), [change])
             assert diff.notable
             assert diff_words(diff)[0].startswith(f"{kind.capitalize()}: PMID 1, Paper 1")
-
-
-def test_a_record_that_was_only_indexed_anew_is_the_same() -> None:
+    # Re-indexing and comments do not count as changes.
     anew = replace(PAPER, source="later.xml.gz", position=9, links=(Link("CommentIn", 5, "BMJ"),))
     before, now = {1: SourceRecord.of(1, PAPER)}, {1: SourceRecord.of(1, anew)}
     assert changed_sources(before, now) == ()

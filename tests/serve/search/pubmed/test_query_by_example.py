@@ -4,12 +4,12 @@ from pathlib import Path
 import pytest
 
 from cluster.errors import InputError, LLMError
-from serve.graph.watch_stages import StageWatch
-from serve.llm.watched_model import WatchedModel
+from serve.contracts.stage_watch import StageWatch
+from serve.contracts.watched_model import WatchedModel
 from serve.search.pubmed.query_by_example import (
     UNWRITTEN,
     SolvedQuestion,
-    likest,
+    most_similar,
     query_by_example,
     read_query,
     read_solved,
@@ -23,17 +23,17 @@ SOLVED = [
 ]
 
 
-def test_the_shipped_queries_can_be_read_by_pubmed_and_lead_to_themselves() -> None:
+def test_shipped_queries_are_valid_and_most_similar_to_themselves() -> None:
     assert len(SHIPPED) >= 20
     for item in SHIPPED:
         assert read_query(item.query) == item.query
-        assert likest(item.question, SHIPPED, 1) == [item]
+        assert most_similar(item.question, SHIPPED, 1) == [item]
 
 
-def test_a_question_of_the_same_pattern_comes_first() -> None:
-    assert likest("Is lithium safe in pregnancy?", SOLVED, 2)[0] == SOLVED[1]
-    assert likest("Which genes cause gout?", SOLVED, 2)[0] == SOLVED[0]
-    assert likest("Yoga?", SOLVED, 2) == []
+def test_most_similar_returns_the_most_similar_question_first() -> None:
+    assert most_similar("Is lithium safe in pregnancy?", SOLVED, 2)[0] == SOLVED[1]
+    assert most_similar("Which genes cause gout?", SOLVED, 2)[0] == SOLVED[0]
+    assert most_similar("Yoga?", SOLVED, 2) == []
 
 
 def ask(endpoint: ChatEndpoint, solved: list[SolvedQuestion]) -> tuple[str, list[str]]:
@@ -43,13 +43,13 @@ def ask(endpoint: ChatEndpoint, solved: list[SolvedQuestion]) -> tuple[str, list
     return written, watch.degraded
 
 
-def test_the_model_adapts_the_query_that_stands_nearest() -> None:
+def test_query_by_example_shows_the_most_similar_example_last() -> None:
     said = "Query: Lithium[mh] AND Pregnancy[mh]\nThis finds it."
     with chat_endpoint(said, "Lithium[mh AND (Pregnancy[mh]") as endpoint:
         assert ask(endpoint, []) == ("", [])
         assert not endpoint.asked
         assert ask(endpoint, [SOLVED[1], SOLVED[0]]) == ("Lithium[mh] AND Pregnancy[mh]", [])
-        # A reply that is no query is told.
+        # An invalid query is reported.
         written, degraded = ask(endpoint, SOLVED)
     assert written == ""
     assert any(UNWRITTEN in loss for loss in degraded)
@@ -58,14 +58,14 @@ def test_the_model_adapts_the_query_that_stands_nearest() -> None:
     assert prompt.index(SOLVED[1].query) < prompt.index("lithium")
 
 
-def test_what_pubmed_would_read_otherwise_is_no_query(subtests: pytest.Subtests) -> None:
+def test_read_query_rejects_unbalanced_or_long_queries(subtests: pytest.Subtests) -> None:
     for text in ["", "...", "a[mh", "(a", "a)", '"a', "a" * 301, "([a)]"]:
         with subtests.test(text=text), pytest.raises(LLMError, match="no PubMed query"):
             read_query(text)
     assert read_query('"ca(2+"[tiab]') == '"ca(2+"[tiab]'
 
 
-def test_a_file_of_another_form_is_refused(tmp_path: Path) -> None:
+def test_malformed_examples_file_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("questions: [{question: Why}]", encoding="utf-8")
     with pytest.raises(InputError, match=r"mine\.yaml: expected `questions`"):

@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 from cluster.records import Citation, Entity, Section
-from serve.graph.watch_stages import StageWatch
+from cluster.settings.settings import load_settings
+from serve.contracts.backend import IndexFacts, LocalBackend
+from serve.contracts.stage_calls import StageCalls
+from serve.contracts.stage_watch import StageWatch
 from serve.search.pubmed.search_online import (
     entities_query,
     find_online,
-    finds_too_little,
     plain_query,
     whole_abstract,
 )
@@ -36,10 +38,10 @@ def server(running: EUtils) -> EUtils:
 def find(
     server: EUtils, folder: Path, entities: Sequence[Entity] = ENTITIES
 ) -> tuple[list[int], list[str]]:
-    watch = StageWatch(30)
-    stage = QuickOnline(server, folder)
-    found = asyncio.run(find_online(QUESTION, entities, stage, watch, limit=5, deadline_s=10))
-    return found, watch.degraded
+    backend = LocalBackend(IndexFacts(0, 0.9, 0.4), pubmed=QuickOnline(server, folder))
+    stages = StageCalls(backend, load_settings().serve, StageWatch(30), 2000)
+    found = asyncio.run(find_online(QUESTION, entities, stages, limit=5))
+    return found, stages.watch.degraded
 
 
 def answer(*pmids: int) -> Reply:
@@ -47,9 +49,7 @@ def answer(*pmids: int) -> Reply:
     return Reply(f'{{"esearchresult": {{"count": "{len(pmids)}", "idlist": [{ids}]}}}}')
 
 
-def test_searches_for_the_question_and_for_its_entities_are_united(
-    server: EUtils, tmp_path: Path
-) -> None:
+def test_question_and_entity_searches_are_merged(server: EUtils, tmp_path: Path) -> None:
     server.script = [answer(4, 9), answer(9, 2)]
     found, losses = find(server, tmp_path)
     assert (sorted(found), losses) == ([2, 4, 9], [])
@@ -58,7 +58,7 @@ def test_searches_for_the_question_and_for_its_entities_are_united(
     assert {form["retmax"] for form in server.requests} == {"5"}
 
 
-def test_one_lost_search_leaves_the_other_and_is_stated(server: EUtils, tmp_path: Path) -> None:
+def test_one_failed_search_is_reported_and_the_other_kept(server: EUtils, tmp_path: Path) -> None:
     server.script = [Reply('{"error": "API key invalid"}', 400)]
     found, losses = find(server, tmp_path)
     assert found == [31, 7, 12]
@@ -66,7 +66,7 @@ def test_one_lost_search_leaves_the_other_and_is_stated(server: EUtils, tmp_path
     assert losses[0].startswith("pubmed: failed, ")
 
 
-def test_a_dead_server_is_two_stated_losses_and_no_error(server: EUtils, tmp_path: Path) -> None:
+def test_unavailable_server_is_reported_as_two_losses(server: EUtils, tmp_path: Path) -> None:
     server.script, server.for_ever = [Reply("", 500)], True
     found, losses = find(server, tmp_path)
     assert found == []
@@ -76,26 +76,19 @@ def test_a_dead_server_is_two_stated_losses_and_no_error(server: EUtils, tmp_pat
     ]
 
 
-def test_a_question_is_words_to_pubmed_and_no_query_language() -> None:
+def test_query_syntax_in_questions_is_removed() -> None:
     queries = {
         'Is "IL-6"[ti] (high) AND low?': "Is IL-6 ti high and low",
         "NOT a test: x*": "not a test x",
         "???": "",
     }
     assert {text: plain_query(text) for text in queries} == queries
-    # An entity named twice is asked for once.
+    # A repeated entity is searched once.
     again = Entity("Metformin", 40, 49, "", "mesh")
     assert entities_query([*ENTITIES, again]) == "metformin AND AMPK"
 
 
-def test_too_little_is_fewer_near_finds_than_asked() -> None:
-    found = [
-        finds_too_little(similarities, 2, 0.5) for similarities in ((), (0.9, 0.4), (0.9, 0.5))
-    ]
-    assert found == [True, True, False]
-
-
-def test_an_article_is_its_whole_abstract_or_else_its_title() -> None:
+def test_whole_abstract_falls_back_to_the_title() -> None:
     with_abstract = Citation(1, title="T", sections=(Section("", " An abstract. "),))
     found = whole_abstract(with_abstract)
     assert found is not None

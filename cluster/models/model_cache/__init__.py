@@ -1,0 +1,1 @@
+"""Cache of models converted for OpenVINO, which run on a CPU without importing torch."""

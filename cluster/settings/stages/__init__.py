@@ -1,0 +1,1 @@
+"""Settings of the index, the models and the serving stages, one module each."""

@@ -1,1 +1,0 @@
-"""Builds a published version of the index from source files."""

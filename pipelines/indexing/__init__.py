@@ -1,0 +1,1 @@
+"""Index jobs: build, update, compact and publish."""

@@ -1,0 +1,1 @@
+"""Build, update and compact the segments of a shard."""

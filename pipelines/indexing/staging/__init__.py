@@ -1,0 +1,1 @@
+"""Staging: parse, split and embed sources, and plan the shards from them."""

@@ -1,0 +1,145 @@
+"""The steps of staging, which run in the workers of a build."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from cluster.index.tokens.codec import TokenCodec
+from cluster.settings.settings import EncoderSettings, SplitSettings, TokenVectorSettings
+from cluster.storage.object_store import File, named_file
+from cluster.storage.places import Place
+from cluster.text.tokenise import make_tokeniser
+from pipelines.indexing.staging.embed_passages import (
+    embed_citations,
+    embed_tokens,
+    tokenise_citations,
+)
+from pipelines.indexing.staging.learn_codec import FEWEST_PASSAGES, keep_codec, sample_passages
+from pipelines.indexing.staging.read_source import BYTES_PER_CITATION, read_source
+from pipelines.indexing.staging.split_passages import Splitter, make_splitter
+from pipelines.indexing.staging.stage_citations import DTYPE, write_part
+
+if TYPE_CHECKING:
+    from cluster.models.encoder import Encoder
+    from cluster.models.model_cache.converted_encoder import ConvertedEncoder
+
+
+def load_encoder(settings: EncoderSettings, model: Path) -> Encoder:
+    """Load the encoder from the folder `model`; the first call imports torch, which is slow."""
+    # Imported here because the driver does not need torch, which takes seconds to import.
+    from cluster.models.encoder import Encoder
+
+    return Encoder.by(settings, model)
+
+
+def find_encoder(settings: EncoderSettings, model: Path) -> Encoder | ConvertedEncoder:
+    """Return the cached encoder, which does not need torch, if there is one, else load it."""
+    from cluster.models.model_cache.converted_encoder import find_encoder as find_entry
+
+    return find_entry(settings, model) or load_encoder(settings, model)
+
+
+def load_splitter(split: SplitSettings, settings: EncoderSettings, model: Path) -> Splitter:
+    """Return the splitter of the settings; `sections` loads the encoder, which is slow."""
+    offsets = None
+    if split.method == "sections":
+        # Only the tokeniser is used, so the model is neither converted nor measured.
+        plain = settings.model_copy(update={"runtime": "torch"})
+        offsets = load_encoder(plain, model).token_offsets
+    return make_splitter(split.method, split.size, split.overlap, offsets)
+
+
+def learn_codec_of(
+    sources: Sequence[File],
+    index: Place,
+    split: SplitSettings,
+    settings: EncoderSettings,
+    coded: TokenVectorSettings,
+    model: Path,
+) -> Place:
+    """Learn the codec of the token vectors of `sources`, store it in `index` and return its path.
+
+    At most a tenth of the passages is embedded for it, but at least FEWEST_PASSAGES.
+    """
+    expected = sum(source.stat().st_size for source in sources) // BYTES_PER_CITATION
+    limit = min(coded.training_passages, max(expected // 10, FEWEST_PASSAGES))
+    texts = sample_passages(sources, load_splitter(split, settings, model), limit)
+    return keep_codec(index, texts, find_encoder(settings, model), coded)
+
+
+def read_source_rows(
+    batch: pa.Table,
+    split: SplitSettings,
+    settings: EncoderSettings,
+    model: Path,
+    directories: dict[str, Place],
+) -> Iterator[pa.Table]:
+    """Turn rows of (path, staged runs) into tables in SPLIT_SCHEMA."""
+    splitter = load_splitter(split, settings, model)
+    for row in batch.to_pylist():
+        path = named_file(row["path"])
+        yield from read_source(path, directories[path.name], splitter, row["staged"].split())
+
+
+@dataclass(frozen=True, slots=True)
+class CodedTokens:
+    """The codec of stored token vectors, and how many tokens are pooled into one vector."""
+
+    codec: TokenCodec
+    pool: int
+
+
+def tokenise_passages(table: pa.Table, settings: EncoderSettings, model: Path) -> pa.Table:
+    """Turn a table in SPLIT_SCHEMA into one in TOKENISED_SCHEMA."""
+    return tokenise_citations(table, make_tokeniser(model, settings.max_tokens))
+
+
+class EmbedAndStage:
+    """Embeds tables in SPLIT_SCHEMA or TOKENISED_SCHEMA, writes them and returns counts by source.
+
+    Vectors are written to disk directly.
+    """
+
+    def __init__(
+        self,
+        settings: EncoderSettings,
+        model: Path,
+        directories: dict[str, Place],
+        shards: int,
+        tokens: CodedTokens | None,
+    ) -> None:
+        self._encoder: Any
+        if settings.gpus or (tokens is not None and tokens.pool > 1):
+            # On GPUs the tables are already tokenised, and pooling tokens needs torch.
+            self._encoder = whole = load_encoder(settings, model)
+            if settings.gpus:
+                whole.check_tokeniser(make_tokeniser(model, settings.max_tokens))
+        else:
+            self._encoder = find_encoder(settings, model)
+        self._compress: Any = None
+        if tokens is not None:
+            self._compress = self._encoder.compress_by(tokens.codec, tokens.pool)
+        self._directories = directories
+        self._shards = shards
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        """Embed the batch, write it to disk by source, and return rows of (source, citations)."""
+        if "tokens" in batch.column_names:
+            embedded = embed_tokens(batch, self._encoder.embed_tokens, self._compress)
+        else:
+            embedded = embed_citations(batch, self._encoder.embed, self._compress)
+        embedded = embedded.replace_schema_metadata({DTYPE: self._encoder.dtype})
+        names = embedded.column("source")
+        counts = []
+        for name in names.unique().to_pylist():
+            rows = embedded.filter(pa.compute.equal(names, name))
+            write_part(rows, self._directories[name], self._shards)
+            counts.append({"source": name, "citations": rows.num_rows})
+        return pa.Table.from_pylist(
+            counts, schema=pa.schema([("source", pa.string()), ("citations", pa.int64())])
+        )

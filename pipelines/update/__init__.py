@@ -1,1 +1,0 @@
-"""Updates a published index with new sources, and compacts its segments."""

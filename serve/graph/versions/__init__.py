@@ -1,1 +1,0 @@
-"""Switching a running graph from one index version to the next."""

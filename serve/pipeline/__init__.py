@@ -1,0 +1,1 @@
+"""The pipeline from a request to a cited answer."""

@@ -1,0 +1,319 @@
+"""Run the whole pipeline for a question: search, then write, under one deadline."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import fields, replace
+from typing import Any
+
+from cluster.answers import NOT_ENOUGH, Answer, Evidence, Guess, Question, SearchResult, Spent
+from cluster.index.filters.filters import Filters
+from cluster.index.layout import shard_of
+from cluster.records import Citation, Passage
+from cluster.settings.answer_settings import AnswerSettings
+from cluster.settings.search_settings import LadderSettings, RungSettings
+from cluster.settings.settings import ServeSettings
+from cluster.settings.system_settings import SystemSettings
+from serve.answer.read_evidence import MAX_READ
+from serve.answer.write_answer import WRITE, WRITE_ALOUD, WrittenAnswer
+from serve.contracts.answer_events import Drafted, Event, Finished, Found, Tell, ignore_event, told
+from serve.contracts.backend import Backend, shard_stage
+from serve.contracts.request import Request
+from serve.contracts.stage_calls import StageCalls, require
+from serve.contracts.stage_watch import StageWatch
+from serve.pipeline.appraise_answer import weigh_answer
+from serve.pipeline.cascade import COMPARED, Budget, Costs, run_cascade
+from serve.pipeline.check_filters import check_filters, explain_no_match
+from serve.pipeline.given_evidence import take_given
+from serve.pipeline.read_request import ReadRequest, check_spelling, read_request
+from serve.pipeline.reply_cache import CachingBackend
+from serve.pipeline.sort_result import arranged
+from serve.question.example_questions import ExampleQuestion, example_questions, held_examples
+from serve.question.guess_type import typed
+from serve.question.understand_question import SUGGEST, Suggestion
+from serve.search.choose_snippets import whole_passages
+from serve.search.encoder_stage import SNIPPETS
+from serve.search.search_citations import QUOTED, search_citations
+from serve.search.search_shards import ShardSearch
+from serve.search.shard_stage import CITATION, IDENTIFY
+from serve.search.whole_citations import decisive_passages, first_passages
+
+# Expected time to write an extractive answer until a duration has been measured.
+WRITING_MS = 200.0
+NO_TIME = "llm: no time in the budget, extractive answer"
+# Answer of a question whose writer failed.
+NOTHING_WRITTEN = WrittenAnswer((), None, "none")
+
+
+def exclude_citations(
+    found: SearchResult, exclude: Sequence[int], limit: int, evidence: int
+) -> SearchResult:
+    """Return `found` without the citations in `exclude`, cut to `limit` citations.
+
+    It keeps the first `evidence` passages, and all further passages of the same citations.
+    """
+    gone = frozenset(exclude)
+    citations = [c for c in found.citations if c.pmid not in gone]
+    passages = [e for e in found.evidence if e.passage.pmid not in gone]
+    kept = passages[:evidence]
+    held = {e.passage.pmid for e in kept}
+    rest = (e for e in passages[evidence:] if e.passage.pmid in held)
+    return replace(found, citations=tuple(citations[:limit]), evidence=(*kept, *rest))
+
+
+def drop_weak_evidence(evidence: Sequence[Evidence], share: float) -> tuple[Evidence, ...]:
+    """Return the evidence that scores at least `share` of the best score, in order."""
+    best = max((item.scores["score"] for item in evidence), default=0.0)
+    return tuple(item for item in evidence if not share or item.scores["score"] >= share * best)
+
+
+def reads_whole(request: Request) -> bool:
+    """Return True if the evidence found may contain several passages of one citation."""
+    return bool(request.system.whole) and not request.question.given
+
+
+def with_stances(evidence: Sequence[Evidence], written: WrittenAnswer) -> tuple[Evidence, ...]:
+    """Return the evidence with stances; unchanged if no answer is stated."""
+    if written.verdict == NOT_ENOUGH:
+        return tuple(evidence)
+    return tuple(
+        replace(item, stance=stance, stance_on=written.stance_on)
+        if (stance := written.stances.get(item.passage.id))
+        else item
+        for item in evidence
+    )
+
+
+def positions_of(
+    shown: Sequence[str] | None, evidence: Sequence[Evidence]
+) -> tuple[int, ...] | None:
+    """Return the positions of passage ids in the evidence, from 0; None if `shown` is None."""
+    if shown is None:
+        return None
+    places = {item.passage.id: place for place, item in enumerate(evidence)}
+    return tuple(places[id_] for id_ in shown if id_ in places)
+
+
+def stated_fields(question: Question, written: WrittenAnswer) -> dict[str, Any]:
+    """Return the fields of an Answer that hold the written text.
+
+    If the verdict is not_enough_evidence, nothing is stated; if the question asks for a best
+    guess, the text is returned as `guess`.
+    """
+    verdict = {
+        "verdict": written.verdict,
+        "confidence": written.confidence,
+        "signals": written.signals,
+    }
+    if written.verdict != NOT_ENOUGH:
+        stated = {"ideal": written.ideal, "exact": written.exact, "origin": written.origin}
+        return {**verdict, **stated, "supported": written.supported}
+    guess = Guess(written.ideal, written.exact) if question.guess else None
+    nothing = {"ideal": (), "exact": None, "origin": "none"}
+    return {**verdict, **nothing, "guess": guess, "closest": written.closest}
+
+
+class QuestionAnswerer:
+    """Answers questions; the only state kept between questions is the measured `costs`.
+
+    `quoted` is the maximum number of characters of passages in a prompt of the search.
+    """
+
+    def __init__(self, backend: Backend, settings: ServeSettings, quoted: int = QUOTED) -> None:
+        self.backend = backend
+        self._settings = settings
+        self._quoted = quoted
+        self.costs = Costs()
+
+    def _calls(self, budget: Budget, tell: Tell = ignore_event) -> StageCalls:
+        """Return the stage calls of one question, with its deadline."""
+        watch = StageWatch(self._settings.request_deadline_s, tell, budget.search_ms / 1000)
+        return StageCalls(self.backend, self._settings, watch, self._quoted)
+
+    async def search(self, request: Request) -> SearchResult:
+        """Return ranked citations and evidence; raises StageLostError if no shard answers."""
+        budget = Budget(request.question.budget_ms)
+        stages = self._calls(budget)
+        asked, found = await self._read_and_search(request, stages, budget)
+        return arranged(await self._ended(found, asked, stages, budget), request.sort)
+
+    async def _read_and_search(
+        self, request: Request, stages: StageCalls, budget: Budget
+    ) -> tuple[Request, SearchResult]:
+        """Return (the request that was searched, its result), after field tags are parsed."""
+        read = await self._checked(await read_request(request, stages), stages)
+        asked = replace(read.request, question=typed(read.request.question))
+        found, better = await asyncio.gather(
+            self._search(asked, stages, budget), check_spelling(read, stages)
+        )
+        if better is not None and not found.citations:
+            read = read.corrected(better)
+            asked = replace(read.request, question=typed(read.request.question))
+            found = await self._search(asked, stages, budget)
+        if not (found.citations or asked.question.given or asked.system.online.when == "always"):
+            why = await explain_no_match(self._filters(asked), stages)
+            found = replace(found, filtered_out=why)
+        return asked, read.told(found, request.question, better)
+
+    async def _checked(self, read: ReadRequest, stages: StageCalls) -> ReadRequest:
+        """Check the filters; raises InputError for values that no article has."""
+        asked = read.request
+        if asked.question.given:
+            return read
+        online = asked.system.online.when != "never"
+        filters = await check_filters(asked.filters, stages, online=online)
+        return replace(read, request=replace(asked, filters=filters))
+
+    async def _ended(
+        self, found: SearchResult, request: Request, stages: StageCalls, budget: Budget
+    ) -> SearchResult:
+        """Return `found` with its snippets, and the failed stages, timings and costs so far."""
+        watch = stages.watch
+        return replace(
+            found,
+            snippets=await self._snippets(request, found, stages),
+            degraded=tuple(watch.degraded),
+            timings_ms=dict(watch.timings_ms),
+            spent=budget.spent(found),
+            filters=self._filters(request) or None,
+            model_calls=watch.model_calls,
+        )
+
+    def _filters(self, request: Request) -> Filters:
+        return request.filters.no_later_than(self._settings.until)
+
+    async def _search(self, request: Request, stages: StageCalls, budget: Budget) -> SearchResult:
+        """Return the given evidence, or a search result without the excluded citations."""
+        question, system, limit = request.question, request.system, request.limit
+        if question.given:
+            return await take_given(question, system, limit, stages, ShardSearch(stages))
+        request = replace(request, filters=self._filters(request))
+        more = len(question.exclude)
+        wider = system.model_copy(update={"evidence": system.evidence + more})
+        asked = replace(request, system=wider, limit=limit + more)
+        if wider.ladder is None:
+            found = await search_citations(asked, stages)
+        else:
+            asked = replace(asked, limit=max(asked.limit, COMPARED))
+            found = await self._search_by_cascade(asked, wider.ladder, stages, budget)
+        if more or wider.ladder is not None:
+            found = exclude_citations(found, question.exclude, limit, system.evidence)
+        return replace(found, evidence=drop_weak_evidence(found.evidence, system.evidence_share))
+
+    async def _search_by_cascade(
+        self, request: Request, ladder: LadderSettings, stages: StageCalls, budget: Budget
+    ) -> SearchResult:
+        cached = CachingBackend(stages.backend)
+
+        async def search(rung: RungSettings) -> SearchResult:
+            asked = replace(request, system=request.system.at(rung))
+            return await search_citations(asked, stages.over(cached))
+
+        found, rungs = await run_cascade(ladder, budget, self.costs, search)
+        return replace(found, spent=Spent(request.question.budget_ms, budget.spent_ms, rungs))
+
+    async def _snippets(
+        self, request: Request, found: SearchResult, stages: StageCalls
+    ) -> tuple[Passage, ...]:
+        if not request.snippets:
+            return ()
+        length = request.system.snippet_sentences
+        evidence = first_passages(found.evidence) if reads_whole(request) else found.evidence
+        if not length:
+            return tuple(whole_passages(evidence))
+        asked = (request.question.body, tuple(evidence), length)
+        return tuple(await stages.call(SNIPPETS, *asked) or ())
+
+    async def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
+        """Return completions of `prefix`; raises StageLostError if the expander fails."""
+        lost = "the vocabulary does not answer; try again in a moment"
+        return await require(self.backend, self._settings, lost, SUGGEST, prefix, limit)
+
+    async def examples(self) -> list[ExampleQuestion]:
+        """Return example questions whose evidence is in the index; raises StageLostError."""
+        every = example_questions()
+        shards = self.backend.facts.shards
+        wanted: dict[int, list[int]] = {}
+        for pmid in {pmid for example in every for pmid in example.pmids}:
+            wanted.setdefault(shard_of(pmid, shards), []).append(pmid)
+        lost = "a shard does not answer; try again in a moment"
+        replies = await asyncio.gather(
+            *(
+                require(self.backend, self._settings, lost, IDENTIFY.at(shard_stage(n)), pmids, ())
+                for n, pmids in wanted.items()
+            )
+        )
+        return held_examples(every, {pmid for reply in replies for pmid in reply.values()})
+
+    async def citation(self, pmid: int) -> Citation | None:
+        """Return the record of `pmid`, or None if it is not in the index.
+
+        Raises StageLostError if its shard does not answer.
+        """
+        number = shard_of(pmid, self.backend.facts.shards)
+        lost = f"shard {number} does not answer; try again in a moment"
+        method = CITATION.at(shard_stage(number))
+        return await require(self.backend, self._settings, lost, method, pmid)
+
+    async def answer(self, request: Request, tell: Tell = ignore_event) -> Answer:
+        """Return a cited answer; its verdict is not_enough_evidence if the writer fails.
+
+        `tell` receives an event for each finished stage, the search result and draft text.
+        """
+        system, budget_ms = request.system, request.question.budget_ms
+        budget = Budget(budget_ms, min(self._writing_ms(system), budget_ms / 2))
+        stages = self._calls(budget, tell)
+        watch = stages.watch
+        request, found = await self._read_and_search(request, stages, budget)
+        question = request.question
+        tell(Found(arranged(found, request.sort)))
+        style, begun = self._style(system, budget, watch), budget.spent_ms
+        asked = (question, found.evidence, style)
+        if tell is ignore_event:
+            written = await stages.call(WRITE, *asked)
+        else:
+            written = await stages.stream(lambda text: tell(Drafted(text)), WRITE_ALOUD, *asked)
+        if style is system.answer:
+            self.costs.learn(f"write {system.name}", budget.spent_ms - begun)
+        written = written or NOTHING_WRITTEN
+        for loss in written.degraded:
+            watch.note(loss)
+        evidence = with_stances(found.evidence, written)
+        if written is not NOTHING_WRITTEN:
+            read = min(MAX_READ, len({item.passage.pmid for item in evidence}))
+            found = replace(found, candidates={**found.candidates, "read": read})
+        if reads_whole(request):
+            evidence = decisive_passages(evidence, [sentence.text for sentence in written.ideal])
+        found = replace(found, evidence=evidence)
+        found = await self._ended(found, request, stages, budget)
+        answer = Answer(
+            **{name.name: getattr(found, name.name) for name in fields(found)},
+            **stated_fields(question, written),
+            check=system.answer.check,
+            writing_calls=written.model_calls,
+        )
+        listed = arranged(weigh_answer(answer), request.sort)
+        return replace(listed, shown=positions_of(written.shown, listed.evidence))
+
+    def _writing_ms(self, system: SystemSettings) -> float:
+        return self.costs.expected(f"write {system.name}", WRITING_MS)
+
+    def _style(self, system: SystemSettings, budget: Budget, watch: StageWatch) -> AnswerSettings:
+        """Return the preset's answer settings, or extractive ones if time is short."""
+        style = system.answer
+        if style.ideal_from == "evidence" or self._writing_ms(system) <= budget.left_ms:
+            return style
+        watch.note(NO_TIME)
+        return style.model_copy(update={"ideal_from": "evidence", "exact_from": "evidence"})
+
+    async def answer_events(self, request: Request) -> AsyncGenerator[Event, None]:
+        """Yield the events of `answer`, and finally Finished with the answer."""
+
+        async def work(tell: Tell) -> Event:
+            return Finished(await self.answer(request, tell))
+
+        async with aclosing(told(work)) as events:
+            async for event in events:
+                yield event

@@ -1,0 +1,156 @@
+"""Add caveats, sides, agreement and concept coverage to a written answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from cluster.answers import NOT_ENOUGH, Answer, Evidence, ExactAnswer, Sentence
+from cluster.appraisal import Agreement, ConceptCoverage, Sides, SideSource
+from cluster.records import Entity
+from cluster.study_design.designs import weight_of
+from cluster.study_design.tell_design import design_words, without_people
+from cluster.text.analysis import analyse
+from serve.wording.verdict_words import shortened
+
+# Maximum numbers of names and of characters that are compared, to bound the time.
+MAX_NAMES = 30
+MAX_CHARACTERS = 50_000
+
+
+def weigh_answer(answer: Answer) -> Answer:
+    """Return the answer with caveats, sides, agreement and concept coverage.
+
+    The evidence must be ordered by relevance. An answer that states nothing is unchanged.
+    """
+    if answer.verdict == NOT_ENOUGH:
+        return answer
+    sides = list_sides(answer.evidence, answer.ideal)
+    return replace(
+        answer,
+        caveats=tell_caveats(answer.ideal, answer.evidence),
+        sides=sides,
+        agreement=measure_agreement(sides),
+        concept_coverage=cover_concepts(
+            answer.entities, answer.ideal, answer.exact, answer.evidence
+        ),
+    )
+
+
+def tell_caveats(ideal: Sequence[Sentence], evidence: Iterable[Evidence]) -> tuple[str, ...]:
+    """Return a caveat on sentences whose sources are all animal or in vitro studies, or ().
+
+    A source that may be about people, or whose subjects are unknown, exempts a sentence.
+    """
+    studied = {item.passage.pmid: item.subjects for item in evidence}
+    concerned = {
+        number: sentence.pmids
+        for number, sentence in enumerate(ideal, 1)
+        if sentence.pmids and all(without_people(studied.get(pmid, ())) for pmid in sentence.pmids)
+    }
+    if not concerned:
+        return ()
+    pmids = dict.fromkeys(pmid for cited in concerned.values() for pmid in cited)
+    study = design_words("other", tuple(dict.fromkeys(s for p in pmids for s in studied[p])))
+    *others, last = map(str, concerned)
+    which = f"sentences {', '.join(others)} and {last}" if others else f"sentence {last}"
+    which = "this answer" if len(concerned) == len(ideal) else which
+    sources, are = "source", f"is a {study}"
+    if len(pmids) > 1:
+        sources, are = "sources", f"are {study.replace('study', 'studies', 1)}"
+    named = ", ".join(map(str, pmids))
+    return (f"The {sources} of {which} (PMID {named}) {are}; the finding may not hold in people.",)
+
+
+def list_sides(evidence: Iterable[Evidence], ideal: Sequence[Sentence]) -> Sides:
+    """Return each citation with a stance once, with its best-ranked passage that has a stance.
+
+    `evidence` is ordered by relevance. `ideal` has the sentences of the stated answer.
+    """
+    first: dict[int, Evidence] = {}
+    for item in evidence:
+        if item.stance in ("support", "contradict"):
+            first.setdefault(item.passage.pmid, item)
+    supporting, contradicting = (
+        tuple(_source(item, ideal) for item in first.values() if item.stance == stance)
+        for stance in ("support", "contradict")
+    )
+    return Sides(supporting, contradicting)
+
+
+def _source(item: Evidence, ideal: Sequence[Sentence]) -> SideSource:
+    return SideSource(
+        pmid=item.passage.pmid,
+        quote=shortened(item.passage.text),
+        sentence=_sentence(item, ideal),
+        title=item.title,
+        year=item.year,
+        design=item.design,
+        subjects=item.subjects,
+        notice=item.notice,
+    )
+
+
+def _sentence(item: Evidence, ideal: Sequence[Sentence]) -> str:
+    """Return the first sentence that cites the source on its side, else the first sentence."""
+    pmid, supports = item.passage.pmid, item.stance == "support"
+    named = (s.text for s in ideal if pmid in (s.pmids if supports else s.contradicted))
+    return next(named, ideal[0].text if ideal else "")
+
+
+def measure_agreement(sides: Sides) -> Agreement | None:
+    """Return the sources' agreement with the answer; None if no source takes a stance."""
+    sources = [*sides.supporting, *sides.contradicting]
+    if not sources:
+        return None
+    weight = sum(weight_of(source.design) for source in sources)
+    supporting = sum(weight_of(source.design) for source in sides.supporting)
+    return Agreement(
+        sources=len(sources),
+        supporting=len(sides.supporting),
+        share=round(len(sides.supporting) / len(sources), 4),
+        weighted=round(supporting / weight, 4),
+    )
+
+
+def cover_concepts(
+    entities: Iterable[Entity],
+    ideal: Sequence[Sentence],
+    exact: ExactAnswer,
+    evidence: Iterable[Evidence],
+) -> ConceptCoverage | None:
+    """Return which of the question's linked concepts are named; None if it has none.
+
+    A concept is named by its words in the question or by a synonym, in any inflection. Only cited
+    evidence counts, including its titles. The measure is that of paper 001 (section 7.2).
+    """
+    concepts = {entity.concept: entity for entity in entities if entity.concept}.values()
+    if not concepts:
+        return None
+    cited = {pmid for sentence in ideal for pmid in sentence.pmids}
+    sources = [i for i in evidence if i.passage.pmid in cited]
+    listed = [name for group in exact for name in group] if isinstance(exact, list) else []
+    said = _stems(" ; ".join([*(sentence.text for sentence in ideal), *listed]))
+    read = _stems(" ; ".join(f"{item.title} ; {item.passage.text}" for item in sources))
+    names = {concept.text: _names(concept) for concept in concepts}
+    unread = tuple(text for text, known in names.items() if not any(n in read for n in known))
+    unsaid = tuple(text for text, known in names.items() if not any(n in said for n in known))
+    return ConceptCoverage(
+        concepts=tuple(names),
+        in_evidence=round(1 - len(unread) / len(names), 4),
+        in_answer=round(1 - len(unsaid) / len(names), 4),
+        missing_from_evidence=unread,
+        missing_from_answer=unsaid,
+    )
+
+
+def _names(concept: Entity) -> list[str]:
+    # The stemmer does not remove the plural ending of "RNAs".
+    one = [concept.text[:-1]] if concept.text.endswith("s") else []
+    stems = map(_stems, [concept.text, *one, *concept.synonyms][:MAX_NAMES])
+    return [name for name in stems if name.strip()]
+
+
+def _stems(text: str) -> str:
+    """Return the stems of a text's words, separated and surrounded by spaces."""
+    return f" {' '.join(analyse(text[:MAX_CHARACTERS]))} "

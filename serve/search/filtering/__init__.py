@@ -1,1 +1,0 @@
-"""Checks of a question's filters against the values in the index."""

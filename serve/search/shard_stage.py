@@ -1,0 +1,90 @@
+"""Replies of a shard, with the index version that they were read from.
+
+While a graph switches to a new version, its shards briefly serve different versions. Results of
+different versions can be combined, because each citation is in one shard only, but every reply
+must name the version that it was read from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from cluster.index.filters.inspect_filters import FilterFacts, FilterInquiry, inspect_filters
+from cluster.index.manifest import Manifest
+from cluster.index.read_segment import identify
+from cluster.index.read_shard import Fetched, Found, ShardQuery, ShardReader
+from cluster.index.tokens.codec import Halves
+from cluster.index.vectors import Vectors
+from cluster.pubmed.source_order import natural_key
+from cluster.records import Citation
+from serve.contracts.stage_calls import stage_method
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class VersionName:
+    """Name of an index version, and the last source file that it contains."""
+
+    version: str
+    last_source: str
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> VersionName:
+        """Return the version name and last source file of `manifest`."""
+        return cls(manifest.version, manifest.last_source)
+
+
+def oldest(names: Iterable[VersionName]) -> VersionName:
+    """Return the oldest of `names`, which must not be empty."""
+    return min(names, key=lambda name: natural_key(name.version))
+
+
+@dataclass(frozen=True, slots=True)
+class FromVersion(Generic[T]):
+    """A shard's reply and the version that it was read from."""
+
+    value: T
+    read: VersionName
+
+
+class ShardVersion:
+    """A shard reader that adds its version to each reply."""
+
+    def __init__(self, reader: ShardReader, manifest: Manifest) -> None:
+        self.reader = reader
+        self.name = VersionName.of(manifest)
+
+    def find(self, query: ShardQuery) -> FromVersion[Found]:
+        """Return the candidates and fetched citations of `ShardReader.find`, with the version."""
+        return FromVersion(self.reader.find(query), self.name)
+
+    def fetch(
+        self, pmids: Sequence[int], vector: Vectors | None, tokens: Halves | None
+    ) -> FromVersion[list[Fetched]]:
+        """Return the citations that the shard has, with their scores and the version."""
+        return FromVersion(self.reader.fetch(pmids, vector, tokens), self.name)
+
+    def identify(
+        self, pmids: Sequence[int], dois: Sequence[str], pmcids: Sequence[str] = ()
+    ) -> dict[str, int]:
+        """Return the PMID of each identifier that is in the shard."""
+        return identify(self.reader.segments, pmids, dois, pmcids)
+
+    def inspect_filters(self, asked: FilterInquiry) -> FilterFacts:
+        """Return the facts about filter values that `asked` requests of this shard."""
+        return inspect_filters(self.reader.segments, asked)
+
+    def citation(self, pmid: int) -> Citation | None:
+        """Return the record of `pmid`, or None if the shard does not have it."""
+        return self.reader.citation(pmid)
+
+
+# Callers select the shard with `at(shard_stage(number))` or `of_shard(number)`.
+FIND = stage_method("shard", ShardVersion.find, "retrieve")
+FETCH = stage_method("shard", ShardVersion.fetch, "fetch")
+IDENTIFY = stage_method("shard", ShardVersion.identify, "identify")
+INSPECT_FILTERS = stage_method("shard", ShardVersion.inspect_filters, "filters")
+CITATION = stage_method("shard", ShardVersion.citation, "citation")

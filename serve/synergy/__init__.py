@@ -1,1 +1,0 @@
-"""Expert feedback of earlier Synergy rounds: judged documents and few-shot examples."""

@@ -1,1 +1,0 @@
-"""Help readers to judge an answer: sort order, counts, sides, agreement and caveats."""

@@ -1,0 +1,1 @@
+"""Plain words for verdicts, interpretations and the strength of the evidence."""

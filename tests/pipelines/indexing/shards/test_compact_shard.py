@@ -1,0 +1,131 @@
+from itertools import product
+from pathlib import Path
+
+import faiss
+import numpy as np
+import pytest
+
+from cluster.errors import IndexFormatError, InputError
+from cluster.index import vectors
+from cluster.index.layout import VECTORS, segment_directory, vocabulary_file
+from cluster.index.manifest import check_artefact, read_manifest
+from cluster.index.versions import read_as_of
+from pipelines.indexing.shards.compact_shard import prune
+from tests.pipelines.histories import File, SmallIndex, name_of
+from tests.pipelines.indexing.shards.test_update_shard import built, counts, titles
+from tests.pipelines.test_update_histories import scores
+
+pytestmark = pytest.mark.slow
+
+HISTORY: list[File] = [
+    [(pmid, f"aspirin study {pmid}") for pmid in range(1, 30)],
+    [(3, "warfarin"), (4, None), (40, "heparin")],
+    [(4, "back again"), (5, None), (40, "heparin and aspirin")],
+]
+
+
+@pytest.mark.slow
+def test_compaction_preserves_search_results(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for over, kind in product(["citations", "passages"], ["flat", "fp16", "sq8"]):
+        with subtests.test(kind=kind, over=over):
+            tmp_path = tmp_path_factory.mktemp("case")
+            index = built(tmp_path, *HISTORY, vectors=kind)
+            before = scores(index, "aspirin warfarin", over)
+            assert len(before) == 29
+            index.compact()
+            assert scores(index, "aspirin warfarin", over) == {
+                pmid: pytest.approx(score, rel=1e-6) for pmid, score in before.items()
+            }
+
+
+@pytest.mark.parametrize("kind", ["flat", "fp16", "sq8"])
+def test_reconstructed_vectors_get_the_same_codes(kind: str) -> None:
+    """One dimension has a narrow range far from 0, which 16-bit floats cannot represent."""
+    random = np.random.default_rng(4)
+    data = random.normal(size=(300, 16)).astype(np.float32)
+    data[:, 3] = 7 + data[:, 3] * 1e-4
+    data[:, 5] = 1
+    codes = []
+    for _ in range(2):
+        index = vectors.empty_index(kind, 16, 8, 32)
+        index.train(random.normal(size=(1, 16)).astype(np.float32) if kind == "flat" else SAMPLE)
+        vectors.build(index, [data], 1)
+        storage = faiss.downcast_index(index.storage)
+        codes.append(faiss.vector_to_array(storage.codes))
+        data = storage.reconstruct_n(0, 300)
+    np.testing.assert_array_equal(codes[0], codes[1])
+
+
+SAMPLE = np.random.default_rng(5).normal(size=(200, 16)).astype(np.float32)
+SAMPLE[:, 3] = 7 + SAMPLE[:, 3] * 1e-4
+SAMPLE[:, 5] = 1
+
+
+def test_compacted_shard_has_one_segment_and_keeps_deletions(tmp_path: Path) -> None:
+    index = built(tmp_path, *HISTORY, shards=2)
+    before, path = counts(index), tmp_path / vocabulary_file("v000003")
+    manifest = index.compact()
+    assert [len(shard.segments) for shard in manifest.shards] == [1, 1]
+    assert sum(s.citations for s in manifest.segments) == manifest.citations == 29
+    assert sum(s.passages for s in manifest.segments) == manifest.passages
+    assert (tmp_path / vocabulary_file("v000004")).read_bytes() == path.read_bytes()
+    check_artefact(tmp_path / vocabulary_file("v000004"), manifest.vocabulary)
+    # A shard that already has one segment is unchanged.
+    assert index.compact().shards == manifest.shards
+    assert counts(index) == before == (29, 3, 1)
+    index.update([[(5, None)]])
+    assert counts(index) == before
+    index.update([[(5, "revived")]])
+    assert titles(index)[5] == "revived"
+    assert counts(index) == (30, 4, 0)
+
+
+def test_damage_is_detected_before_compaction(tmp_path: Path) -> None:
+    index = built(tmp_path, *HISTORY)
+    assert index.manifest is not None
+    path = tmp_path / segment_directory(0, index.manifest.segments[1].id) / VECTORS
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    with pytest.raises(IndexFormatError, match=r"vectors\.faiss"):
+        index.compact()
+    assert read_manifest(tmp_path) == index.manifest
+
+
+def finished(folder: Path) -> SmallIndex:
+    """Return an index after three runs and a compaction, without staging."""
+    index = built(folder, *HISTORY)
+    index.compact()
+    for path in sorted((folder / "staging").rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    (folder / "staging").rmdir()
+    return index
+
+
+def test_pruning_keeps_only_the_current_version(tmp_path: Path) -> None:
+    index = finished(tmp_path)
+    before = titles(index)
+    assert index.manifest is not None
+    earlier = index.citations([4], read_as_of(tmp_path, name_of(1)))
+    assert earlier[4].citation.title == "aspirin study 4"
+    assert index.citations([4], read_as_of(tmp_path, name_of(2))) == {}
+    (tmp_path / "segments/0000/.abc.partial").mkdir()
+    removed = prune(tmp_path, index.manifest)
+    assert len([path for path in removed if path.startswith("segments/")]) == 4
+    assert len(list((tmp_path / "segments").glob("*/*"))) == 1
+    assert len(list((tmp_path / "versions").iterdir())) == 5
+    assert titles(index) == before
+    assert read_manifest(tmp_path) == read_as_of(tmp_path, name_of(3)) == index.manifest
+    assert prune(tmp_path, index.manifest) == []
+    with pytest.raises(InputError, match=rf"v000002 of .*ends with {name_of(2)}, was pruned"):
+        read_as_of(tmp_path, name_of(2))
+    index.update([[(2, "revised")]])
+    assert titles(index)[2] == "revised"
+
+
+def test_prune_is_refused_while_staging_exists(tmp_path: Path) -> None:
+    index = built(tmp_path, *HISTORY)
+    assert index.manifest is not None
+    with pytest.raises(InputError, match="staging: a build or update was interrupted"):
+        prune(tmp_path, index.manifest)
+    assert (tmp_path / "versions/v000001.json").is_file()

@@ -1,0 +1,227 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from cluster.errors import CiteRayError, IndexFormatError, InputError
+from cluster.index.layout import VECTORS, bm25_directory, segment_directory, shard_of
+from cluster.index.lease import hold_lease
+from cluster.index.manifest import read_manifest
+from cluster.index.terms.collection import CollectionTerms
+from cluster.settings.settings import load_settings
+from pipelines.indexing.publish_index import publish_update
+from pipelines.indexing.shards.update_shard import applicable, check_settings
+from pipelines.indexing.staging.plan_build import quantiser_of
+from pipelines.vocabulary.give_names import NO_NAMES
+from tests.pipelines.histories import File, SmallIndex, lengths, name_of
+from tests.pipelines.staging import account
+from tests.small_index import citation, make_index
+
+pytestmark = pytest.mark.slow
+
+FIRST: File = [(1, "aspirin"), (2, "warfarin"), (3, "heparin")]
+
+
+def built(folder: Path, *runs: File, shards: int = 1, vectors: str = "flat") -> SmallIndex:
+    """Return an index built from the first file and updated with each of the others."""
+    index = SmallIndex(folder, vectors, shards)
+    index.build(runs[:1])
+    for events in runs[1:]:
+        index.update([events])
+    return index
+
+
+def titles(index: SmallIndex, pmids: range = range(1, 6)) -> dict[int, str]:
+    return {pmid: found.citation.title for pmid, found in index.citations(pmids).items()}
+
+
+def counts(index: SmallIndex) -> tuple[int, int, int]:
+    """Return the numbers of live, superseded and deleted citations."""
+    assert index.manifest is not None
+    manifest = index.manifest
+    return manifest.citations, manifest.superseded, manifest.deleted
+
+
+STATES: dict[str, tuple[list[File], dict[int, str], tuple[int, int, int]]] = {
+    "a deletion": (
+        [FIRST, [(2, None)], [(5, "statins"), (2, None)]],
+        {1: "aspirin", 3: "heparin", 5: "statins"},
+        (3, 0, 1),
+    ),
+    "a revival": (
+        [FIRST, [(2, None)], [(2, "revived")]],
+        {1: "aspirin", 2: "revived", 3: "heparin"},
+        (3, 1, 0),
+    ),
+    "lower versions": (
+        [[(1, "v2 aspirin"), (1, "aspirin"), (2, "v2 iron")], [(2, "iron")]],
+        {1: "v2 aspirin", 2: "v2 iron"},
+        (2, 2, 0),
+    ),
+    "deletions of other versions": (
+        [[(1, "v2 aspirin"), (2, "v2 iron"), (1, "-v1")], [(2, "-v1")]],
+        {1: "v2 aspirin", 2: "v2 iron"},
+        (2, 0, 0),
+    ),
+    "a deletion before any record": (
+        [FIRST, [(4, None)], [(4, "late")]],
+        {1: "aspirin", 2: "warfarin", 3: "heparin", 4: "late"},
+        (4, 0, 0),
+    ),
+    "came and went in one file": (
+        [FIRST, [(4, "new"), (4, None)]],
+        {1: "aspirin", 2: "warfarin", 3: "heparin"},
+        (3, 0, 1),
+    ),
+    "came, went and came again": (
+        [FIRST, [(4, "new"), (4, None)], [(4, "again")]],
+        {1: "aspirin", 2: "warfarin", 3: "heparin", 4: "again"},
+        (4, 1, 0),
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "held", "counted"), STATES.values(), ids=STATES)
+def test_updates_equal_a_sequential_reading_of_the_sources(
+    tmp_path: Path, files: list[File], held: dict[int, str], counted: tuple[int, int, int]
+) -> None:
+    index = built(tmp_path, *files)
+    assert titles(index) == held
+    assert counts(index) == counted
+
+
+def test_untouched_shard_keeps_its_segments(tmp_path: Path) -> None:
+    index = built(tmp_path, FIRST, shards=4)
+    before = index.manifest
+    after = index.update([[(2, "dabigatran"), (99, None)]])
+    assert before is not None
+    grown = [a != b for a, b in zip(after.shards, before.shards, strict=True)]
+    assert grown == [shard == shard_of(2, 4) for shard in range(4)]
+    # An update without changes still publishes its sources.
+    last = index.update([[(99, None)]])
+    assert (last.shards, last.last_source) == (after.shards, name_of(3))
+
+
+@pytest.mark.parametrize("over", ["citations", "passages"])
+def test_dead_citations_are_excluded_from_statistics(tmp_path: Path, over: str) -> None:
+    index = built(tmp_path / "a", FIRST, [(2, "heparin heparin"), (3, None)])
+    fresh = built(tmp_path / "b", [(1, "aspirin"), (2, "heparin heparin")])
+    terms = ["warfarin", "heparin", "aspirin", "trial", "absent"]
+    assert index.manifest is not None
+    assert fresh.manifest is not None
+    assert [r.frequencies(terms, over) for r in index.readers()] == [
+        r.frequencies(terms, over) for r in fresh.readers()
+    ]
+    assert lengths(index.manifest, over) == lengths(fresh.manifest, over)
+    told = [
+        CollectionTerms.open(i.path, m).statistics(terms, over)
+        for i, m in ((index, index.manifest), (fresh, fresh.manifest))
+    ]
+    assert told[0] == told[1]
+    assert told[0].frequencies == index.readers()[0].frequencies(terms, over)
+
+
+@pytest.mark.slow
+def test_term_files_are_merged_so_that_a_version_has_few(tmp_path: Path) -> None:
+    index = built(tmp_path, [(1, " ".join(f"word{n}" for n in range(3000)))])
+    for number in range(12):
+        index.update([[(10 + number, f"fresh{number} aspirin")]])
+        assert index.manifest is not None
+        assert len(index.manifest.terms) <= 4
+        # The terms of the build are not rewritten.
+        assert index.manifest.terms[0].version == "v000001"
+    collection = CollectionTerms.open(tmp_path, index.manifest)
+    found = collection.statistics(["aspirin", "fresh11", "word7"], "citations").frequencies
+    assert found == {"aspirin": 12, "fresh11": 1, "word7": 1}
+
+
+def test_update_does_not_read_vectors_or_postings_of_older_segments(tmp_path: Path) -> None:
+    index = built(tmp_path, FIRST)
+    assert index.manifest is not None
+    [segment] = index.manifest.segments
+    directory = tmp_path / segment_directory(0, segment.id)
+    for path in (directory / VECTORS, directory / bm25_directory("citations") / "meta.json"):
+        path.unlink()
+    assert index.update([[(2, "dabigatran")]]).citations == 3
+
+
+def test_rerun_after_a_crash_keeps_complete_segments(tmp_path: Path) -> None:
+    def written() -> dict[Path, int]:
+        files = (tmp_path / "segments").rglob("*")
+        return {path: path.stat().st_mtime_ns for path in files if path.is_file()}
+
+    index = built(tmp_path, FIRST)
+    index.update([[(2, "dabigatran")]], crash_after=1)
+    assert read_manifest(tmp_path) == index.manifest
+    before = written()
+    index.update([[(2, "dabigatran")]])
+    assert written() == before
+
+
+def test_version_published_concurrently_is_not_lost(tmp_path: Path) -> None:
+    index = built(tmp_path, FIRST)
+    stale = index.manifest
+    index.update([[(2, "dabigatran")]])
+    assert stale is not None
+    vocabulary = index.settings.vocabulary
+    with (
+        hold_lease(tmp_path, "update") as lease,
+        pytest.raises(CiteRayError, match="v000002 was published while this ran on top of v000001"),
+    ):
+        publish_update(lease, stale, vocabulary, NO_NAMES, [account("n", 0)], [None])
+    assert read_manifest(tmp_path) == index.manifest
+
+
+def test_failed_source_is_listed_until_it_is_applied(tmp_path: Path) -> None:
+    index = built(tmp_path, FIRST)
+    assert index.manifest is not None
+    told = [account(name_of(2), 0), account(name_of(3), 0, error="truncated")]
+    vocabulary = index.settings.vocabulary
+    with hold_lease(tmp_path, "update") as lease:
+        first = publish_update(lease, index.manifest, vocabulary, NO_NAMES, told, [None])
+    assert first.failed_sources == (name_of(3),)
+    assert first.last_source == name_of(2)
+    with hold_lease(tmp_path, "update") as lease:
+        second = publish_update(
+            lease, first, vocabulary, NO_NAMES, [account(name_of(3), 0)], [None]
+        )
+    assert (second.failed_sources, second.last_source) == ((), name_of(3))
+
+
+def test_sources_after_a_failed_one_are_not_applied() -> None:
+    told = [account("n1", 1), account("n2", 0, error="n2: truncated"), account("n3", 1)]
+    assert [a.name for a in applicable(told)] == ["n1"]
+
+
+def test_changed_setting_is_refused_by_name(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    manifest = make_index(tmp_path, [citation(1, "one")])
+    same = ["index.vectors=flat", "encoder.max_tokens=256"]
+    check_settings(manifest, load_settings(overrides=same), manifest.encoder.sha256)
+    for override in [
+        "index.shards=3",
+        "index.vectors=fp16",
+        "index.bm25_over=[citations]",
+        "split.method=sentences",
+        "split.size=100",
+        "split.overlap=0",
+        "encoder.max_tokens=12",
+    ]:
+        with (
+            subtests.test(override=override),
+            pytest.raises(InputError, match=override.split("=")[0]),
+        ):
+            check_settings(manifest, load_settings(overrides=[*same, override]), "")
+    with pytest.raises(InputError, match=r"encoder\.model test \(\) \(now .*abcdef\)"):
+        check_settings(manifest, load_settings(overrides=same), "abcdef")
+    other = manifest.model_copy(update={"analyser": "latin-0"})
+    with pytest.raises(IndexFormatError, match="made by latin-0"):
+        check_settings(other, load_settings(overrides=same), "")
+
+
+def test_damaged_quantiser_is_refused(tmp_path: Path) -> None:
+    index = built(tmp_path, FIRST)
+    assert index.manifest is not None
+    path = quantiser_of(tmp_path, index.manifest)
+    os.truncate(path, 10)
+    with pytest.raises(IndexFormatError, match="quantiser-"):
+        quantiser_of(tmp_path, index.manifest)

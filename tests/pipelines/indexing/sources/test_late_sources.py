@@ -1,0 +1,114 @@
+"""A file applied after later ones gives the same index as in the right order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster.errors import InputError
+from cluster.index.lease import hold_lease
+from cluster.index.manifest import Manifest
+from pipelines.indexing.publish_index import publish_update
+from pipelines.indexing.shards.update_shard import update_shard
+from pipelines.indexing.sources.late_sources import files_of, later_deleting, order_of
+from pipelines.indexing.staging.plan_build import quantiser_of, segment_id, segment_plan
+from pipelines.vocabulary.give_names import NO_NAMES
+from tests.pipelines.histories import File, SmallIndex, deletes, live, name_of, version_of
+from tests.pipelines.indexing.shards.test_update_shard import counts
+from tests.small_index import DIMENSIONS
+
+pytestmark = [pytest.mark.durability, pytest.mark.nightly]
+
+FIRST: File = [(1, "aspirin"), (2, "warfarin"), (3, "heparin")]
+PMIDS = range(1, 8)
+
+
+def apply_late(index: SmallIndex, number: int, files: list[File]) -> Manifest:
+    """Apply file `number` of `files` to an index of the others."""
+    assert index.manifest is not None
+    before, applied = index.manifest, index.applied
+    index.applied = number - 1
+    places, accounts = index.stage([files[number - 1]])
+    index.applied = applied
+    deleting = {
+        name: np.array([(p, version_of(t)) for p, t in files[int(name[9:13]) - 1] if deletes(t)])
+        for name in later_deleting(before, name_of(number))
+    }
+    order = order_of(before, [name_of(number)], deleting)
+    name = segment_id("build", index.settings.index, accounts, before)
+    quantiser = quantiser_of(index.path, before)
+    plan = segment_plan(name, quantiser, DIMENSIONS, index.settings.index)
+    told = [
+        update_shard(index.path, n, shard, places, plan, order)
+        for n, shard in enumerate(before.shards)
+    ]
+    with hold_lease(index.path, "update") as lease:
+        vocabulary = index.settings.vocabulary
+        index.manifest = publish_update(lease, before, vocabulary, NO_NAMES, accounts, told)
+    return index.manifest
+
+
+def built_without(folder: Path, files: list[File], left_out: int) -> SmallIndex:
+    index = SmallIndex(folder)
+    index.build(files[:1])
+    for number in range(2, len(files) + 1):
+        if number == left_out:
+            index.applied += 1
+        else:
+            index.update(files[number - 1 : number])
+    return index
+
+
+def check(folder: Path, files: list[File], late: int) -> None:
+    index = built_without(folder / "late", files, late)
+    manifest = apply_late(index, late, files)
+    whole = built_without(folder / "whole", files, 0)
+    found = {pmid: f.citation for pmid, f in index.citations(PMIDS).items()}
+    assert found == live(files)
+    assert counts(index) == counts(whole)
+    assert manifest.last_source == name_of(max(len(files), late))
+    assert index.update([[(1, "the last")]]).citations == len({*live(files), 1})
+
+
+def test_late_file_gives_the_result_of_its_original_position(
+    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
+    for late, later in [
+        ([(2, "late"), (2, None)], [(2, "later")]),
+        ([(2, "late")], [(2, None)]),
+        ([(5, "late")], [(5, None), (5, "revived")]),
+        ([(2, "v2 late")], [(2, "later")]),
+        ([(2, "late")], [(2, "v2 later")]),
+        ([(2, "-v2")], [(3, "unrelated")]),
+        ([(2, "v2 late")], [(2, "-v1")]),
+        ([(2, "v2 late")], [(2, "-v2")]),
+    ]:
+        with subtests.test(late=late, later=later):
+            tmp_path = tmp_path_factory.mktemp("case")
+            check(tmp_path, [FIRST, late, later], 2)
+
+
+EVENT = st.tuples(st.sampled_from(PMIDS), st.sampled_from([None, "a", "b"]))
+FILES = st.lists(st.lists(EVENT, min_size=1, max_size=4), min_size=2, max_size=4)
+
+
+@settings(max_examples=25)
+@given(FILES, st.data())
+def test_any_file_of_a_history_can_be_late(
+    tmp_path_factory: pytest.TempPathFactory, files: list[File], data: st.DataObject
+) -> None:
+    late = data.draw(st.integers(2, len(files) + 1))
+    check(tmp_path_factory.mktemp("late"), [FIRST, *files], late)
+
+
+def test_late_file_requires_later_files_with_deletions(tmp_path: Path) -> None:
+    index = built_without(tmp_path, [FIRST, [(1, "late")], [(2, None)]], 2)
+    assert index.manifest is not None
+    names = later_deleting(index.manifest, name_of(2))
+    assert names == [name_of(3)]
+    with pytest.raises(InputError, match=rf"^{name_of(2)}: .*deletions of {name_of(3)}"):
+        files_of(names, [tmp_path / name_of(2)], name_of(2))

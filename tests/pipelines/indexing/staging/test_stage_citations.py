@@ -1,0 +1,134 @@
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from cluster.errors import InputError
+from cluster.index.layout import shard_of
+from cluster.index.write_segment import EMBEDDED_SCHEMA
+from pipelines.indexing.staging.embed_passages import embed_citations, split_citations
+from pipelines.indexing.staging.stage_citations import (
+    PARSED,
+    complete_account,
+    part_files,
+    positions_in,
+    read_account,
+    read_part,
+    runs_of,
+    staged_dimensions,
+    staged_positions,
+    staging_directory,
+    write_account,
+    write_part,
+)
+from tests.pipelines.staging import SPLITTER, account, stage
+from tests.small_index import DIMENSIONS, citation, embed_words
+
+CITATIONS = [citation(pmid, f"Abstract of {pmid}.", f"Title {pmid}") for pmid in range(1, 21)]
+
+
+def pmids(batch: pa.RecordBatch) -> list[int]:
+    found: list[int] = batch.column("pmid").to_pylist()
+    return found
+
+
+def staged_source(tmp_path: Path) -> tuple[Path, Path]:
+    """Return a source file and its complete staging."""
+    source = tmp_path / "n1.xml"
+    source.write_text("<PubmedArticleSet/>")
+    directory = stage(tmp_path / "staging", CITATIONS)
+    found = source.stat()
+    whole = account("n1.xml", len(CITATIONS), bytes=found.st_size, modified_ns=found.st_mtime_ns)
+    write_account(directory, whole, [])
+    return source, directory
+
+
+@pytest.mark.parametrize(("count", "shards"), [(20, 1), (20, 3), (1, 8)])
+def test_each_shard_reads_its_own_rows(tmp_path: Path, count: int, shards: int) -> None:
+    (part,) = part_files(stage(tmp_path, CITATIONS[:count], shards=shards))
+    by_shard = [pmids(read_part(part, s)) for s in range(shards)]
+    assert sorted(pmid for found in by_shard for pmid in found) == list(range(1, count + 1))
+    assert all(shard_of(p, shards) == s for s, found in enumerate(by_shard) for p in found)
+
+
+def test_local_rows_are_memory_mapped(tmp_path: Path) -> None:
+    (part,) = part_files(stage(tmp_path, CITATIONS, shards=1))
+    before = pa.total_allocated_bytes()
+    for columns in (None, ("pmid", "vectors")):
+        batch = read_part(part, 0, columns)
+        assert batch.schema.names == list(columns or EMBEDDED_SCHEMA.names)
+        assert pa.total_allocated_bytes() == before
+
+
+def test_rows_in_two_parts_are_counted_once(tmp_path: Path) -> None:
+    assert staged_positions(tmp_path / "none").tolist() == []
+    directory = stage(tmp_path / "n1", CITATIONS, copies=3)
+    assert len(part_files(directory)) == 3
+    assert staged_positions(directory).tolist() == list(range(20))
+    # A part that is written again replaces the first.
+    assert len(part_files(stage(tmp_path / "n1", CITATIONS))) == 3
+
+
+@pytest.mark.parametrize("wanted", [[], [7], [0, 1, 2], [0, 2, 3, 9], [*range(0, 200, 2)]])
+def test_positions_survive_run_length_encoding(wanted: list[int]) -> None:
+    shuffled = [*wanted[1:], *wanted[:1], *wanted[:2]]
+    assert positions_in(runs_of(shuffled)).tolist() == wanted
+
+
+def test_many_runs_are_split_into_parts_with_valid_names(tmp_path: Path) -> None:
+    sparse = [replace(c, source="n1", position=3 * n) for n, c in enumerate(CITATIONS)]
+    write_part(embed_citations(split_citations(sparse, SPLITTER), embed_words, None), tmp_path, 1)
+    assert all(len(part.name) < 200 for part in part_files(tmp_path))
+    assert staged_positions(tmp_path).tolist() == list(range(0, 60, 3))
+    rows = [pmid for part in part_files(tmp_path) for pmid in pmids(read_part(part, 0))]
+    assert sorted(rows) == list(range(1, 21))
+
+
+def test_changed_source_has_another_staging_folder(tmp_path: Path) -> None:
+    source = tmp_path / "n1.xml"
+    source.write_text("<PubmedArticleSet/>")
+    before = staging_directory(tmp_path, source)
+    assert staging_directory(tmp_path, source) == before
+    os.utime(source, ns=(1, 1))
+    assert staging_directory(tmp_path, source) != before
+
+
+def test_unfinished_part_is_ignored(tmp_path: Path) -> None:
+    table = embed_citations(split_citations(CITATIONS, SPLITTER), embed_words, None)
+    with pytest.raises(pa.ArrowInvalid):
+        write_part(table.drop_columns("vectors"), tmp_path, shards=2)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("damage", ["", '{"name": "n1.xml"', '{"name": "n1.xml", "shoe": 1}'])
+def test_damaged_account_is_ignored(tmp_path: Path, damage: str) -> None:
+    assert read_account(tmp_path) is None
+    (tmp_path / PARSED).write_text(damage)
+    assert read_account(tmp_path) is None
+
+
+@pytest.mark.parametrize("change", ["nothing", "bytes", "time", "part", "error"])
+def test_incompletely_staged_source_is_read_again(tmp_path: Path, change: str) -> None:
+    source, directory = staged_source(tmp_path)
+    before = source.stat()
+    if change == "bytes":
+        source.write_text("<PubmedArticleSet></PubmedArticleSet>")
+        os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
+    elif change == "time":
+        os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+    elif change == "part":
+        part_files(directory)[0].unlink()
+    whole = read_account(directory)
+    assert whole is not None
+    if change == "error":
+        write_account(directory, whole.model_copy(update={"error": "truncated"}), [])
+    assert complete_account(directory, source) == (whole if change == "nothing" else None)
+
+
+def test_dimensions_are_read_from_the_first_vectors(tmp_path: Path) -> None:
+    textless = stage(tmp_path / "a", [citation(1, "")])
+    assert staged_dimensions([textless, stage(tmp_path / "b", CITATIONS)]) == DIMENSIONS
+    with pytest.raises(InputError, match="no citation with a title or an abstract"):
+        staged_dimensions([textless])

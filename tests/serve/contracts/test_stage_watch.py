@@ -1,0 +1,101 @@
+import asyncio
+import logging
+from types import SimpleNamespace
+
+import pytest
+
+from cluster.errors import LLMError
+from serve.contracts.stage_watch import StageWatch
+
+
+async def give(value: str) -> str:
+    return value
+
+
+async def fail() -> str:
+    raise RuntimeError("no such file")
+
+
+def run(watch: StageWatch, stage: str, work: object, deadline_s: float = 60) -> object:
+    return asyncio.run(watch.run(stage, work, deadline_s, "going on without"))  # type: ignore[arg-type]
+
+
+def test_late_stage_is_cancelled_and_recorded() -> None:
+    cancelled = []
+
+    async def hang() -> None:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
+
+    watch = StageWatch(60)
+    assert run(watch, "rerank", hang(), deadline_s=0.01) is None
+    assert watch.degraded == ["rerank: late, going on without"]
+    assert cancelled == [True]
+    assert "rerank" in watch.timings_ms
+
+
+@pytest.mark.parametrize("deadline_s", [0.01, -1])
+def test_question_deadline_limits_every_stage(deadline_s: float) -> None:
+    watch = StageWatch(deadline_s)
+    assert run(watch, "write", asyncio.sleep(3600), deadline_s=3600) is None
+    assert watch.degraded == ["write: late, going on without"]
+
+
+def test_failed_stage_is_recorded_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    watch = StageWatch(60)
+    with caplog.at_level(logging.ERROR, "citeray"):
+        assert run(watch, "expand", fail()) is None
+    assert watch.degraded == ["expand: failed, going on without"]
+    assert "no such file" in caplog.text
+
+
+def test_cancelled_question_is_not_a_loss() -> None:
+    async def ask(watch: StageWatch) -> None:
+        stage = asyncio.create_task(watch.run("write", asyncio.sleep(3600), 3600, "x"))
+        await asyncio.sleep(0)
+        stage.cancel()
+        await stage
+
+    watch = StageWatch(60)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(ask(watch))
+    assert watch.degraded == []
+
+
+def test_losses_are_listed_once_in_order() -> None:
+    watch = StageWatch(60)
+    for loss in ("b lost", "a lost", "b lost"):
+        watch.note(loss)
+    assert watch.degraded == ["b lost", "a lost"]
+
+
+def test_overlapping_calls_count_once_in_timings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seconds = iter(range(100))
+    clock = SimpleNamespace(monotonic=lambda: float(next(seconds)))
+    monkeypatch.setattr("serve.contracts.stage_watch.time", clock)
+    watch = StageWatch(1000)  # at second 0
+
+    async def shards() -> None:
+        await asyncio.gather(*(watch.run("retrieve", give("hit"), 60, "") for _ in range(3)))
+
+    asyncio.run(shards())  # begun at 1, 2 and 3; over at 4
+    assert watch.timings_ms["retrieve"] == 3000
+    asyncio.run(shards())  # begun at 5, 6 and 7; over at 8
+    assert watch.timings_ms["retrieve"] == 6000
+
+
+def test_citeray_errors_are_logged_without_a_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    async def refuse() -> None:
+        raise LLMError("llm: the server is out")
+
+    watch = StageWatch(60)
+    assert run(watch, "rewrite", refuse()) is None
+    assert watch.degraded == ["rewrite: failed, going on without"]
+    assert [(r.getMessage(), r.exc_info) for r in caplog.records] == [
+        ("stage rewrite failed: llm: the server is out", None)
+    ]

@@ -1,0 +1,230 @@
+"""Tests of sort order, counts, sides, agreement, caveats and concept coverage of answers."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from cluster.answers import Answer, Evidence, RankedCitation, Sentence
+from cluster.appraisal import Agreement, Sort
+from cluster.records import Citation, Entity, Passage
+from serve.pipeline.appraise_answer import (
+    cover_concepts,
+    list_sides,
+    measure_agreement,
+    tell_caveats,
+    weigh_answer,
+)
+from serve.pipeline.sort_result import arranged, count_evidence
+from serve.wording.appraisal_words import agreement_words, notice_lines, weight_lines
+from tests.serve.answering import answer
+
+MICE, RATS = ("mice",), ("rats",)
+
+
+def found(pmid: int, text: str = "It helped.", **fields: Any) -> Evidence:
+    return Evidence(Passage(pmid, "abstract", 0, len(text), text), **fields)
+
+
+def said(text: str, *pmids: int, against: tuple[int, ...] = ()) -> Sentence:
+    return Sentence(text, pmids, 0.9, against)
+
+
+LISTED = answer(
+    citations=(
+        RankedCitation(1, 0.9, year=2001, design="case_report"),
+        RankedCitation(2, 0.8, design="meta_analysis"),
+        RankedCitation(3, 0.7, year=2020),
+        RankedCitation(4, 0.6, year=2020, design="meta_analysis"),
+    ),
+    evidence=(found(1, year=2001, design="case_report"), found(4, year=2020)),
+)
+
+
+@pytest.mark.parametrize(
+    ("sort", "pmids"),
+    [("relevance", [1, 2, 3, 4]), ("date", [3, 4, 1, 2]), ("design", [2, 4, 1, 3])],
+)
+def test_citations_are_sorted_as_requested(sort: Sort, pmids: list[int]) -> None:
+    listed = arranged(LISTED, sort)
+    assert [citation.pmid for citation in listed.citations] == pmids
+    assert listed.sort == sort
+
+
+def test_evidence_is_sorted_as_citations() -> None:
+    assert [i.passage.pmid for i in arranged(LISTED, "date").evidence] == [4, 1]
+
+
+def test_count_evidence_by_year_and_design() -> None:
+    counts = count_evidence(LISTED.citations)
+    assert list(counts.year.items()) == [("2001", 1), ("2020", 2), ("unknown", 1)]
+    assert list(counts.design.items()) == [("meta_analysis", 2), ("case_report", 1), ("other", 1)]
+    assert count_evidence(()).year == {}
+
+
+IDEAL = (said("It helps.", 1), said("It is safe.", 2, against=(3,)))
+SIDED = [
+    found(1, "It helped.", stance="support", design="randomised_trial", year=2020),
+    found(1, "It did not.", stance="contradict"),
+    found(2, "It was safe.", stance="support", design="animal", subjects=MICE),
+    found(3, "It harmed.", stance="contradict", design="meta_analysis", notice="Retracted."),
+    found(4, "Cats sleep.", stance="neutral"),
+]
+
+
+def test_sides_list_sources_with_the_sentence_they_refer_to() -> None:
+    sides = list_sides(SIDED, IDEAL)
+    told = [(s.pmid, s.design, s.quote, s.sentence) for s in sides.supporting]
+    assert told == [
+        (1, "randomised_trial", "It helped.", "It helps."),
+        (2, "animal", "It was safe.", "It is safe."),
+    ]
+    (against,) = sides.contradicting
+    assert (against.pmid, against.sentence, against.notice) == (3, "It is safe.", "Retracted.")
+
+
+def test_agreement_weights_sources_by_design() -> None:
+    agreed = measure_agreement(list_sides(SIDED, IDEAL))
+    assert agreed is not None
+    assert (agreed.sources, agreed.supporting) == (3, 2)
+    assert agreed.share == pytest.approx(2 / 3, abs=1e-4)
+    # 0.8 for the trial, 0.2 for the mice, 1 for the meta-analysis.
+    assert agreed.weighted == 0.5
+    assert measure_agreement(list_sides([SIDED[-1]], IDEAL)) is None
+
+
+IN_MICE, IN_RATS, ON_PEOPLE = (
+    found(1, design="animal", subjects=MICE),
+    found(2, design="animal", subjects=RATS),
+    found(3, design="cohort", subjects=("people",)),
+)
+
+
+def test_caveat_on_an_answer_from_mice_only() -> None:
+    (caveat,) = tell_caveats([said("It helps.", 1)], [IN_MICE])
+    assert caveat == (
+        "The source of this answer (PMID 1) is a study in mice; the finding may not hold in people."
+    )
+
+
+def test_caveat_names_its_sentences_and_species() -> None:
+    ideal = [said("It helps.", 3), said("It is safe.", 1, 2)]
+    (caveat,) = tell_caveats(ideal, [IN_MICE, IN_RATS, ON_PEOPLE])
+    assert "sources of sentence 2 (PMID 1, 2) are studies in mice and rats;" in caveat
+
+
+def test_caveat_on_cell_studies_says_in_vitro() -> None:
+    lab = found(1, design="in_vitro", subjects=("in vitro",))
+    (caveat,) = tell_caveats([said("It helps.", 1)], [lab])
+    assert "is a study in vitro;" in caveat
+
+
+@pytest.mark.parametrize(
+    "sentence", [said("It helps.", 1, 3), said("It helps.", 9), said("It helps.")]
+)
+def test_no_caveat_if_a_source_may_be_about_people(sentence: Sentence) -> None:
+    assert tell_caveats([sentence], [IN_MICE, ON_PEOPLE]) == ()
+
+
+AMPK = Entity("AMPK", 0, 4, "D055372", "gene", ("AMP-activated protein kinase",))
+DRUG = Entity("metformin", 0, 9, "D008687", "drug")
+GUESSED = Entity("help", 0, 4, "", "word")
+
+
+def test_concept_coverage_counts_synonyms_in_cited_evidence() -> None:
+    evidence = [found(1, "AMP-activated protein kinases rose."), found(2, "Metformin works.")]
+    covered = cover_concepts([AMPK, DRUG, GUESSED], [said("Metformin acts.", 1)], None, evidence)
+    assert covered is not None
+    assert covered.concepts == ("AMPK", "metformin")
+    # PMID 2, which names the drug, is not cited.
+    assert (covered.in_evidence, covered.missing_from_evidence) == (0.5, ("metformin",))
+    assert (covered.in_answer, covered.missing_from_answer) == (0.5, ("AMPK",))
+
+
+def test_concept_coverage_counts_exact_names_but_not_parts_of_words() -> None:
+    ideal = [said("Metforminium acts.", 1)]
+    covered = cover_concepts([DRUG], ideal, [["AMPK"]], [])
+    assert covered is not None
+    assert covered.in_answer == 0.0
+    covered = cover_concepts([DRUG], ideal, [["Metformin"]], [])
+    assert covered is not None
+    assert covered.in_answer == 1.0
+    assert cover_concepts([GUESSED], ideal, None, []) is None
+
+
+def test_concept_coverage_ignores_inflection() -> None:
+    bleeding = Entity("bleeding", 0, 8, "D006470", "mesh")
+    covered = cover_concepts([bleeding], [said("Fewer bleeds were treated.", 1)], None, [])
+    assert covered is not None
+    assert covered.in_answer == 1.0
+
+
+def test_withheld_answer_is_not_weighed() -> None:
+    silent = answer(verdict="not_enough_evidence", evidence=tuple(SIDED))
+    assert weigh_answer(silent) == silent
+
+
+def big_answer() -> Answer:
+    text = "Metformin activates AMPK in patients. " * 40
+    evidence = tuple(found(n, text, stance="support", subjects=MICE) for n in range(1, 21))
+    names = tuple(f"name {n}" for n in range(50))
+    entities = tuple(Entity(f"thing {n}", 0, 4, f"D{n}", "drug", names) for n in range(10))
+    ideal = (said("It helps.", 1, 2, 3), said("It is safe.", 4, 5, 6))
+    return answer(evidence=evidence, entities=entities, ideal=ideal)
+
+
+def test_weighing_takes_milliseconds() -> None:
+    whole, spent = big_answer(), []
+    for _ in range(10):
+        begun = time.thread_time()
+        assert weigh_answer(whole).agreement
+        spent.append(time.thread_time() - begun)
+    assert min(spent) < 0.005
+
+
+def test_notices_only_of_cited_articles_or_those_offered_instead() -> None:
+    noted = [found(1, notice="Corrected or updated since."), found(2, notice="Doubted.")]
+    stated = answer(ideal=(said("It helps.", 1),), evidence=tuple(noted))
+    assert notice_lines(stated) == ["PMID 1: Corrected or updated since."]
+    near = answer(citations=(RankedCitation(3, 1.0, notice="Retracted: see PMID 4."),))
+    assert notice_lines(near) == ["PMID 3: Retracted: see PMID 4."]
+
+
+@pytest.mark.parametrize(
+    ("agreed", "words"),
+    [
+        (Agreement(1, 1, 1.0, 1.0), "the one source that takes a side supports this answer"),
+        (Agreement(1, 0, 0.0, 0.0), "the one source that takes a side contradicts this answer"),
+        (Agreement(4, 4, 1.0, 1.0), "all 4 sources that take a side support this answer"),
+        (
+            Agreement(4, 1, 0.25, 0.1),
+            "1 of 4 sources that take a side support this answer "
+            "(10% if stronger study designs count more)",
+        ),
+    ],
+)
+def test_agreement_words_for_any_count(agreed: Agreement, words: str) -> None:
+    assert agreement_words(agreed) == words
+
+
+def test_weight_lines_name_designs_agreement_and_concepts() -> None:
+    whole = arranged(replace(LISTED, ideal=IDEAL, evidence=tuple(SIDED), entities=(AMPK,)), "date")
+    assert weight_lines(weigh_answer(whole)) == [
+        "citations by design: meta-analysis 2, case report 1, unknown 1",
+        "agreement: 2 of 3 sources that take a side support this answer "
+        "(50% if stronger study designs count more)",
+        "concepts of the question: AMPK not in the cited evidence; AMPK not in the answer",
+    ]
+    assert weight_lines(answer()) == []
+
+
+def test_evidence_and_citations_have_the_study_design() -> None:
+    record = Citation(1, publication_types=("Meta-Analysis",))
+    passage = Passage(1, "title", 0, 1, "A")
+    evidence = Evidence.of(passage, record, {})
+    assert evidence is not None
+    assert evidence.design == "meta_analysis"
+    assert RankedCitation.of(record, 1.0, {}).design_from == "publication_types"

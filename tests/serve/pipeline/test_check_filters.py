@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.answers import Question, SearchResult
+from cluster.errors import InputError
+from cluster.index.filters.filters import Filters
+from cluster.index.filters.inspect_filters import closest_values
+from cluster.settings.presets import load_system
+from serve.contracts.backend import BackendWrapper
+from serve.contracts.request import Request
+from serve.http.answer_words import search_words
+from serve.pipeline.answer_question import QuestionAnswerer
+from serve.wording.verdict_words import verdict_words
+from tests.serve.small_graph import make_answerer
+from tests.small_index import citation
+
+TRIAL, REVIEW = "Randomized Controlled Trial", "Review"
+TEXT = "Metformin lowers glucose."
+OF: list[dict[str, Any]] = [
+    {"year": 1999, "languages": ("eng",), "journal": "BMJ", "publication_types": (TRIAL,)},
+    {"year": 2020, "month": 5, "languages": ("fre",), "journal": "The Lancet",
+     "publication_types": (REVIEW,)},
+    {"year": 2010, "languages": ("eng", "fre"), "publication_types": (REVIEW,)},
+]  # fmt: skip
+CORPUS = [
+    citation(1, TEXT, "One", **OF[0]),
+    citation(2, TEXT, "Two", **OF[1]),
+    citation(3, "Cats sleep.", "Cats", **OF[2]),
+]
+
+
+@pytest.fixture
+def answerer(tmp_path: Path) -> QuestionAnswerer:
+    return make_answerer(tmp_path, CORPUS)
+
+
+def request(system: str = "bm25", **filters: Any) -> Request:
+    question = Question("q", "Does metformin lower glucose?", "yesno")
+    return Request(question, load_system(system), 10, filters=Filters(**filters))
+
+
+def find(answerer: QuestionAnswerer, **filters: Any) -> SearchResult:
+    return asyncio.run(answerer.search(request(**filters)))
+
+
+def test_unknown_filter_values_are_rejected_with_suggestions(
+    answerer: QuestionAnswerer, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"languages": ["engl"]}, r"^filters\.languages: .* has 'engl'; did you mean 'eng'.*\?$"),
+        ({"languages": ["German"]}, "has 'ger'; did you mean 'eng'"),
+        ({"publication_types": ["RCT"]}, "'rct'; did you mean 'randomized controlled trial'"),
+        ({"publication_types": [REVIEW, "Reviw"]}, r"has 'reviw'; did you mean 'review'\?$"),
+        ({"mesh": ["D999999"]}, r"has 'd999999'.*check it, or leave it out$"),
+        ({"journals": [f"J {n}" for n in range(9)]}, r"filters\.journals: nor 6 other values$"),
+        ({"languages": ["xyz"], "journals": ["Lancet"]}, "'lancet'.*; filters.languages: .*'xyz'"),
+    ]
+    for filters, pattern in cases:
+        with subtests.test(filters=filters), pytest.raises(InputError, match=pattern):
+            find(answerer, **filters)
+
+
+def test_unknown_values_in_answers_and_field_tags_are_rejected(answerer: QuestionAnswerer) -> None:
+    with pytest.raises(InputError, match="did you mean 'the lancet'"):
+        asyncio.run(answerer.answer(request(journals=["Lancet"])))
+    tagged = Request(Question("q", "glucose AND Lancet[ta]", "summary"), load_system("bm25"), 10)
+    with pytest.raises(InputError, match="did you mean 'the lancet'"):
+        asyncio.run(answerer.search(tagged))
+
+
+def test_language_names_are_accepted_as_codes(answerer: QuestionAnswerer) -> None:
+    found = find(answerer, languages=["English"])
+    assert {c.pmid for c in found.citations} <= {1, 3}
+    assert found.citations
+    assert found.filters == Filters(languages=["eng"])
+
+
+def test_filters_without_a_match_are_explained_with_counts(
+    answerer: QuestionAnswerer, subtests: pytest.Subtests
+) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"year_from": 2030}, "Articles without year_from (2030): 3."),
+
+        ({"year_from": 2015, "until": "2020-05-30"}, "without year_from (2015): 2; "
+         "without until (2020-05-30): 1."),
+
+        (
+            {"year_from": 2030, "journals": ["The Lancet"], "publication_types": [TRIAL]},
+            "Articles with year_from (2030) alone: 0; with journals (the lancet) alone: 1; "
+            "with publication_types (randomized controlled trial) alone: 1.",
+        ),
+    ]  # fmt: skip
+    for filters, said in cases:
+        with subtests.test(filters=filters):
+            found = find(answerer, **filters)
+            assert found.citations == ()
+            assert found.filtered_out.startswith("No article in this index passes the filters.")
+            assert found.filtered_out.endswith(said)
+            assert found.filtered_out in search_words(found)
+
+
+def test_answer_explains_filters_without_a_match(answerer: QuestionAnswerer) -> None:
+    answer = asyncio.run(answerer.answer(request(year_from=2030)))
+    assert answer.verdict == "not_enough_evidence"
+    assert verdict_words(answer) == answer.filtered_out
+    assert "year_from (2030)" in answer.filtered_out
+    assert find(answerer, year_from=2005).filtered_out == ""
+
+
+class ShardLost(BackendWrapper):
+    """Loses every call that inspects the filters of one shard."""
+
+    async def call(self, stage: str, method: str, *arguments: Any) -> Any:
+        if method == "inspect_filters" and stage == "shard-0001":
+            raise ConnectionError("lost")
+        return await super().call(stage, method, *arguments)
+
+
+def test_values_are_not_rejected_while_a_shard_is_lost(answerer: QuestionAnswerer) -> None:
+    answerer.backend = ShardLost(answerer.backend)
+    found = find(answerer, journals=["Lancet"])
+    assert (found.citations, found.filtered_out) == ((), "")
+
+
+def test_closest_values_lists_all_if_there_are_few() -> None:
+    assert closest_values("qqqq", [f"review {n}" for n in range(50)]) == ()
+    assert closest_values("qqqq", ["eng", "fre"]) == ("eng", "fre")
