@@ -23,9 +23,8 @@ from urllib.parse import urlencode
 from playwright.sync_api import Browser
 
 from benchmarks.smallest import parse_arguments
-from cluster.settings.settings import load_settings
-from serve.http.api import create_api
 from tests.chromium import CHROMIUM, open_browser
+from tests.serve.api import make_api
 from tests.serve.http.page.library import library_service
 from tests.serve.http_server import serving
 from tests.serve.saved.kept import saved_at
@@ -67,7 +66,7 @@ def endpoint(url: str | None) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         service = library_service(folder)
-        api = create_api(service, load_settings().serve, saved=saved_at(folder))
+        api = make_api(service, saved=saved_at(folder))
         with serving(api) as port:
             yield f"http://127.0.0.1:{port}"
 

@@ -13,9 +13,11 @@ from __future__ import annotations
 import argparse
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
+from rich.table import Table
 
 from benchmarks.bench_scale import sources_of
 from benchmarks.scale_job import stand_in_settings, use_stand_in
@@ -23,14 +25,19 @@ from benchmarks.smallest import parse_arguments
 from benchmarks.stand_in import DIMENSIONS, BagOfWords
 from cluster.settings.settings import Settings
 from cluster.storage.object_store import File
-from planning.check_plan import compare
-from planning.estimate_build import Fleet, Size, artefact_bytes, build_phases, process_memory
+from planning.estimate_build import (
+    Fleet,
+    Size,
+    artefact_bytes,
+    build_phases,
+    process_memory,
+)
+from planning.figures import Figure
 from planning.measure import calibrate
 from planning.measure.coefficients import Coefficients, read_coefficients, write_coefficients
 from planning.measure.fit import Line
 from planning.measure.watch_build import BuildMeasured, build_here
 from planning.measure.watch_processes import in_fresh_process
-from planning.show_plan import show_check
 
 SMALLEST = "FOLDER --sizes 300 --shards 2 --calibrate 800"
 
@@ -89,11 +96,39 @@ def calibration(folder: Path, shards: int, chosen: calibrate.Effort) -> Coeffici
 
 
 def predict(found: Coefficients, settings: Settings, citations: int, out: Console) -> None:
-    size = Size.of(found, citations, settings.index.shards)
-    fleet = Fleet.here(settings)
+    size, fleet = Size.of(found, settings, citations), Fleet.here(found, settings)
     figures = [*build_phases(found, size, fleet), *artefact_bytes(found, size)]
-    for figure in [*figures, *process_memory(found, size, fleet.training_vectors)]:
+    for figure in [*figures, *process_memory(found, settings, size)]:
         out.print(f"  {figure.name}: {figure}", highlight=False)
+
+
+def compare(
+    found: Coefficients, settings: Settings, real: BuildMeasured
+) -> list[tuple[Figure, float]]:
+    """Return the predictions for the number of citations that were built, with the measurements."""
+    size = Size.of(found, settings, real.manifest.citations)
+    phases = build_phases(found, size, Fleet.here(found, settings))
+    seconds = {f.name: f.value for f in phases}
+    seconds["all"] = sum(seconds.values())
+    timed = ("all", "parse, embed", "index", "publish")
+    return [
+        (Figure("passages", size.passages, "", ""), real.manifest.passages),
+        *((Figure(name, seconds[name], "seconds", ""), real.seconds[name]) for name in timed),
+        *((f, real.bytes.get(f.name, 0)) for f in artefact_bytes(found, size)),
+        *(
+            (replace(f, name=f"memory of {f.name}"), real.memory[f.name])
+            for f in process_memory(found, settings, size)
+            if f.name in real.memory
+        ),
+    ]
+
+
+def show(out: Console, rows: Sequence[tuple[Figure, float]]) -> None:
+    table = Table("what", "predicted", "measured", "error")
+    for figure, measured in rows:
+        error = f"{figure.value / measured - 1:+.0%}" if measured else ""
+        table.add_row(figure.name, str(figure), str(replace(figure, value=measured)), error)
+    out.print(table)
 
 
 def main() -> None:
@@ -116,7 +151,7 @@ def main() -> None:
             predict(found, stand_in_settings(folder / "none", arguments.shards), size, out)
             continue
         settings, real = build(folder, size, arguments.shards)
-        show_check(out, compare(found, settings, real))
+        show(out, compare(found, settings, real))
 
 
 if __name__ == "__main__":

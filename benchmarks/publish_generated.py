@@ -24,7 +24,6 @@ from pipelines.indexing.staging.embed_passages import embed_citations, split_cit
 from pipelines.indexing.staging.plan_build import quantiser_of, segment_id, segment_plan
 from pipelines.indexing.staging.stage_citations import ParsedSource, write_account, write_part
 from pipelines.sample.generate_citations import generate_citations
-from pipelines.vocabulary.give_names import NO_NAMES
 from tests.pipelines.staging import SPLITTER, account
 
 WIDTH = 32
@@ -66,9 +65,7 @@ def build(settings: Settings, encoder: EncoderEntry, count: int) -> Manifest:
     places = [index / "staging" / told.name]
     summaries = [build_shard(index, n, places, plan) for n in range(settings.index.shards)]
     with hold_lease(index, "build") as lease:
-        manifest = publish_build(
-            lease, quantiser, None, settings, encoder, NO_NAMES, [told], summaries
-        )
+        manifest = publish_build(lease, quantiser, None, settings, encoder, [told], summaries)
     shutil.rmtree(index / "staging")
     return manifest
 
@@ -82,7 +79,7 @@ def update(settings: Settings, previous: Manifest, number: int, count: int, firs
     places = [index / "staging" / told.name]
     updates = [update_shard(index, n, s, places, plan) for n, s in enumerate(previous.shards)]
     with hold_lease(index, "update") as lease:
-        manifest = publish_update(lease, previous, settings.vocabulary, NO_NAMES, [told], updates)
+        manifest = publish_update(lease, previous, settings.vocabulary, [told], updates)
     shutil.rmtree(index / "staging")
     return manifest
 

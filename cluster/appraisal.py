@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from cluster.notices import has_erratum, notice_words, shown_links
 from cluster.records import Citation, Link
+from cluster.study_design.design_classifier import classify_design
 from cluster.study_design.designs import Design, ToldBy
-from cluster.study_design.tell_design import tell_design
 
 Sort = Literal["relevance", "date", "design"]
 
@@ -36,7 +36,7 @@ class Weighed:
 
 def weighed(citation: Citation) -> dict[str, Any]:
     """Return the fields of `Weighed` for a citation, as keyword arguments."""
-    told = tell_design(citation)
+    told = classify_design(citation)
     return {
         "design": told.name,
         "design_from": told.told_by,

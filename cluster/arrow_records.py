@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -64,21 +64,30 @@ def _sections(rows: Iterable[Mapping[str, str]]) -> tuple[Section, ...]:
     return tuple(Section(**row) for row in rows)
 
 
+_PARTS = {
+    "sections": Section,
+    "authors": Author,
+    "mesh": MeshHeading,
+    "chemicals": Chemical,
+    "links": Link,
+}
+
+
 def citation_from_row(row: Mapping[str, Any]) -> Citation:
-    """Return the citation of one row, as returned by `pa.Table.to_pylist`."""
+    """Return the citation of one row, as returned by `pa.Table.to_pylist`.
+
+    Fields whose columns were not read have their defaults. Indexes that older versions of CiteRay
+    built have no column of authors.
+    """
     values = dict(row)
-    values["sections"] = _sections(values["sections"])
+    for name, part in _PARTS.items():
+        values[name] = tuple(part(**told) for told in values.get(name, ()))
     values["other_abstracts"] = tuple(
         OtherAbstract(o["language"], o["kind"], _sections(o["sections"]))
-        for o in values["other_abstracts"]
+        for o in values.get("other_abstracts", ())
     )
-    # Indexes that older versions of CiteRay built have no column of authors.
-    values["authors"] = tuple(Author(**a) for a in values.get("authors", ()))
-    values["mesh"] = tuple(MeshHeading(**m) for m in values["mesh"])
-    values["chemicals"] = tuple(Chemical(**c) for c in values["chemicals"])
-    values["links"] = tuple(Link(**link) for link in values["links"])
     for name in ("languages", "publication_types", "keywords"):
-        values[name] = tuple(values[name])
+        values[name] = tuple(values.get(name, ()))
     return Citation(**values)
 
 
@@ -94,27 +103,47 @@ def map_table(path: Path) -> pa.Table:
     return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
 
 
+Fetch = Callable[[Iterable[tuple[pa.Array, npt.NDArray[np.int64]]]], None]
+"""Callback that gets arrays and their rows before the values of these rows are used."""
+
+
 class RowTaker:
     """Takes rows of a table batch by batch, so that only these rows are copied.
 
-    `pa.Table.take` would first join, and so copy, all chunks of a nested column.
+    `pa.Table.take` would first join, and so copy, all chunks of a nested column. `fetch` is called
+    for a table whose values are still to be read (`cluster/storage/arrow_ranges.py`).
     """
 
-    def __init__(self, table: pa.Table) -> None:
-        self._schema = table.schema
+    def __init__(self, table: pa.Table, fetch: Fetch | None = None) -> None:
+        self._table = table
+        self._fetch = fetch
         self._batches = table.to_batches()
         self._ends = np.cumsum([batch.num_rows for batch in self._batches], dtype=np.int64)
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return list(self._table.schema.names)
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Return a whole column."""
+        column = self._table.column(name)
+        if self._fetch is not None:
+            self._fetch([(chunk, np.arange(len(chunk))) for chunk in column.chunks])
+        return column
+
     def take(self, rows: npt.NDArray[np.int64], columns: Sequence[str] | None = None) -> pa.Table:
         """Return `rows` in the given order, with all columns or only `columns`."""
-        names = self._schema.names if columns is None else list(columns)
+        names = self.names if columns is None else list(columns)
         owners = np.searchsorted(self._ends, rows, side="right")
         order = np.argsort(owners, kind="stable")
-        parts = []
+        chosen = []
         for owner in np.unique(owners):
             batch = self._batches[owner].select(names)
-            first = self._ends[owner] - batch.num_rows
-            parts.append(batch.take(pa.array(rows[owners == owner] - first)))
-        schema = pa.schema([self._schema.field(name) for name in names])
+            chosen.append((batch, rows[owners == owner] - self._ends[owner] + batch.num_rows))
+        if self._fetch is not None:
+            self._fetch([(array, own) for batch, own in chosen for array in batch.columns])
+        parts = [batch.take(pa.array(own)) for batch, own in chosen]
+        schema = pa.schema([self._table.schema.field(name) for name in names])
         found = pa.Table.from_batches(parts, schema).combine_chunks()
         return found.take(pa.array(np.argsort(order, kind="stable")))

@@ -6,6 +6,7 @@ canonical abstract (`Citation.abstract`).
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,6 +25,14 @@ RETRACTED_TYPE = "Retracted Publication"
 # RefTypes (pubmed_250101.dtd) of links in a retracted article. NLM has counted partial retractions
 # as errata since October 2016 (NLM Tech Bull 2016 Sep-Oct;(412):e3).
 RETRACTED_LINKS = frozenset({"RetractionIn", "RetractedandRepublishedIn"})
+
+# Publishers' mark at the beginning of a title, which may precede NLM's own by months. A pattern for
+# `re` and for Arrow.
+RETRACTED_TITLE = (
+    r"^[\[\s]*(?:RETRACTED|Retracted|WITHDRAWN|Withdrawn)"
+    r"(?: (?:ARTICLE|Article|PAPER|Paper))?\s?[:\]]"
+)
+_DOI_PREFIX = re.compile(r"(?:(?:https?:)?//)?(?:(?:dx|www)\.)?doi\.org/|doi:\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +64,10 @@ class Author:
     fore: str = ""
     initials: str = ""
     collective: str = ""
+
+
+# Last author of a list that NLM marks as incomplete, as MEDLINE prints it.
+MORE_AUTHORS = Author(collective="et al.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +104,12 @@ def abstract_text(sections: tuple[Section, ...]) -> str:
     return " ".join(f"{s.label}: {s.text}" if s.label else s.text for s in sections)
 
 
+def bare_doi(text: str) -> str:
+    """Return a DOI without the resolver or the label that some records have before it."""
+    found = _DOI_PREFIX.match(text)
+    return text[found.end() :] if found else text
+
+
 def search_text(title: str, abstract: str) -> str:
     """Return the text that BM25 over citations indexes: any title, then the abstract."""
     return " ".join(t for t in ("" if title == NO_TITLE else title, abstract) if t)
@@ -100,7 +119,8 @@ def search_text(title: str, abstract: str) -> str:
 class Citation:
     """One PubmedArticle. `position` is its ordinal among the records of `source`, from 0.
 
-    `authors` are in the order of the byline. `pages` is a range as NLM prints it ("2327-36"), or
+    `authors` are in the order of the byline, with `MORE_AUTHORS` at the end of an incomplete list.
+    `pages` is a range as NLM prints it ("2327-36"), or
     the article number where there is none; `journal_abbreviation` is the ISO abbreviation.
     """
 
@@ -155,9 +175,11 @@ class Citation:
 
     @property
     def retracted(self) -> bool:
-        """Whether the article was retracted; False for a notice that retracts another article."""
-        return RETRACTED_TYPE in self.publication_types or any(
-            link.kind in RETRACTED_LINKS for link in self.links
+        """Whether the article was retracted or withdrawn; False for a notice about another one."""
+        return (
+            RETRACTED_TYPE in self.publication_types
+            or any(link.kind in RETRACTED_LINKS for link in self.links)
+            or re.match(RETRACTED_TITLE, self.title) is not None
         )
 
 

@@ -12,6 +12,7 @@ import typer
 from cluster.errors import InputError
 from cluster.settings.settings import Settings
 from commands.context import Config, Context, Json, Overrides, make_context
+from commands.language_model import LlmOption
 from commands.options import AsOf, SystemOption, Until, check_options, open_client
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def answer(
     system: SystemOption = None,
     as_of: AsOf = None,
     until: Until = None,
+    llm: LlmOption = None,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
@@ -92,7 +94,7 @@ def answer(
     given = _check_evidence(evidence, file_format, answers=answers)
     if documents != 10 and file_format != "bioasq":
         raise InputError("--documents: goes with --format bioasq")
-    chosen = check_options(context, system, as_of=as_of, until=until)
+    chosen = check_options(context, system, as_of=as_of, until=until, llm=llm)
     context = chosen.context
     batch = make_batch(
         context.settings, file_format, questions, chosen.system, feedback or [],
@@ -100,11 +102,9 @@ def answer(
     )  # fmt: skip
     learnt = _learn(context, feedback or [])
     begun = time.monotonic()
+    how: dict[str, Any] = {"answers": answers, "concurrent": concurrent, "log": context.log}
     with open_client(chosen, answers=answers) as client:
-        counted = answer_batch(
-            client, batch, output, chosen.system, answers=answers, concurrent=concurrent,
-            log=context.log,
-        )  # fmt: skip
+        counted = answer_batch(client, batch, output, chosen.system, **how)
     seconds = round(time.monotonic() - begun, 1)
     count = len(batch.questions)
     summary = {"run": str(output), "questions": count, "seconds": seconds, **learnt, **counted}

@@ -9,7 +9,8 @@ import typer
 
 from cluster.answers import Check
 from cluster.appraisal import Sort
-from commands.context import Config, Json, Overrides, make_context
+from commands.context import Config, Json, Overrides, make_context, with_setting
+from commands.language_model import LlmOption, hint_at_local_server, with_language_model
 from commands.options import (
     AsOf,
     DesignOption,
@@ -20,7 +21,6 @@ from commands.options import (
     open_client,
     read_filters,
     read_turns,
-    with_setting,
 )
 from serve.client.open_client import endpoint_url
 from serve.client.print_answer import print_answer, print_search
@@ -99,13 +99,14 @@ def ask(
     max_wrong: MaxWrongOption = None,
     sort: SortOption = "relevance",
     after: AfterOption = None,
+    llm: LlmOption = None,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
     """Answer a question with citations."""
     context = make_context(config, overrides, json)
-    chosen = check_options(context, system, question_type, as_of)
+    chosen = check_options(context, system, question_type, as_of, llm=llm)
     request = {"question": question, "type": question_type, "system": chosen.system, "k": k}
     request["filters"], request["sort"] = read_filters(filters, until, designs), sort
     request["turns"] = read_turns(after)
@@ -121,7 +122,12 @@ def ask(
             print_answer(context.out, found)
 
 
-def serve(as_of: AsOf = None, config: Config = None, overrides: Overrides = None) -> None:
+def serve(
+    as_of: AsOf = None,
+    llm: LlmOption = None,
+    config: Config = None,
+    overrides: Overrides = None,
+) -> None:
     """Run the endpoint in the foreground until interrupted."""
     from cluster.ray.watch_head import await_head_loss
     from serve.client.run_graph import running_graph
@@ -129,6 +135,8 @@ def serve(as_of: AsOf = None, config: Config = None, overrides: Overrides = None
     context = make_context(config, overrides, False)
     if as_of:
         context = with_setting(context, "serve.as_of", as_of)
+    context = with_language_model(context, llm)
+    hint_at_local_server(context)
     settings = context.settings
     with running_graph(settings, context.log) as address:
         context.log.print(f"serving at {endpoint_url(settings)} (try /docs); Ctrl-C stops it")
@@ -136,6 +144,7 @@ def serve(as_of: AsOf = None, config: Config = None, overrides: Overrides = None
 
 
 def demo(
+    llm: LlmOption = None,
     config: Config = None,
     overrides: Overrides = None,
     keep: Annotated[
@@ -146,7 +155,7 @@ def demo(
     """Index the sample corpus, start the endpoint, ask three questions and stop."""
     from commands.demo import run_demo
 
-    context = make_context(config, overrides, json)
+    context = with_language_model(make_context(config, overrides, json), llm)
     answers = run_demo(context, keep)
     if json:
         context.print_json(answers)

@@ -18,7 +18,7 @@ from typer.main import get_command
 
 from cluster.errors import NO_MEMORY, CiteRayError, one_line
 from cluster.loopback import keep_loopback_off_proxies
-from cluster.ray.ray_access import keep_to_this_machine
+from cluster.ray.ray_access import TERMINATED, exit_on_sigterm, keep_to_this_machine
 from commands.terminal import finish_output, make_log_console, prepare_output
 
 # Groups of `citeray --help`. Each command has its module and attribute, and the first line of its
@@ -191,6 +191,7 @@ def _citeray(show: Version = False) -> None:
 def main() -> None:
     """Run the command line; print an error as one line, or as a JSON object with --json."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    exit_on_sigterm()
     keep_to_this_machine()
     keep_loopback_off_proxies()
     prepare_output()
@@ -204,6 +205,10 @@ def main() -> None:
     except (CiteRayError, WrongUsage) as error:
         told = error.format_message() if isinstance(error, WrongUsage) else str(error)
         _end(told, error.exit_code, as_json=as_json)
+    except SystemExit as left:
+        if left.code == TERMINATED:
+            _end("stopped by SIGTERM", TERMINATED, as_json=as_json)
+        raise
     except MemoryError:
         _end(NO_MEMORY, 1, as_json=as_json)
     except ModuleNotFoundError as error:

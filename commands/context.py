@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from typing import Annotated, Any, TextIO
 
 import typer
@@ -71,3 +71,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print machine-readable outpu
 def make_context(config: str | None, overrides: list[str] | None, json_output: bool) -> Context:
     """Create the context of a command from its global options."""
     return Context(config, tuple(overrides or ()), json_output)
+
+
+def with_setting(context: Context, key: str, value: str) -> Context:
+    """Return the context with `--set key=value` added; `value` may have any characters."""
+    setting = f"{key}={json.dumps(value, ensure_ascii=False)}"
+    return replace(context, overrides=(*context.overrides, setting))

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
@@ -15,12 +15,13 @@ from cluster.errors import InputError, cut
 from cluster.read_given import read_given
 from commands.context import Config, Context, Overrides, make_context
 from commands.evaluation.output_file import Output, write_output
+from serve.references.export_citations import FormatName
 
 if TYPE_CHECKING:
     from cluster.records import Citation
 
 STDIN = "-"
-FORMATS = ("ris", "bibtex", "csl-json", "nbib", "csv")
+FORMATS = get_args(FormatName)
 STYLES = ("vancouver", "apa", "ama")
 # Maximum number of records in one export, about the number of documents of a large batch.
 MOST_PMIDS = 100_000

@@ -16,6 +16,7 @@ import typer
 from rich.table import Table
 
 from cluster.errors import InputError, cut, one_line
+from cluster.ray.runtime_env import job_runtime_env
 from commands.terminal import make_console, make_log_console
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -47,11 +48,25 @@ def submit_job(
     ] = "",
     address: Address = HERE,
     working_dir: Annotated[
-        Path, typer.Option(help="Folder of code to upload with the job.")
-    ] = Path("."),
+        str | None,
+        typer.Option(
+            metavar="FOLDER", help="Folder of code to upload with the job, or URL of an archive."
+        ),
+    ] = None,
     no_working_dir: Annotated[
         bool, typer.Option("--no-working-dir", help="Run the code in the container image.")
     ] = False,
+    runtime_env: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Ray's runtime environment of the job (YAML or JSON)."),
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY",
+            help="Name of an environment variable to copy from this shell. Repeat for several.",
+        ),
+    ] = None,
     detach: Annotated[bool, typer.Option(help="Submit the job without following its log.")] = False,
     json: Json = False,
 ) -> None:
@@ -60,18 +75,17 @@ def submit_job(
     If a job of this name is running, it is followed; if it succeeded, its log is shown; if it
     failed or was stopped, it is resumed. The log (output and messages, which Ray stores together)
     is printed to standard output, and the exit code is that of the command. Ctrl-C stops the job.
+    Without --working-dir, the current folder is uploaded.
     """
     from cluster.ray import jobs
 
     words = command[1:] if command[0] == "citeray" else command
     if not words:
         raise InputError("no command to run; give one, such as -- index build SOURCE...")
-    if not no_working_dir and not working_dir.is_dir():
-        raise InputError(f"--working-dir {working_dir}: no such folder")
+    environment = job_runtime_env(runtime_env, "" if no_working_dir else working_dir, env or ())
     head = jobs.connect(address, _say)
-    given = _checked(name) if name else name_of(words)
-    entrypoint = shlex.join(["citeray", *words])
-    began = jobs.submit(head, given, entrypoint, None if no_working_dir else working_dir)
+    given = _checked(name) if name else name_of(words, runtime_env)
+    began = jobs.submit(head, given, shlex.join(["citeray", *words]), environment)
     if detach:
         print(began)
         return
@@ -159,12 +173,16 @@ def last_document(log: str) -> Any:
     return None
 
 
-def name_of(words: list[str]) -> str:
-    """Return a readable job name that depends only on the command and its settings file."""
+def name_of(words: list[str], runtime_env: Path | None = None) -> str:
+    """Return a readable job name that depends on the command and the files that it reads.
+
+    These are its settings file and the file of the runtime environment.
+    """
     digest = blake2b(shlex.join(words).encode(), digest_size=6)
-    for option, value in pairwise(words):
-        if option in CONFIG and Path(value).is_file():
-            digest.update(Path(value).read_bytes())
+    named = [Path(value) for option, value in pairwise(words) if option in CONFIG]
+    for file in (*named, *([runtime_env] if runtime_env else ())):
+        if file.is_file():
+            digest.update(file.read_bytes())
     verbs = [word for word in words[:2] if re.fullmatch("[a-z]+", word)]
     return "-".join(["citeray", *verbs, digest.hexdigest()])
 

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from cluster.models.adapters import base_of, is_adapter
+from cluster.models.adapters import base_of, is_adapter, model_folder
 from cluster.models.store import ModelStore, read_pins
-from cluster.settings.used_models import used_models
+from cluster.settings.used_models import used_models, used_settings
 from commands.context import Config, Json, Overrides, make_context
 
 models = typer.Typer(
@@ -56,13 +56,21 @@ def pull_models(
         list[str] | None,
         typer.Argument(help="Names of models (default: all that the settings use)."),
     ] = None,
+    language_models: Annotated[
+        bool | None,
+        typer.Option(help="Download only the language models, or only the other models."),
+    ] = None,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """Download models into the store and verify their pinned checksums."""
+    """Download models into the store and verify their pinned checksums.
+
+    Without names, also merges the adapters of the settings, so that the store can be read-only.
+    """
     context = make_context(config, overrides, json)
-    wanted = names or sorted(set(used_models(context.settings).values()))
+    used = used_models(context.settings, language_models=language_models)
+    wanted = names or sorted(set(used.values()))
     pulled: dict[str, Path] = {}
     while wanted:
         name = wanted.pop(0)
@@ -70,6 +78,9 @@ def pull_models(
         pulled[name] = path = ModelStore().resolve(name)
         if is_adapter(path) and base_of(path) not in {*wanted, *pulled}:
             wanted.append(base_of(path))
+    if not names:
+        for named in used_settings(context.settings).values():
+            model_folder(named)
     if json:
         context.print_json([{"name": name, "path": str(path)} for name, path in pulled.items()])
         return

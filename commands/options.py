@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +20,8 @@ from cluster.settings.presets import (
     name_of,
     nearest_system,
 )
-from commands.context import Context
+from commands.context import Context, with_setting
+from commands.language_model import hint_at_local_server, with_language_model
 from serve.client.open_client import Client, local_client, running_client
 
 _LISTS = (*VALUES, "all_of")
@@ -122,28 +123,26 @@ def read_turns(files: Sequence[Path] | None) -> list[dict[str, str]]:
     return turns
 
 
-def with_setting(context: Context, key: str, value: str) -> Context:
-    """Return the context with `--set key=value` added; `value` may have any characters."""
-    setting = f"{key}={json.dumps(value, ensure_ascii=False)}"
-    return replace(context, overrides=(*context.overrides, setting))
-
-
 def check_options(
     context: Context,
     system: str | None,
     question_type: str = "unknown",
     as_of: str | None = None,
     until: str | None = None,
+    llm: str | None = None,
 ) -> Chosen:
     """Check the options and choose the preset.
 
-    Raises InputError for an unknown preset or question type, and for an invalid preset file.
+    Raises InputError for an unknown preset or question type, for an invalid preset file, and for an
+    unusable `llm` (see `with_language_model`).
     """
     here = ""
     if as_of:
         context, here = with_setting(context, "serve.as_of", as_of), f"as of {as_of}"
     if until:
         context, here = with_setting(context, "serve.until", until), f"until {until}"
+    if llm:
+        context, here = with_language_model(context, llm), "--llm names the language model"
     if system is not None and is_file(system):
         name, path = name_of(system), str(Path(system).absolute())
         context = with_setting(context, f"serve.systems.{name}", path)
@@ -175,5 +174,7 @@ def open_client(chosen: Chosen, *, answers: bool) -> Client:
         context.log.print(
             f"no endpoint at {settings.serve.host}:{settings.serve.port}; loading the graph here"
         )
+    if answers:
+        hint_at_local_server(context)
     model = asks_model(settings, load_system(chosen.system), answers=answers)
     return local_client(settings, context.log, model=model)

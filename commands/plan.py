@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -17,16 +17,16 @@ from commands.context import Config, Context, Json, Overrides, make_context
 from pipelines.indexing.sources.find_sources import find_sources
 from planning.chart_values import values_yaml
 from planning.emit import config_yaml
-from planning.error_bar import ErrorBar
 from planning.measure.coefficients import (
     DEFAULT_FILE,
     Coefficients,
     read_coefficients,
     write_coefficients,
 )
+from planning.measure.gpu_coefficients import read_gpu_coefficients
 from planning.place_workers import Ask
 from planning.plan import Plan, make_plan
-from planning.show_plan import check_json, plan_json, show_check, show_plan
+from planning.show_plan import plan_json, show_plan
 from planning.units import parse_bytes, parse_count, parse_day, parse_rate, parse_seconds
 
 PATHS = ("search", "answer")
@@ -48,16 +48,11 @@ Calibration = Annotated[
 ]
 Sample = Annotated[
     list[str] | None,
-    typer.Option(help="PubMed files for --calibrate and --check (default: generated citations)."),
+    typer.Option(help="PubMed files for --calibrate (default: generated citations)."),
 ]
-Check = Annotated[
-    bool,
-    typer.Option(
-        "--check", help="Build an index on this machine; report and save the plan's error."
-    ),
-]
-CheckCitations = Annotated[
-    str, typer.Option(help="Number of generated citations that --check indexes.")
+Gpu = Annotated[
+    Path | None,
+    typer.Option(help="GPU coefficients that `python -m benchmarks.gpu_check` has written."),
 ]
 NodeMemory = Annotated[str, typer.Option(help="Memory per node, such as 64GB or 64Gi.")]
 NodeCpus = Annotated[int, typer.Option(min=1, help="Cores per node.")]
@@ -97,7 +92,7 @@ Explain = Annotated[bool, typer.Option("--explain", help="Show each figure's for
 def plan(
     citations: Citations = "38M", qps: Qps = "1", p95: P95 = "2s", path: QuestionPath = "search",
     calibrate: Calibrate = False, calibration: Calibration = None, sample: Sample = None,
-    check: Check = False, check_citations: CheckCitations = "20k",
+    gpu: Gpu = None,
     node_memory: NodeMemory = "64GB", node_cpus: NodeCpus = 16, nodes: Nodes = None,
     gpu_nodes: GpuNodes = 0, gpus_per_node: GpusPerNode = 1, shards: Shards = None,
     update_citations: UpdateCitations = "30k",
@@ -110,8 +105,9 @@ def plan(
     """Plan shards, replicas, memory, hours and cost for a corpus and a load.
 
     The figures come from a calibration of this machine (--calibrate, saved for later runs), or from
-    the calibration that ships with CiteRay. The exit code is 1 if the plan is not feasible: the p95
-    target cannot be met, or a process does not fit on a node.
+    the calibration that ships with CiteRay. What depends on a GPU that was not measured is unknown.
+    The exit code is 1 if the plan is not feasible: the p95 target cannot be met, a process does not
+    fit on a node, or limits of the settings contradict each other.
     """
     context = make_context(config, overrides, json)
     reply = parse_seconds(llm_reply, "--llm-reply") if llm_reply else None
@@ -124,15 +120,13 @@ def plan(
         node_price=node_hour, gpu_price=gpu_hour, prices_of=parse_day(prices_of, "--prices-of"),
         reply_s=reply,
     )  # fmt: skip
-    built = parse_count(check_citations, "--check-citations")
     given = find_sources(sample) if sample else []
+    measured = read_gpu_coefficients(gpu) if gpu else None
     found, shipped = _coefficients(context, calibration, given, path, reply, calibrate=calibrate)
-    rows, found = _check(context, found, built, given) if check else ([], found)
-    if check and not shipped:
-        write_coefficients(found, calibration or DEFAULT_FILE)
+    found = found.model_copy(update={"gpu": measured})
     made = make_plan(found, context.settings, ask, shipped=shipped)
     _emit(context, made, emit_config, emit_values)
-    _show(context, made, rows, explain=explain)
+    _show(context, made, explain=explain)
 
 
 def _emit(context: Context, made: Plan, config: Path | None, values: Path | None) -> None:
@@ -145,9 +139,9 @@ def _emit(context: Context, made: Plan, config: Path | None, values: Path | None
         write_atomically(values, text.encode())
 
 
-def _show(context: Context, made: Plan, checked: list[dict[str, Any]], *, explain: bool) -> None:
+def _show(context: Context, made: Plan, *, explain: bool) -> None:
     if context.json:
-        context.print_json({**plan_json(made), "check": checked})
+        context.print_json(plan_json(made))
     else:
         show_plan(context.out, made, explain=explain)
     for problem in made.problems:
@@ -194,17 +188,3 @@ def _coefficients(
             "--set llm.kind=url --set llm.url=URL, give --llm-reply, or plan for --path search"
         )
     return found, shipped
-
-
-def _check(
-    context: Context, found: Coefficients, citations: int, given: list[File]
-) -> tuple[list[dict[str, Any]], Coefficients]:
-    """Return the rows of the check, and the coefficients with the errors that it found."""
-    from planning.check_plan import check_plan
-
-    tell = _teller(context, "checking")
-    built, rows = check_plan(found, context.settings, citations, tell, given)
-    if not context.json:
-        show_check(context.out, rows)
-    bar = ErrorBar.of(built, [(row.name, row.error) for row in rows])
-    return check_json(rows), found.model_copy(update={"checked": bar})

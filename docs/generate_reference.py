@@ -122,7 +122,7 @@ def _setting(
     others = [
         f"{_cell(value)} (`{name}`)"
         for name in OVERLAYS
-        if (value := _at(shipped[name], path)) != default
+        if (value := _at(shipped[name], path)) not in (default, _ABSENT)
     ]
     return f"`{key}`", allowed(field), _cell(default), "; ".join(others), notes.get(key, "")
 

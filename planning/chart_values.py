@@ -1,7 +1,7 @@
 """Convert a plan to values of the Helm chart in k8s/: pod sizes, node sizes and settings.
 
-A pod requests the upper end of the plan's error bars, at least a fifth more than planned. A node
-has room for its pods, the kubelet and the system pods.
+A pod requests a fifth more than planned. A node has room for its pods, the kubelet and the system
+pods.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import yaml
 
 from cluster.settings.settings import Settings, load_settings
 from planning.emit import header_comment, planned_settings
-from planning.error_bar import Kind
 from planning.place_workers import MODEL_DISK_BYTES, USABLE_MEMORY, WorkerGroup
 from planning.plan import SERVING, Plan
 from planning.units import gibibytes
@@ -24,7 +23,7 @@ FILE_CITATIONS = 30_000
 BASELINE_CITATIONS = 36_000_000
 # Memory of Ray's own processes in a pod, and disk for logs and spilled objects.
 RAYS_OWN_BYTES, SCRATCH_BYTES = 1.5 * GIB, 10 * GIB
-# Minimum margin above a planned figure, even if a check found smaller errors.
+# Margin above a planned figure.
 MARGIN = 1.2
 # Cores of a node that the kubelet and its system pods (logs, network, metrics) take.
 RESERVED_CPUS = 1.5
@@ -59,25 +58,17 @@ def values_yaml(settings: Settings, plan: Plan, config: str = "laptop.yaml") -> 
     return header_comment(plan) + yaml.safe_dump(values, sort_keys=False)
 
 
-def _upper(plan: Plan, kind: Kind, value: float) -> float:
-    """Return the upper end of the error bar of `value`, at least `MARGIN` times it."""
-    bar = plan.error_bar
-    return max(getattr(bar, kind).around(value)[1] if bar else value, MARGIN * value)
-
-
-def _pod(
-    plan: Plan, cores: float, process_bytes: float, disk_bytes: float, **more: Any
-) -> dict[str, Any]:
+def _pod(cores: float, process_bytes: float, disk_bytes: float, **more: Any) -> dict[str, Any]:
     """Return resource requests for a pod; system pods get part of the `cores` that it uses."""
     store = max(1.0, math.ceil(cores * 0.35)) if more.pop("moves_data", False) else 1.0
-    memory = _upper(plan, "memory", process_bytes) + RAYS_OWN_BYTES + store * GIB
+    memory = MARGIN * process_bytes + RAYS_OWN_BYTES + store * GIB
     asked = max(cores - RESERVED_CPUS, 0.75 * cores)
     return {
         "cpu": math.floor(4 * asked) / 4,
         "cores": math.ceil(cores),
         "memory": gibibytes(memory),
         "objectStore": gibibytes(store * GIB),
-        "disk": gibibytes(_upper(plan, "disk", disk_bytes) + SCRATCH_BYTES),
+        "disk": gibibytes(MARGIN * disk_bytes + SCRATCH_BYTES),
         **more,
     }
 
@@ -95,7 +86,7 @@ def _groups(planned: Settings, plan: Plan) -> dict[str, Any]:
         llm = group.name == "llm"
         shared = 16 * GIB if llm and group.gpus else 0.0
         sizes[group.name] = _pod(
-            plan, group.cpus, group.memory_bytes + shared if llm else _processes(group),
+            group.cpus, group.memory_bytes + shared if llm else _processes(group),
             0.0 if llm or group.name == "models" else group.disk_bytes,
             replicas=group.nodes, maxReplicas=max(_most(planned, plan, group), group.nodes),
             modelDisk=gibibytes(group.disk_bytes if llm else MODEL_DISK_BYTES / 2),
@@ -138,7 +129,7 @@ def _one_worker(planned: Settings, plan: Plan) -> dict[str, Any]:
     )
     models = sum(g.disk_bytes for g in served if g.name == "llm") + MODEL_DISK_BYTES / 2
     worker = _pod(
-        plan, max(math.ceil(cores), 4), memory,
+        max(math.ceil(cores), 4), memory,
         sum(g.disk_bytes for g in served if g.name == "retrieval"),
         replicas=1, maxReplicas=1, modelDisk=gibibytes(models), gpu=math.ceil(gpus),
     )  # fmt: skip
@@ -148,7 +139,7 @@ def _one_worker(planned: Settings, plan: Plan) -> dict[str, Any]:
 def _head(plan: Plan, cores: int) -> dict[str, Any]:
     """Return the pod of a head node, which runs only Ray's processes and the driver."""
     driver = next(f.value for f in plan.memory if f.name == "driver")
-    return _pod(plan, cores, 2 * driver + cores * GIB, 0.0)
+    return _pod(cores, 2 * driver + cores * GIB, 0.0)
 
 
 def _builders(plan: Plan) -> dict[str, Any]:
@@ -161,7 +152,7 @@ def _builders(plan: Plan) -> dict[str, Any]:
         "modelDisk": gibibytes(MODEL_DISK_BYTES / 4),
     }
     replicas = {"replicas": group.nodes, "maxReplicas": group.nodes}
-    build = _pod(plan, group.cpus, _processes(group), group.disk_bytes, **shared, **replicas)
+    build = _pod(group.cpus, _processes(group), group.disk_bytes, **shared, **replicas)
     one = {**shared, "replicas": 1, "maxReplicas": 1}
     update = {**build, "replicas": 1, "maxReplicas": 1}
     if alone:
@@ -169,7 +160,7 @@ def _builders(plan: Plan) -> dict[str, Any]:
         needed = {f.name: f.value for f in plan.memory}
         workers = needed["encode worker"] + 2 * max(needed["read worker"], needed["driver"])
         memory = max(workers, needed["vocabulary task"], 2 * needed["shard task"])
-        update = _pod(plan, 2, memory, group.disk_bytes, **{**one, "gpu": 0})
+        update = _pod(2, memory, group.disk_bytes, **{**one, "gpu": 0})
     head = _head(plan, 1 if alone else 4)
     return {"build": build, "buildHead": head, "update": update, "updateHead": _head(plan, 1)}
 

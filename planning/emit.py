@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from typing import TYPE_CHECKING
+
 import yaml
 
+from cluster.settings.limits import questions_at_once
 from cluster.settings.settings import Settings
-from planning.plan import Plan
+
+if TYPE_CHECKING:
+    from planning.plan import Plan
 
 # Ratio of the maximum number of replicas of a stage to the number that the load needs.
 HEADROOM = 2
@@ -14,12 +20,13 @@ HEADROOM = 2
 def planned_settings(settings: Settings, plan: Plan) -> Settings:
     """Return `settings` with the plan's shards, encoders, replicas, cores and batch sizes.
 
-    GPU settings are unchanged, because a calibration without a GPU does not measure them.
+    Stages whose times are unknown are unchanged, and so are GPUs.
     """
     stages = {}
     for stage in plan.serving.stages:
-        if stage.name.startswith("llm-"):
-            continue  # Replicas of a role are set in `models`, which the plan does not change.
+        # Replicas of a role are set in `models`, which the plan does not change.
+        if stage.name.startswith("llm-") or stage.name in plan.serving.unknown:
+            continue
         before = getattr(settings.serve, stage.name)
         wanted = {
             "min_replicas": stage.replicas,
@@ -30,19 +37,28 @@ def planned_settings(settings: Settings, plan: Plan) -> Settings:
         if stage.name in ("encoder", "reranker"):
             wanted["batch"] = stage.batch
         stages[stage.name] = before.model_copy(update=wanted)
-    gateway = settings.serve.gateway
-    most = max(gateway.max_replicas, HEADROOM * plan.serving.gateways)
-    if plan.serving.gateways > gateway.min_replicas:
-        stages["gateway"] = gateway.model_copy(
-            update={"min_replicas": plan.serving.gateways, "max_replicas": most}
-        )
-    return settings.model_copy(
+    planned = settings.model_copy(
         update={
             "index": settings.index.model_copy(update={"shards": plan.size.shards}),
             "encoder": settings.encoder.model_copy(update={"actors": plan.fleet.encoders}),
             "serve": settings.serve.model_copy(update=stages),
         }
     )
+    return _admit(planned, plan.serving.in_flight)
+
+
+def _admit(planned: Settings, in_flight: float) -> Settings:
+    """Raise `at_once: auto` of the gateways to the questions that the load has in flight."""
+    http, gateway = planned.serve.http, planned.serve.gateway
+    needed = math.ceil(in_flight / gateway.min_replicas)
+    if http.at_once != "auto" or needed <= questions_at_once(planned):
+        return planned
+    ongoing = max(gateway.max_ongoing, needed + http.waiting)
+    stages = {
+        "http": http.model_copy(update={"at_once": needed}),
+        "gateway": gateway.model_copy(update={"max_ongoing": ongoing}),
+    }
+    return planned.model_copy(update={"serve": planned.serve.model_copy(update=stages)})
 
 
 def header_comment(plan: Plan) -> str:

@@ -5,28 +5,88 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
+from cluster.errors import InputError
+from cluster.index import cagra
 from cluster.settings.settings import Settings
+from cluster.settings.stages.index import IndexSettings
 from planning.figures import Figure
 from planning.measure.coefficients import Coefficients
 from planning.measure.watch_processes import usable_cpus
 
 
+def vector_dimensions(found: Coefficients, settings: Settings) -> int:
+    """Return the length of the encoder's vectors; raise InputError if it is not known."""
+    chosen = settings.encoder
+    if chosen.dimensions is None and chosen.model != found.measured_with.encoder_model:
+        raise InputError(
+            f"encoder.model {chosen.model}: the length of its vectors is unknown, because the "
+            "calibration is of another encoder; add --set encoder.dimensions=N"
+        )
+    return chosen.dimensions or found.corpus.dimensions
+
+
+def vector_bytes(index: IndexSettings, dimensions: int) -> float:
+    """Return the bytes of one vector in FAISS's HNSW graph.
+
+    A node has 2 M links of 4 bytes on the lowest level and M on each higher one, which every M-th
+    node of the level below reaches; a level (4 bytes) and the position of its links (8).
+    """
+    stored = {"flat": 4, "fp16": 2, "sq8": 1}[index.vectors] * dimensions
+    return stored + 4 * index.hnsw_m * (2 + 1 / (index.hnsw_m - 1)) + 12
+
+
+def token_bytes(found: Coefficients, index: IndexSettings) -> float:
+    """Return the bytes of a passage's stored token vectors; 0 if the index stores none.
+
+    Raises InputError if the tokens were not counted.
+    """
+    coded, tokens = index.token_codec, found.corpus.tokens_per_passage
+    if coded is None:
+        return 0.0
+    if not tokens:
+        raise InputError(
+            "index.token_vectors: the calibration counted no tokens, because its index stored "
+            "none; calibrate with these settings"
+        )
+    return tokens / coded.pool * coded.components * coded.bits / 8
+
+
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A corpus split into shards. `terms` and `shard_terms` count distinct terms."""
+    """A corpus split into shards. `terms` and `shard_terms` count distinct terms.
+
+    `vector_bytes` and `token_bytes` are those of a passage on disk.
+    """
 
     citations: int
     passages: float
     shards: int
     terms: float
     shard_terms: float
+    dimensions: int
+    vector_bytes: float
+    token_bytes: float
 
     @classmethod
-    def of(cls, found: Coefficients, citations: int, shards: int) -> Size:
-        """Size of `citations` in `shards` equal parts; distinct terms grow by Heaps' law."""
-        heaps = found.corpus.term_rows
-        passages = citations * found.corpus.passages_per_citation
-        return cls(citations, passages, shards, heaps.at(citations), heaps.at(citations / shards))
+    def of(cls, found: Coefficients, settings: Settings, citations: int, shards: int = 0) -> Size:
+        """Size of `citations` in equal `shards` (0: those of the settings).
+
+        Distinct terms grow by Heaps' law. Raises InputError if the vectors' length is not known.
+        """
+        heaps, shards = found.corpus.term_rows, shards or settings.index.shards
+        dimensions = vector_dimensions(found, settings)
+        return cls(
+            citations,
+            citations * found.corpus.passages_per_citation,
+            shards,
+            heaps.at(citations),
+            heaps.at(citations / shards),
+            dimensions,
+            vector_bytes(settings.index, dimensions),
+            token_bytes(found, settings.index),
+        )
 
     @property
     def shard_citations(self) -> float:
@@ -38,45 +98,59 @@ class Size:
         """Mean number of passages in a shard."""
         return self.passages / self.shards
 
+    def longer(self, found: Coefficients) -> float:
+        """Return the length of the vectors relative to that of the measured ones."""
+        return self.dimensions / found.corpus.dimensions
+
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """The machines of a build: cores and GPUs of all nodes, and concurrent encoders."""
+    """The machines of a build: cores and GPUs of all nodes.
+
+    `encoders` work at the same time, each for `encode_seconds` per passage on `encode_threads`
+    cores. `shard_tasks` shards are built at the same time. Their graphs take `graph_seconds` of a
+    GPU per passage; 0 if CPUs build them. Unknown seconds are NaN.
+    """
 
     nodes: int
     cpus: int
     gpus: int
     encoders: int
+    encode_seconds: float
+    encode_threads: int
     build_threads: int
-    training_vectors: int
+    shard_tasks: int
+    graph_seconds: float = 0.0
 
     @classmethod
-    def here(cls, settings: Settings) -> Fleet:
-        """Return this machine, as a build with these settings uses it."""
+    def here(cls, found: Coefficients, settings: Settings) -> Fleet:
+        """Return the measured machine, as a build with these settings uses it."""
         cpus = settings.ray.cpus or usable_cpus()
         index, encoder = settings.index, settings.encoder
-        gpus = math.ceil(encoder.gpus * encoder.actors)
-        return cls(1, cpus, gpus, encoder.actors, index.build_threads, index.training_vectors)
+        return cls(
+            1, cpus, math.ceil(encoder.gpus * encoder.actors), encoder.actors,
+            found.building.encode_seconds_per_passage, found.encoder_threads,
+            index.build_threads, cpus,
+        )  # fmt: skip
 
 
 def artefact_bytes(found: Coefficients, size: Size) -> list[Figure]:
     """Return the bytes on disk by artefact; staging exists only during the build."""
-    a = found.artefacts
-    by_citation = {
-        "staging": a.staging_bytes_per_citation,
-        "records": a.record_bytes_per_citation,
-        "BM25": a.bm25_bytes_per_citation,
-    }
+    a, n, passages = found.artefacts, size.citations, size.passages
+    # Staged vectors are 16-bit floats.
+    staged = 2 * size.dimensions + size.token_bytes
     return [
-        *(
-            Figure.of(name, "bytes", "citations x bytes_per_citation", size.citations, each)
-            for name, each in by_citation.items()
-        ),
-        Figure.of("vectors", "bytes", "passages x bytes_per_passage",
-                  size.passages, a.vector_bytes_per_passage),
+        Figure.of("staging", "bytes",
+                  "citations x bytes_per_citation + passages x vector_and_token_bytes",
+                  n, a.staging_bytes_per_citation, passages, staged),
+        Figure.of("records", "bytes", "citations x bytes_per_citation",
+                  n, a.record_bytes_per_citation),
+        Figure.of("BM25", "bytes", "citations x bytes_per_citation", n, a.bm25_bytes_per_citation),
+        Figure.of("vectors", "bytes", "passages x bytes_per_passage", passages, size.vector_bytes,
+                  note=f"{size.dimensions} dimensions and their graph"),
         # Memory-mapped; a question reads only those of its candidates.
         Figure.of("token vectors", "bytes", "passages x bytes_per_passage",
-                  size.passages, a.token_bytes_per_passage),
+                  passages, size.token_bytes),
         Figure.of("term counts", "bytes", "shards x term_rows_of_a_shard x bytes_per_row",
                   size.shards, size.shard_terms, a.term_count_bytes_per_row),
         Figure.of("vocabulary", "bytes", "base_bytes + term_rows x bytes_per_row",
@@ -90,23 +164,31 @@ def shard_bytes(found: Coefficients, size: Size) -> float:
     return sum(f.value for f in artefact_bytes(found, size) if f.name in mapped) / size.shards
 
 
-def process_memory(found: Coefficients, size: Size, training_vectors: int) -> list[Figure]:
+def copied_bytes(found: Coefficients, size: Size) -> float:
+    """Return the bytes of all files of one shard, which a node that serves it copies and checks."""
+    apart = ("staging", "vocabulary")
+    return sum(f.value for f in artefact_bytes(found, size) if f.name not in apart) / size.shards
+
+
+def on_gpus(index: IndexSettings, size: Size) -> bool:
+    """Return whether GPUs build the graphs: CPUs build those of small shards in any case."""
+    return index.build_gpus > 0 and size.shard_passages >= cagra.FEWEST_ROWS
+
+
+def process_memory(found: Coefficients, settings: Settings, size: Size) -> list[Figure]:
     """Return the peak anonymous memory of each kind of process of a build."""
-    m = found.memory
-    # Vectors are sampled by whole citations, from each shard in turn.
-    sampled = min(training_vectors, size.citations)
+    m, index = found.memory, settings.index
+    # For CAGRA a task holds the vectors as float32, and 12 bytes for each link.
+    more = 4 * size.dimensions + 24 * index.hnsw_m if on_gpus(index, size) else 0
     return [
         Figure("driver", m.driver_bytes, "bytes", "as measured"),
         Figure("read worker", m.read_worker_bytes, "bytes", "as measured"),
         Figure("encode worker", m.encode_worker_bytes, "bytes", "as measured"),
-        Figure.of("sample task", "bytes", "base_bytes + sampled_citations x bytes_per_citation",
-                  m.sample_task_base_bytes, sampled, m.sample_task_bytes_per_citation),
         # The graph, BM25's writers and the counted terms are in memory at the same time.
         Figure.of("shard task", "bytes",
                   "base_bytes + passages_of_a_shard x vector_bytes + term_rows_of_a_shard x bytes",
-                  m.shard_task_bytes.base, size.shard_passages,
-                  found.artefacts.vector_bytes_per_passage, size.shard_terms,
-                  m.shard_task_bytes.slope),
+                  m.shard_task_bytes.base, size.shard_passages, size.vector_bytes + more,
+                  size.shard_terms, m.shard_task_bytes.slope),
         Figure.of("vocabulary task", "bytes", "base_bytes + term_rows x bytes_per_row",
                   m.vocabulary_task_bytes.base, size.terms, m.vocabulary_task_bytes.slope),
     ]  # fmt: skip
@@ -127,12 +209,12 @@ def _start(found: Coefficients) -> Figure:
 def _embed(found: Coefficients, size: Size, fleet: Fleet) -> Figure:
     """Return the larger of two times: all work on all cores, and the encoders' own work."""
     b, n = found.building, size.citations
-    each = found.corpus.passages_per_citation * b.encode_seconds_per_passage
-    threads = found.encoder_threads if found.machine.device == "cpu" else 1
+    each = found.corpus.passages_per_citation * fleet.encode_seconds
     reading = b.parse_core_seconds_per_citation + b.split_core_seconds_per_citation
-    cores = reading + b.stage_core_seconds_per_citation + threads * each
+    cores = reading + b.stage_core_seconds_per_citation + fleet.encode_threads * each
     encoder = each + b.stage_core_seconds_per_citation
-    value = n * max(cores / fleet.cpus, encoder / fleet.encoders)
+    # The maximum of numpy keeps an unknown time unknown.
+    value = n * float(np.maximum(cores / fleet.cpus, encoder / fleet.encoders))
     return Figure(
         "parse, embed", value, "seconds",
         "citations x max(core_seconds_per_citation / cores, "
@@ -142,36 +224,31 @@ def _embed(found: Coefficients, size: Size, fleet: Fleet) -> Figure:
     )  # fmt: skip
 
 
-def _train(found: Coefficients, size: Size, fleet: Fleet) -> Figure:
-    b, limit = found.building, fleet.training_vectors
-    return Figure.of(
-        "train quantiser", "seconds",
-        "sampled_citations x sample_seconds + trained_vectors x train_seconds",
-        min(size.citations, size.shards * limit), b.sample_core_seconds_per_citation,
-        min(limit, size.passages), b.train_core_seconds_per_vector, note="one task",
-    )  # fmt: skip
-
-
 def _index(found: Coefficients, size: Size, fleet: Fleet) -> Figure:
-    """Return the time of one task per shard, with up to one task per core at a time."""
+    """Return the time of one task per shard, in waves of `fleet.shard_tasks`."""
     b = found.building
-    one = (
+    rest = size.shard_citations * (
         b.records_core_seconds_per_citation
         + b.bm25_core_seconds_per_citation
         + b.terms_core_seconds_per_citation
     )
-    rest = size.shard_citations * one
-    hnsw = size.shard_passages * b.hnsw_core_seconds_per_passage.mean(size.shard_passages)
-    at_once = min(size.shards, fleet.cpus)
-    threads = min(fleet.build_threads, max(fleet.cpus // at_once, 1))
+    at_once = min(size.shards, fleet.shard_tasks)
     waves = math.ceil(size.shards / at_once)
-    value = max(waves * (rest + hnsw / threads), size.shards * (rest + hnsw) / fleet.cpus)
-    return Figure(
-        "index", value, "seconds",
-        "max(waves x (rest + hnsw / threads), shards x (rest + hnsw) / cores)",
-        {"waves": waves, "rest_core_seconds_of_a_shard": rest, "hnsw_core_seconds_of_a_shard": hnsw,
-         "threads": threads, "shards": size.shards, "cores": fleet.cpus},
-    )  # fmt: skip
+    inputs: dict[str, float] = {"waves": waves, "rest_core_seconds_of_a_shard": rest}
+    if fleet.graph_seconds != 0:
+        sharing = max(at_once / max(fleet.gpus, 1), 1)
+        graph = size.shard_passages * fleet.graph_seconds
+        inputs |= {"gpu_seconds_of_a_graph": graph, "tasks_per_gpu": sharing}
+        formula = "waves x (rest + graph x tasks_per_gpu)"
+        return Figure("index", waves * (rest + graph * sharing), "seconds", formula, inputs)
+    graph = size.shard_passages * b.hnsw_core_seconds_per_passage.mean(size.shard_passages)
+    graph *= size.longer(found)
+    threads = min(fleet.build_threads, max(fleet.cpus // at_once, 1))
+    value = max(waves * (rest + graph / threads), size.shards * (rest + graph) / fleet.cpus)
+    inputs |= {"hnsw_core_seconds_of_a_shard": graph, "threads": threads,
+               "shards": size.shards, "cores": fleet.cpus}  # fmt: skip
+    formula = "max(waves x (rest + hnsw / threads), shards x (rest + hnsw) / cores)"
+    return Figure("index", value, "seconds", formula, inputs)
 
 
 def _publish(found: Coefficients, size: Size) -> Figure:
@@ -189,32 +266,25 @@ def build_phases(found: Coefficients, size: Size, fleet: Fleet) -> list[Figure]:
     return [
         _start(found),
         _embed(found, size, fleet),
-        _train(found, size, fleet),
         _index(found, size, fleet),
         _publish(found, size),
     ]
 
 
-def core_seconds(found: Coefficients, size: Size, training_vectors: int) -> float:
-    """Return the total busy time of all cores."""
-    alone = Fleet(1, 1, 0, 10**9, 1, training_vectors)
-    _, *phases = build_phases(found, size, alone)
-    return found.building.fixed_core_seconds + sum(f.value for f in phases)
-
-
-def gpu_hours(found: Coefficients, size: Size) -> Figure | None:
-    """Return the GPU hours of encoding, or None if no GPU was measured."""
-    if found.machine.device == "cpu":
+def gpu_hours(settings: Settings, size: Size, fleet: Fleet) -> Figure | None:
+    """Return the GPU hours of encoding and of graphs, or None if the build has no GPU."""
+    if not fleet.gpus:
         return None
-    each = found.building.encode_seconds_per_passage
-    inputs = {"passages": size.passages, "encode_seconds_per_passage": each}
-    formula = "passages x encode_seconds_per_passage / 3600"
-    return Figure("GPU hours", size.passages * each / 3600, "GPU hours", formula, inputs)
+    seconds = fleet.graph_seconds + (fleet.encode_seconds if settings.encoder.gpus else 0.0)
+    formula = "passages x gpu_hours_of_encoding_and_graph"
+    return Figure.of("GPU hours", "GPU hours", formula, size.passages, seconds / 3600)
 
 
-def update_seconds(found: Coefficients, size: Size, changed: int, fleet: Fleet) -> Figure:
-    """Return the seconds of an update of `changed` citations, including publishing."""
+def update_seconds(found: Coefficients, changed: Size, size: Size, fleet: Fleet) -> Figure:
+    """Return the seconds of an update with the citations of `changed`, including publishing."""
     each = found.building.update_core_seconds_per_citation / min(size.shards, fleet.cpus)
-    index = Figure.of("index", "seconds", "changed x update_seconds_per_citation", changed, each)
-    embed = _embed(found, Size.of(found, changed, size.shards), fleet)
+    index = Figure.of(
+        "index", "seconds", "changed x update_seconds_per_citation", changed.citations, each
+    )
+    embed = _embed(found, changed, fleet)
     return Figure.total("update", [_start(found), embed, index, _publish(found, size)])

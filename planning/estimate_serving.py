@@ -2,23 +2,25 @@
 
 A question passes its stages in sequence; each stage is an M/M/c queue (`planning.queueing`). The
 95th percentile of a question is estimated as the sum of the 95th percentiles of its stages, which
-in practice is an upper bound.
+in practice is an upper bound. A stage whose time was not measured has its `min_replicas`, and no
+part in the sum.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 from cluster.settings.presets import load_system
-from cluster.settings.settings import Settings, StageSettings
+from cluster.settings.settings import Settings
+from cluster.settings.stages.serving import StageSettings
 from planning.estimate_build import Size
 from planning.figures import Figure
-from planning.measure.coefficients import Coefficients, Point
+from planning.measure.coefficients import Coefficients, Point, typical_point
+from planning.measure.fit import Line
 from planning.queueing import (
-    MAX_UTILISATION,
     quantile_per_part,
     servers_for,
     service_mean,
@@ -26,8 +28,8 @@ from planning.queueing import (
     wait_quantile,
 )
 
-# Core seconds of HTTP, handles and the gateway per question; the design target, not measured.
-GRAPH_SECONDS = 0.025
+# Core seconds of a gateway for one question, by the number of shards (docs/benchmarks.md).
+GATEWAY_SECONDS = Line(base=0.014, slope=0.00136)
 # Number of cores that a GPU counts as when two ways to run a stage are compared.
 CORES_A_GPU = 16
 
@@ -36,7 +38,7 @@ CORES_A_GPU = 16
 class Demand:
     """The ways to run a stage. A question needs replies of all its `parts`, such as shards.
 
-    Each part has at least `least` replicas.
+    Each part has at least `least` replicas. Without `points` its time is not known.
     """
 
     name: str
@@ -49,7 +51,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class StagePlan:
-    """The replicas of each part of a stage, and its 95th percentiles in seconds."""
+    """The replicas of each part of a stage, and its 95th percentiles in seconds, or NaN."""
 
     name: str
     parts: int
@@ -74,12 +76,26 @@ class StagePlan:
 
 @dataclass(frozen=True, slots=True)
 class ServingPlan:
-    """The stages of a service. `problem` says why the target cannot be met, or is empty."""
+    """The stages of a service. `p95` is the sum of the known stages.
+
+    `in_flight` questions are in progress at a time if each takes as long as that (Little's law).
+    `problem` says why the target cannot be met, or is empty.
+    """
 
     stages: tuple[StagePlan, ...]
     p95: Figure
+    in_flight: float
     problem: str
-    gateways: int = 1
+
+    @property
+    def unknown(self) -> list[str]:
+        """Names of the stages whose times were not measured."""
+        return [s.name for s in self.stages if not s.service.known]
+
+    @property
+    def service_seconds(self) -> float:
+        """Sum of the 95th percentiles of the known stages, without waiting."""
+        return sum(s.service.value for s in self.stages if s.service.known)
 
     def stage(self, name: str) -> StagePlan | None:
         """Return the stage `name`, or None."""
@@ -91,35 +107,62 @@ def shard_point(found: Coefficients, size: Size) -> Point:
     s = found.serving
     median = (
         s.statistics_seconds
-        + s.search_seconds(size.shards, size.shard_passages, size.shard_citations)
+        + s.search_seconds(
+            size.shards, size.shard_passages, size.shard_citations, size.longer(found)
+        )
         # The citations to fetch are spread over the shards.
         + s.fetch_seconds / size.shards
     )
     return Point(concurrent=1, median_seconds=median, p95_seconds=median * s.shard_p95_over_median)
 
 
+def _encoder_points(found: Coefficients, settings: Settings) -> tuple[Point, ...]:
+    """Return the encoder's times; a question is taken to be as long as a measured document."""
+    stage, gpu = settings.serve.encoder, found.gpu
+    if not stage.gpus or found.machine.device != "cpu":
+        return found.serving.encode
+    rates = gpu.encoder_documents_per_s if gpu else {}
+    return tuple(typical_point(n, n / rates[n]) for n in sorted(rates) if n <= stage.batch)
+
+
+def _reranker_points(found: Coefficients, settings: Settings) -> tuple[Point, ...]:
+    s, stage, gpu = found.serving, settings.serve.reranker, found.gpu
+    if not stage.gpus or found.machine.device != "cpu":
+        return s.rerank
+    each = s.rerank_pairs / gpu.cross_encoder_pairs_per_s if gpu else 0.0
+    sizes = dict.fromkeys((1, stage.batch)) if each else ()
+    return tuple(typical_point(n, n * each) for n in sizes)
+
+
 def demands(found: Coefficients, settings: Settings, size: Size, path: str) -> list[Demand]:
     """Return the stages of a search or an answer, in order."""
-    s, serve, on_gpu = found.serving, settings.serve, found.machine.device != "cpu"
+    s, serve, system = found.serving, settings.serve, load_system(settings.serve.system)
+    on_gpu = found.machine.device != "cpu"
     # The measured times hold only for at least as many cores as threads were measured.
     threads = 1.0 if on_gpu else float(found.encoder_threads)
 
-    def model_stage(name: str, points: tuple[Point, ...], stage: StageSettings) -> Demand:
+    def model_stage(name: str, points: tuple[Point, ...], threads: float = threads) -> Demand:
+        stage: StageSettings = getattr(serve, name)
         cpus = stage.cpus if stage.gpus else max(stage.cpus, threads)
         return Demand(name, points, cpus=cpus, gpus=stage.gpus, least=stage.min_replicas)
 
-    # With stored token vectors, the shards do the late interaction.
-    reranks = settings.reranker.is_stage or settings.index.token_codec is None
     wanted = [
-        Demand("expander", s.expand, cpus=serve.expander.cpus or 1.0, gpus=serve.expander.gpus,
-               least=serve.expander.min_replicas),
-        model_stage("encoder", s.encode, serve.encoder),
+        Demand("gateway", (typical_point(1, GATEWAY_SECONDS.at(size.shards)),),
+               cpus=serve.gateway.cpus or 1.0, least=serve.gateway.min_replicas),
+        model_stage("encoder", _encoder_points(found, settings)),
         Demand("shard", (shard_point(found, size),), size.shards, least=serve.shard.min_replicas),
-        model_stage("reranker", s.rerank if reranks else (), serve.reranker),
-        *(_asked_models(s.llm, settings, path)),
-        model_stage("writer", s.write if path == "answer" else (), serve.writer),
     ]  # fmt: skip
-    return [d for d in wanted if d.points]
+    if system.expand:
+        points = s.expand if on_gpu or not serve.expander.gpus else ()
+        wanted.insert(1, model_stage("expander", points, 1.0))
+    # With stored token vectors, the shards do the late interaction.
+    stored = settings.index.token_codec is not None
+    if system.rerank.depth and (settings.reranker.is_stage or not stored):
+        wanted.append(model_stage("reranker", _reranker_points(found, settings)))
+    wanted += _asked_models(s.llm, settings, path)
+    if path == "answer":
+        wanted.append(model_stage("writer", ()))
+    return wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +196,7 @@ def served_models(settings: Settings, *, judge: bool = False) -> list[ServedMode
 def _asked_models(points: tuple[Point, ...], settings: Settings, path: str) -> Iterator[Demand]:
     """Yield the language models that each question asks; all are as fast as the measured one."""
     asks_roles = load_system(settings.serve.system).asks_model
-    if path == "answer" and settings.llm.kind != "vllm":
+    if path == "answer" and settings.llm.kind == "url":
         yield Demand("llm", points)
     for m in served_models(settings):
         if path == "answer" if m.name == "llm" else asks_roles:
@@ -195,31 +238,35 @@ def _stage(demand: Demand, point: Point, service: Figure, qps: float, budget_s: 
     )  # fmt: skip
 
 
+def _unknown(demand: Demand) -> StagePlan:
+    """Return the plan of a stage whose time was not measured."""
+    nothing = (Figure(f"{demand.name} {of}", math.nan, "seconds", "not measured")
+               for of in ("utilisation", "service", "wait"))  # fmt: skip
+    return StagePlan(demand.name, demand.parts, demand.least, 1, demand.cpus, demand.gpus, *nothing)
+
+
 def _plan_points(
-    wanted: Sequence[Demand], points: Sequence[Point], qps: float, p95_s: float
+    wanted: Sequence[Demand], points: Sequence[Point | None], qps: float, p95_s: float
 ) -> ServingPlan:
     """Plan one way to run each stage, and share the rest of the target as waiting time."""
-    services = [_service(d, p) for d, p in zip(wanted, points, strict=True)]
-    together = sum(s.value for s in services)
-    slack = p95_s - GRAPH_SECONDS - together
+    services = [_service(d, p) if p else None for d, p in zip(wanted, points, strict=True)]
+    together = sum(s.value for s in services if s)
+    slack = p95_s - together
     share = slack / together if slack > 0 else math.inf
     stages = tuple(
-        _stage(d, p, service, qps, service.value * share)
-        for d, p, service in zip(wanted, points, services, strict=True)
+        _stage(d, p, s, qps, s.value * share) if p and s else _unknown(d)
+        for d, p, s in zip(wanted, points, services, strict=True)
     )
-    graph = Figure("graph", GRAPH_SECONDS, "seconds", "assumed")
-    p95 = Figure.total(
-        "p95 of a question", [graph, *(f for s in stages for f in (s.service, s.wait))]
-    )
+    known = [s for s in stages if s.service.known]
+    p95 = Figure.total("p95 of a question", (f for s in known for f in (s.service, s.wait)))
     problem = ""
     if slack <= 0:
-        slowest = max(stages, key=lambda s: s.service.value)
+        slowest = max(known, key=lambda s: s.service.value)
         problem = (
             f"p95 of {p95_s:g} s cannot be met: without any waiting the stages take "
-            f"{together + GRAPH_SECONDS:.3g} s, of which {slowest.name} "
-            f"{slowest.service.value:.3g} s"
+            f"{together:.3g} s, of which {slowest.name} {slowest.service.value:.3g} s"
         )
-    return ServingPlan(stages, p95, problem)
+    return ServingPlan(stages, p95, qps * p95.value, problem)
 
 
 def plan_serving(
@@ -231,13 +278,11 @@ def plan_serving(
     and states the problem.
     """
     wanted = demands(found, settings, size, path)
-    busy = math.ceil(qps * GRAPH_SECONDS / MAX_UTILISATION)
-    gateways = max(busy, settings.serve.gateway.min_replicas)
     plans = [
-        replace(_plan_points(wanted, points, qps, p95_s), gateways=gateways)
-        for points in product(*(d.points for d in wanted))
+        _plan_points(wanted, points, qps, p95_s)
+        for points in product(*(d.points or (None,) for d in wanted))
     ]
     meeting = [plan for plan in plans if not plan.problem]
     if meeting:
         return min(meeting, key=lambda plan: (sum(s.cores for s in plan.stages), plan.p95.value))
-    return min(plans, key=lambda plan: sum(s.service.value for s in plan.stages))
+    return min(plans, key=lambda plan: plan.service_seconds)

@@ -1,13 +1,19 @@
-"""Figures of a plan with their formulas."""
+"""Figures of a plan with their formulas.
+
+A figure whose inputs were not measured is NaN, as is everything that is computed from it.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from math import prod
 
 from planning.units import format_bytes, format_seconds
+
+# Shown for a figure that only a measurement on a GPU can give.
+UNKNOWN = "unknown: run `citeray plan --calibrate` on a GPU, or give --gpu FILE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +26,11 @@ class Figure:
     formula: str
     inputs: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def known(self) -> bool:
+        """Whether every input of the figure was measured."""
+        return not math.isnan(self.value)
+
     @classmethod
     def of(cls, name: str, unit: str, formula: str, *values: float, note: str = "") -> Figure:
         """Evaluate `formula`, a sum of products such as "2 x nodes x price + base".
@@ -30,7 +41,7 @@ class Figure:
         unknown = dict.fromkeys(n for n in names if not n.isdigit())
         inputs = dict(zip(unknown, values, strict=True))
         value = sum(
-            prod(inputs[n] if n in inputs else float(n) for n in term.split(" x "))
+            math.prod(inputs[n] if n in inputs else float(n) for n in term.split(" x "))
             for term in formula.split(" + ")
         )
         return cls(name, value, unit, f"{formula} ({note})" if note else formula, inputs)
@@ -43,6 +54,8 @@ class Figure:
         return cls.of(name, parts[0].unit, formula, *(part.value for part in parts))
 
     def __str__(self) -> str:
+        if not self.known:
+            return UNKNOWN
         if self.unit == "bytes":
             return format_bytes(self.value)
         if self.unit == "seconds":
@@ -53,6 +66,5 @@ class Figure:
     def explained(self) -> str:
         """Return the figure with its formula and inputs: `index: 6 s = a x b  [a 2, b 3]`."""
         inputs = ", ".join(f"{name} {value:.6g}" for name, value in self.inputs.items())
-        return f"{self.name}: {self.value:.6g} {self.unit} = {self.formula}" + (
-            f"  [{inputs}]" if inputs else ""
-        )
+        value = f"{self.value:.6g} {self.unit}" if self.known else UNKNOWN
+        return f"{self.name}: {value} = {self.formula}" + (f"  [{inputs}]" if inputs else "")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cluster.settings.settings import Settings
-from planning.estimate_build import Fleet, Size, replica_memory, shard_bytes
+from planning.estimate_build import Fleet, Size, copied_bytes, on_gpus, replica_memory
 from planning.estimate_serving import ServedModel, ServingPlan, served_models
 from planning.figures import Figure
 from planning.measure.coefficients import Coefficients
@@ -131,7 +131,7 @@ def _retrieval(
     )
     here = math.ceil(replicas / nodes)
     # Each node keeps verified copies of its shards, for the current and the next version.
-    disk = 2 * here * shard_bytes(found, size)
+    disk = 2 * here * copied_bytes(found, size)
     holds = f"{replicas} shard replicas, {here} a node"
     return WorkerGroup("retrieval", nodes, here, here * memory / USABLE_MEMORY, 0, disk, holds)
 
@@ -145,24 +145,22 @@ def _models(found: Coefficients, settings: Settings, serving: ServingPlan, ask: 
     writer = settings.serve.writer
     if serving.stage("writer") is None:
         stages.append(("writer", writer.min_replicas, max(writer.cpus, 1.0), writer.gpus))
-    cpus = sum(replicas * cpus for _, replicas, cpus, _ in stages) + serving.gateways
+    cpus = sum(replicas * cpus for _, replicas, cpus, _ in stages)
     gpus = sum(replicas * gpus for _, replicas, _, gpus in stages)
-    memory = serving.gateways * found.memory.driver_bytes
-    memory += sum(
-        replicas * (GPU_PROCESS_BYTES if gpus else found.memory.encode_worker_bytes)
-        for _, replicas, _, gpus in stages
-    )
-    spread = [(serving.gateways, settings.serve.gateway.per_node)]
-    spread += [(count, getattr(settings.serve, name).per_node) for name, count, _, _ in stages]
+    own = found.memory
+    memory = sum(
+        replicas * (GPU_PROCESS_BYTES if gpus else
+                    own.driver_bytes if name == "gateway" else own.encode_worker_bytes)
+        for name, replicas, _, gpus in stages
+    )  # fmt: skip
+    spread = [(count, getattr(settings.serve, name).per_node) for name, count, _, _ in stages]
     nodes = max(
         math.ceil(cpus / ask.node_cpus),
         math.ceil(memory / (USABLE_MEMORY * ask.node_memory)),
         math.ceil(gpus / ask.gpus_per_node),
         *(_spread(count, per_node) for count, per_node in spread),
     )
-    holds = ", ".join(
-        [f"{serving.gateways} gateway", *(f"{count} {name}" for name, count, _, _ in stages)]
-    )
+    holds = ", ".join(f"{count} {name}" for name, count, _, _ in stages)
     # Replicas are placed by GPU first, so their cores may be distributed unevenly.
     cores = math.ceil(cpus / nodes * (1.5 if gpus and nodes > 1 else 1.0))
     return WorkerGroup(
@@ -171,19 +169,42 @@ def _models(found: Coefficients, settings: Settings, serving: ServingPlan, ask: 
     )  # fmt: skip
 
 
-def fleet_for(found: Coefficients, settings: Settings, ask: Ask, nodes: int) -> Fleet:
-    """Return the resources of a build on `nodes` nodes, with at least one encoder."""
-    cpus, gpus = nodes * ask.node_cpus, ask.gpu_nodes * ask.gpus_per_node
-    on_gpus = gpus and (settings.encoder.gpus or found.machine.device != "cpu")
-    at_once = gpus if on_gpus else cpus // found.encoder_threads
-    index = settings.index
-    return Fleet(nodes, cpus, gpus, max(at_once, 1), index.build_threads, index.training_vectors)
+def shard_tasks_a_node(settings: Settings, ask: Ask) -> int:
+    """Return the shards that a node builds at the same time: one per core, or per GPU share."""
+    share = settings.index.build_gpus
+    places = ask.gpus_per_node * int(1 / share + 1e-9) if share else ask.node_cpus
+    return max(min(places, ask.node_cpus), 1)
+
+
+def fleet_for(found: Coefficients, settings: Settings, size: Size, ask: Ask, nodes: int) -> Fleet:
+    """Return the resources of a build on `nodes` nodes, with at least one encoder.
+
+    Encoders use GPUs if the settings say so. Their time is known only if it was measured on the
+    same kind of device.
+    """
+    index, encoder, gpu = settings.index, settings.encoder, found.gpu
+    cpus = nodes * ask.node_cpus
+    gpus = ask.gpu_nodes * ask.gpus_per_node if encoder.gpus or index.build_gpus else 0
+    seconds, threads = found.building.encode_seconds_per_passage, found.encoder_threads
+    if encoder.gpus and gpu:
+        tokens, stored = found.corpus.tokens_per_passage, index.token_codec is not None
+        seconds = gpu.encode_seconds(tokens, encoder.batch_size, store_tokens=stored)
+    elif bool(encoder.gpus) != (found.machine.device != "cpu"):
+        seconds = math.nan
+    rate = (gpu.graph_vectors_per_s if gpu else None) or math.nan
+    builders = ask.gpu_nodes if index.build_gpus else nodes
+    return Fleet(
+        nodes, cpus, gpus, max(gpus if encoder.gpus else cpus // threads, 1), seconds,
+        1 if encoder.gpus else threads, index.build_threads,
+        max(builders, 1) * shard_tasks_a_node(settings, ask),
+        1 / rate if on_gpus(index, size) else 0.0,
+    )  # fmt: skip
 
 
 def build_group(
     processes: Sequence[Figure], fleet: Fleet, ask: Ask, disk: float, shards: int
 ) -> WorkerGroup:
-    """Return the nodes of a build, which build as many shards at once as they have cores.
+    """Return the nodes of a build; each builds `fleet.shard_tasks / fleet.nodes` shards at once.
 
     `processes` are peak memory figures, `disk` the bytes of the index store.
     """
@@ -192,9 +213,8 @@ def build_group(
     encoder = max(named["encode worker"], GPU_PROCESS_BYTES if fleet.gpus else 0.0)
     workers = fleet.encoders / fleet.nodes * encoder
     workers += a_node * named["read worker"]
-    building = min(shards, ask.node_cpus) * named["shard task"]
-    alone = (named[f"{task} task"] for task in ("sample", "vocabulary"))
-    memory = max(workers, building, *alone) + named["driver"]
+    building = min(shards, math.ceil(fleet.shard_tasks / fleet.nodes)) * named["shard task"]
+    memory = max(workers, building, named["vocabulary task"]) + named["driver"]
     return WorkerGroup(
         "build", fleet.nodes, ask.node_cpus, memory / USABLE_MEMORY,
         fleet.gpus / fleet.nodes, disk / fleet.nodes,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from cluster.settings.limits import limit_problems, questions_at_once
 from cluster.settings.settings import Settings
-from planning.error_bar import ErrorBar
+from planning.emit import planned_settings
 from planning.estimate_build import (
     Fleet,
     Size,
@@ -15,17 +16,11 @@ from planning.estimate_build import (
     gpu_hours,
     process_memory,
     replica_memory,
-    shard_bytes,
     update_seconds,
 )
-from planning.estimate_serving import (
-    GRAPH_SECONDS,
-    ServingPlan,
-    plan_serving,
-    served_models,
-)
+from planning.estimate_serving import ServingPlan, plan_serving, served_models
 from planning.figures import Figure
-from planning.measure.coefficients import REPLY_SPREAD, Coefficients, differences
+from planning.measure.coefficients import SPREAD, Coefficients, differences
 from planning.place_workers import (
     USABLE_MEMORY,
     Ask,
@@ -33,6 +28,7 @@ from planning.place_workers import (
     build_group,
     fleet_for,
     serving_groups,
+    shard_tasks_a_node,
 )
 from planning.queueing import MAX_UTILISATION
 from planning.units import format_bytes
@@ -45,7 +41,7 @@ SERVING = ("retrieval", "models", "llm")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan. `problems` say why it is not feasible; `error_bar` is None without a check."""
+    """A plan. `problems` say why it is not feasible."""
 
     ask: Ask
     size: Size
@@ -57,21 +53,18 @@ class Plan:
     gpu_hours: Figure | None
     update: Figure
     serving: ServingPlan
-    shard_start: Figure
     groups: tuple[WorkerGroup, ...]
     fleet: Fleet
     costs: tuple[Figure, ...]
     problems: tuple[str, ...]
     assumptions: tuple[str, ...]
-    error_bar: ErrorBar | None
 
 
 def _memory_problems(found: Coefficients, settings: Settings, size: Size, ask: Ask) -> list[str]:
     """Return a description of each process that does not fit on a node."""
-    processes = process_memory(found, size, settings.index.training_vectors)
+    processes = process_memory(found, settings, size)
     needs = {f"one {f.name}": f.value for f in [*processes, replica_memory(found, size)]}
-    # Ray may run as many tasks on a node as it has cores.
-    at_once = min(size.shards, ask.node_cpus)
+    at_once = min(size.shards, shard_tasks_a_node(settings, ask))
     needs[f"{at_once} shard tasks at once"] = at_once * needs.pop("one shard task")
     usable = USABLE_MEMORY * ask.node_memory
     told = f"the {format_bytes(usable)} that a node of {format_bytes(ask.node_memory)} has for it"
@@ -85,20 +78,20 @@ def _memory_problems(found: Coefficients, settings: Settings, size: Size, ask: A
 def choose_shards(found: Coefficients, settings: Settings, ask: Ask) -> int:
     """Return the smallest power of two that fits a node's memory and meets the percentile.
 
-    The memory of a build must fit too: a node builds as many shards at once as it has cores. If no
-    number meets the percentile, return the smallest within 10% of the best latency.
+    The memory of a build must fit too: a node builds several shards at once. If no number meets the
+    percentile, return the smallest within 10% of the best latency.
     """
     if ask.shards is not None:
         return ask.shards
     near: list[tuple[float, int]] = []
     for exponent in range(MAX_SHARDS.bit_length()):
-        size = Size.of(found, ask.citations, 2**exponent)
+        size = Size.of(found, settings, ask.citations, 2**exponent)
         if _memory_problems(found, settings, size, ask):
             continue
         serving = plan_serving(found, settings, size, ask.qps, ask.p95_s, ask.path)
         if not serving.problem:
             return size.shards
-        near.append((sum(s.service.value for s in serving.stages), size.shards))
+        near.append((serving.service_seconds, size.shards))
     if not near:
         return MAX_SHARDS
     nearest = min(near)[0]
@@ -142,7 +135,7 @@ def _disk(found: Coefficients, artefacts: Sequence[Figure], ask: Ask) -> tuple[F
 def _assumptions(
     found: Coefficients, settings: Settings, ask: Ask, size: Size, *, shipped: bool
 ) -> Iterator[str]:
-    machine, corpus = found.machine, found.corpus
+    machine, corpus, gpu = found.machine, found.corpus, found.gpu
     made = "shipped with CiteRay" if shipped else "of this calibration"
     yield (
         f"coefficients {made}: measured {found.made[:10]} on {machine.words}, "
@@ -150,16 +143,22 @@ def _assumptions(
     )
     if shipped:
         yield "they are not of your machine: run again with --calibrate for yours"
-    yield found.checked.words if found.checked else "no error bars: --check measures them"
-    further = size.shard_citations / corpus.sample_citations
-    yield f"a planned shard is {further:,.0f} times the largest that was measured"
+    further = f"{size.shard_citations / corpus.sample_citations:,.0f} times the largest measured"
+    yield f"a planned shard is {further}; docs/benchmarks.md compares plans with real builds"
     yield from (f"measured with other settings: {d}" for d in differences(found, settings))
-    if machine.device == "cpu":
-        yield "no GPU was measured: encoding is planned on CPUs, GPU hours are not known"
+    if size.dimensions != corpus.dimensions:
+        yield (
+            f"vectors have {size.dimensions} dimensions, measured were {corpus.dimensions}: the "
+            "times of graphs and dense search are taken to be proportional to them"
+        )
+    if gpu:
+        yield f"GPU coefficients of {gpu.device}; a question is taken to be as long as a document"
+    if settings.encoder.gpus or settings.index.build_gpus:
+        yield "the memory of processes with a GPU is assumed, not measured"
     if ask.reply_s is not None:
         yield (
             f"a language model's reply is taken to need {ask.reply_s:g} s with as many at once as "
-            f"llm.max_concurrent, its p95 {REPLY_SPREAD:g} times that: given, not measured"
+            f"llm.max_concurrent, its p95 {SPREAD:g} times that: given, not measured"
         )
     if not found.serving.llm:
         words = "has its min_replicas, whatever the load, and no part in p95"
@@ -169,35 +168,31 @@ def _assumptions(
     if "generated" in corpus.words:
         vocabulary = "generated records have fewer kinds of terms than PubMed's"
         yield f"{vocabulary}: --sample FILE measures real ones"
-    yield (
-        f"a question's p95 is the sum of its stages' ({ask.path}), each an M/M/c queue at most "
-        f"{MAX_UTILISATION:.0%} busy; {GRAPH_SECONDS * 1000:.0f} ms for HTTP and handles"
-    )
+    busy = f"each an M/M/c queue at most {MAX_UTILISATION:.0%} busy"
+    yield f"a question's p95 is the sum of its stages' ({ask.path}), {busy}"
     yield "searches find their shard in memory: nodes hold all of it beside their processes"
-    yield (
-        f"{USABLE_MEMORY:.0%} of a node's memory is for these processes; its cores are as fast "
-        "as those measured"
-    )
+    usable = f"{USABLE_MEMORY:.0%} of a node's memory is for these processes"
+    yield f"{usable}; its cores are as fast as those measured"
 
 
 def make_plan(found: Coefficients, settings: Settings, ask: Ask, *, shipped: bool = False) -> Plan:
     """Return the plan for `ask` with `settings`, from measured coefficients."""
-    size = Size.of(found, ask.citations, choose_shards(found, settings, ask))
+    size = Size.of(found, settings, ask.citations, choose_shards(found, settings, ask))
     serving = plan_serving(found, settings, size, ask.qps, ask.p95_s, ask.path)
     groups = serving_groups(found, settings, size, serving, ask)
     nodes = ask.nodes or sum(g.nodes for g in groups if g.name in SERVING)
-    if settings.encoder.gpus and not ask.gpu_nodes:
-        # The settings encode on GPUs, so every node that builds needs them.
+    if (settings.encoder.gpus or settings.index.build_gpus) and not ask.gpu_nodes:
+        # The settings build on GPUs, so every node that builds needs them.
         ask = replace(ask, gpu_nodes=nodes)
-    fleet = fleet_for(found, settings, ask, nodes)
+    fleet = fleet_for(found, settings, size, ask, nodes)
     artefacts = artefact_bytes(found, size)
     disk = _disk(found, artefacts, ask)
-    memory = process_memory(found, size, settings.index.training_vectors)
+    memory = process_memory(found, settings, size)
     phases = build_phases(found, size, fleet)
     build = Figure.total("build", phases)
-    hours = gpu_hours(found, size)
-    problems = _memory_problems(found, settings, size, ask)
-    return Plan(
+    hours = gpu_hours(settings, size, fleet)
+    changed = Size.of(found, settings, ask.changed, size.shards)
+    made = Plan(
         ask=replace(ask, shards=size.shards, nodes=nodes),
         size=size,
         artefacts=tuple(artefacts),
@@ -206,14 +201,23 @@ def make_plan(found: Coefficients, settings: Settings, ask: Ask, *, shipped: boo
         phases=tuple(phases),
         build=build,
         gpu_hours=hours,
-        update=update_seconds(found, size, ask.changed, fleet),
+        update=update_seconds(found, changed, size, fleet),
         serving=serving,
-        shard_start=Figure.of("a shard's checksums", "seconds", "bytes x verify_seconds_per_byte",
-                              shard_bytes(found, size), found.building.verify_seconds_per_byte),
         groups=(*groups, build_group(memory, fleet, ask, disk[1].value, size.shards)),
         fleet=fleet,
         costs=_costs(ask, build.value, hours, groups, nodes),
-        problems=(*problems, serving.problem) if serving.problem else tuple(problems),
+        problems=(),
         assumptions=tuple(_assumptions(found, settings, ask, size, shipped=shipped)),
-        error_bar=found.checked,
     )  # fmt: skip
+    problems = _memory_problems(found, settings, size, ask)
+    problems += [serving.problem] if serving.problem else []
+    planned = planned_settings(settings, made)
+    # Report contradictions of the settings and those that the planned replicas cause only once.
+    problems += limit_problems(settings) or limit_problems(planned)
+    admitted = planned.serve.gateway.min_replicas * questions_at_once(planned)
+    if serving.in_flight > admitted:
+        problems.append(
+            f"serve.http.at_once {planned.serve.http.at_once}: {serving.in_flight:.0f} questions "
+            f"are in progress at a time, but the gateways process {admitted}"
+        )
+    return replace(made, problems=tuple(problems))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from planning.check_plan import Compared
-from planning.error_bar import ErrorBar, Kind
 from planning.estimate_serving import StagePlan
-from planning.figures import Figure
+from planning.figures import UNKNOWN, Figure
 from planning.plan import Plan
 from planning.units import format_bytes, format_seconds
 
@@ -21,13 +20,10 @@ def _table(title: str, *columns: str) -> Table:
     return Table(*columns, title=title, title_justify="left")
 
 
-def _figures(
-    title: str, figures: Iterable[Figure], bar: ErrorBar | None = None, kind: Kind = "time"
-) -> Table:
-    """Return a table of figures; `bar` adds the error bar of each."""
+def _figures(title: str, figures: Iterable[Figure]) -> Table:
     table = Table(show_header=False, title=title, title_justify="left")
     for figure in figures:
-        table.add_row(figure.name, str(figure), *([bar.shown(figure, kind)] if bar else []))
+        table.add_row(figure.name, str(figure))
     return table
 
 
@@ -51,10 +47,10 @@ def _serving(plan: Plan) -> Table:
         return f"{s.replicas} x {s.parts} shards" if s.name == "shard" else f"{s.replicas}"
 
     for s in plan.serving.stages:
-        table.add_row(
-            s.name, replicas(s), f"{s.cpus:g}", f"{s.gpus:g}", f"{s.batch}",
-            f"{s.utilisation.value:.0%}", format_seconds(s.seconds), format_seconds(s.wait.value),
-        )  # fmt: skip
+        times = ["unknown"] * 3
+        if s.service.known:
+            times = [f"{s.utilisation.value:.0%}", *map(format_seconds, (s.seconds, s.wait.value))]
+        table.add_row(s.name, replicas(s), f"{s.cpus:g}", f"{s.gpus:g}", f"{s.batch}", *times)
     return table
 
 
@@ -63,27 +59,29 @@ def all_figures(plan: Plan) -> list[Figure]:
     figures = [*plan.disk, *plan.artefacts, *plan.memory, *plan.phases, plan.build, plan.update]
     for stage in plan.serving.stages:
         figures += [stage.service, stage.wait, stage.utilisation]
-    figures += [plan.serving.p95, plan.shard_start, *plan.costs]
+    figures += [plan.serving.p95, *plan.costs]
     return figures + ([plan.gpu_hours] if plan.gpu_hours else [])
 
 
 def show_plan(out: Console, plan: Plan, *, explain: bool) -> None:
     """Print the plan as tables; `explain` adds the formula behind each figure."""
-    ask, size, bar = plan.ask, plan.size, plan.error_bar
+    ask, size = plan.ask, plan.size
     out.print(
         f"{ask.citations:,} citations, {size.passages:,.0f} passages: {size.shards} shards of "
         f"{size.shard_citations:,.0f} citations",
         soft_wrap=True,
     )
-    out.print(_figures("Disk", plan.disk, bar, "disk"))
+    out.print(_figures("Disk", [*plan.disk, *plan.artefacts]))
     hours = [plan.gpu_hours] if plan.gpu_hours else []
     title = f"Build on {plan.fleet.nodes} nodes, {plan.fleet.encoders} encoders"
     update = Figure(f"an update of {ask.changed:,}", plan.update.value, "seconds", "")
-    out.print(_figures(title, [*plan.phases, plan.build, *hours, update], bar, "time"))
-    out.print(_figures("Memory of one process", plan.memory, bar, "memory"))
+    out.print(_figures(title, [*plan.phases, plan.build, *hours, update]))
+    out.print(_figures("Memory of one process", plan.memory))
     out.print(_serving(plan))
-    out.print(f"p95 of a question: {plan.serving.p95}, asked {ask.p95_s:g} s; a shard's checksums "
-              f"take {plan.shard_start} when it starts", soft_wrap=True)  # fmt: skip
+    unknown = ", ".join(plan.serving.unknown)
+    without = f" without {unknown} ({UNKNOWN})" if unknown else ""
+    out.print(f"p95 of a question{without}: {plan.serving.p95}, asked {ask.p95_s:g} s",
+              soft_wrap=True)  # fmt: skip
     out.print(_groups(plan))
     if plan.costs:
         day = f" of {ask.prices_of}" if ask.prices_of else ""
@@ -96,20 +94,6 @@ def show_plan(out: Console, plan: Plan, *, explain: bool) -> None:
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
-    """Return the plan for JSON; `feasible` is false if it has problems."""
-    bar = plan.error_bar.model_dump() if plan.error_bar else None
-    return {**asdict(plan), "error_bar": bar, "feasible": not plan.problems}
-
-
-def show_check(out: Console, rows: Sequence[Compared]) -> None:
-    """Print predicted and measured values with relative errors."""
-    table = _table("Predicted and measured", "what", "predicted", "measured", "error")
-    for row in rows:
-        shown = [str(Figure("", v, row.unit, "")) for v in (row.predicted, row.measured)]
-        table.add_row(row.name, *shown, f"{row.error:+.0%}")
-    out.print(table)
-
-
-def check_json(rows: Sequence[Compared]) -> list[dict[str, Any]]:
-    """Return the rows of a check for JSON, with the relative error to 4 digits."""
-    return [{**asdict(row), "error": round(row.error, 4)} for row in rows]
+    """Return the plan for JSON; `feasible` is false if it has problems, unknown values are null."""
+    known: dict[str, Any] = json.loads(json.dumps(asdict(plan)), parse_constant=lambda _: None)
+    return {**known, "unknown": plan.serving.unknown, "feasible": not plan.problems}

@@ -18,7 +18,9 @@ from ray.serve.exceptions import RayServeException
 from ray.serve.schema import LoggingConfig, TracingConfig
 
 from cluster.errors import CiteRayError, one_line
-from cluster.settings.settings import Settings, SpreadStageSettings
+from cluster.settings.limits import shutdown_s, target_ongoing
+from cluster.settings.settings import Settings
+from cluster.settings.stages.serving import SpreadStageSettings
 from serve.graph.deployments import (
     BatchesDeployment,
     EncoderDeployment,
@@ -48,13 +50,15 @@ def in_pool(pool: str) -> dict[str, Any]:
     return {"label_selector": {POOL: pool}} if pool else {}
 
 
-def stage_options(stage: SpreadStageSettings) -> dict[str, Any]:
-    """Return a deployment's options from its settings."""
+def stage_options(settings: Settings, name: str) -> dict[str, Any]:
+    """Return the options of the deployment whose settings are `serve.NAME`."""
+    stage: SpreadStageSettings = getattr(settings.serve, name)
     options: dict[str, Any] = {
         "max_ongoing_requests": stage.max_ongoing,
         "max_queued_requests": stage.max_queued,
         "backpressure_config": BackpressureConfig(status_code=429, retry_after_s=2),
         "health_check_period_s": HEALTH_CHECK_S,
+        "graceful_shutdown_timeout_s": shutdown_s(settings),
         "ray_actor_options": {
             "num_cpus": stage.cpus,
             "num_gpus": stage.gpus,
@@ -68,19 +72,21 @@ def stage_options(stage: SpreadStageSettings) -> dict[str, Any]:
         options["autoscaling_config"] = {
             "min_replicas": stage.min_replicas,
             "max_replicas": stage.max_replicas,
-            "target_ongoing_requests": max(stage.max_ongoing // 2, 1),
+            "target_ongoing_requests": target_ongoing(settings, name),
         }
     else:
         options["num_replicas"] = stage.min_replicas
     return options
 
 
-def deployment(
-    stage: Any, name: str, chosen: SpreadStageSettings, *arguments: Any, **options: Any
-) -> Any:
-    """Return the stage's class as a deployment bound to its arguments."""
+def deployment(stage: Any, name: str, settings: Settings, *arguments: Any, **options: Any) -> Any:
+    """Return the stage's class as a deployment bound to its arguments.
+
+    `name` is that of its settings in `serve`, capitalised, such as "Shard-0000".
+    """
+    options |= stage_options(settings, name.partition("-")[0].lower())
     wrapped: Any = ray_serve.deployment(stage)
-    return wrapped.options(name=name, **stage_options(chosen), **options).bind(*arguments)
+    return wrapped.options(name=name, **options).bind(*arguments)
 
 
 def single_replica(stage: Any, name: str, pool: str, *arguments: Any) -> Any:
@@ -94,27 +100,26 @@ def single_replica(stage: Any, name: str, pool: str, *arguments: Any) -> Any:
 def build_app(settings: Settings) -> Any:
     """Return the Serve application for the published version of `settings.index.path`."""
     manifest = open_manifest(settings)
-    stages = settings.serve
     facts = (settings, manifest)
     # Pool of the single replicas: the gateways' nodes have the folder of the batches.
-    pool = stages.gateway.pool
+    pool = settings.serve.gateway.pool
     lease = single_replica(MemoryLease, "VersionLease", pool)
-    encoder = deployment(EncoderDeployment, "Encoder", stages.encoder, *facts)
+    encoder = deployment(EncoderDeployment, "Encoder", settings, *facts)
     bound = {
         "expander": deployment(
-            FollowingStage, "Expander", stages.expander, follow_expander, settings, lease, manifest
+            FollowingStage, "Expander", settings, follow_expander, settings, lease, manifest
         ),
         "encoder": encoder,
         "pubmed": single_replica(Online, "PubMed", pool, settings.entrez),
-        "writer": deployment(WriterDeployment, "Writer", stages.writer, *facts, lease, encoder),
+        "writer": deployment(WriterDeployment, "Writer", settings, *facts, lease, encoder),
     }
     if settings.reranker.is_stage:
-        bound["reranker"] = deployment(RerankerDeployment, "Reranker", stages.reranker, settings)
+        bound["reranker"] = deployment(RerankerDeployment, "Reranker", settings, settings)
     shards = [
         deployment(
             FollowingStage,
             f"Shard-{number:04d}",
-            stages.shard,
+            settings,
             follow_shard,
             settings,
             lease,
@@ -129,7 +134,7 @@ def build_app(settings: Settings) -> Any:
     batches = single_replica(BatchesDeployment, "Batches", pool, *facts, bound, shards)
     cluster = Cluster(RayMeters, metric_pages)
     arguments = (*facts, bound, shards, batches, cluster)
-    return deployment(gateway, "Gateway", stages.gateway, *arguments, logging_config=logs)
+    return deployment(gateway, "Gateway", settings, *arguments, logging_config=logs)
 
 
 def build(args: dict[str, str]) -> Any:
@@ -204,7 +209,9 @@ def stop(drain_s: float) -> None:
     # If nothing was deployed, Serve is not running, and `delete` would raise and hide the cause.
     for name in (APP, LLM_APP):
         if name in running:
-            ray_serve.delete(name)
+            # Ray gives up after a minute, but replicas may have longer to end their streams.
+            with contextlib.suppress(TimeoutError):
+                ray_serve.delete(name)
 
 
 def failure() -> str:

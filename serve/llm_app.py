@@ -21,8 +21,10 @@ from ray.serve.exceptions import RayServeException
 from cluster.errors import InputError, LLMError
 from cluster.models.adapters import model_folder
 from cluster.models.store import as_transformers_folder
-from cluster.ray.end_orphans import watch_from_aside
-from cluster.settings.settings import LanguageModelSettings, Settings, load_settings
+from cluster.ray.orphan_processes import start_orphan_watcher
+from cluster.settings.limits import shutdown_s, target_ongoing
+from cluster.settings.settings import Settings, load_settings
+from cluster.settings.stages.llm import LanguageModelSettings
 from serve.contracts.backend import call_handle, stream_handle
 from serve.llm.chat_form import (
     Message,
@@ -77,7 +79,7 @@ class LanguageModel:
             # Ray limits a process to one thread per requested CPU, and the engine's process
             # inherits this variable.
             os.environ["OMP_NUM_THREADS"] = str(os.cpu_count() or 1)
-        watch_from_aside()
+        start_orphan_watcher()
         one_process = not settings.serve.llm.gpus and settings.llm.tensor_parallel == 1
         self._server = _server(config, one_process=one_process)
         await self._server.start()
@@ -248,6 +250,7 @@ def llm_options(settings: Settings, name: str = "") -> dict[str, Any]:
     options: dict[str, Any] = {
         "name": deployment_of(name),
         "max_ongoing_requests": stage.max_ongoing,
+        "graceful_shutdown_timeout_s": shutdown_s(settings),
         "ray_actor_options": {"num_cpus": 0, "runtime_env": {"env_vars": environment}},
         "placement_group_bundles": placement_bundles(settings),
         "placement_group_strategy": "STRICT_PACK",
@@ -256,7 +259,7 @@ def llm_options(settings: Settings, name: str = "") -> dict[str, Any]:
         options["autoscaling_config"] = {
             "min_replicas": stage.min_replicas,
             "max_replicas": stage.max_replicas,
-            "target_ongoing_requests": llm.max_concurrent,
+            "target_ongoing_requests": target_ongoing(settings, "llm"),
         }
     else:
         options["num_replicas"] = stage.min_replicas

@@ -29,7 +29,7 @@ from cluster.index.tokens.codec import TokenCodec, learn_codec
 from cluster.index.write_segment import SegmentPlan, write_segment
 from cluster.models.embedded import Embedded
 from cluster.records import Citation, Section
-from cluster.storage.places import Place
+from cluster.storage.locations import Location
 from cluster.storage.whole_files import write_atomically
 from cluster.text.analysis import ANALYSER, analyse
 from pipelines.indexing.publish_index import publish_terms
@@ -90,7 +90,7 @@ CODEC = codec_by(bag_of_words)
 embed_words = embed_by(bag_of_words, CODEC)
 
 
-def keep_codec(index: Place, codec: TokenCodec = CODEC) -> TokensEntry:
+def keep_codec(index: Location, codec: TokenCodec = CODEC) -> TokensEntry:
     """Write the codec below `index` and return its entry in the manifest."""
     data = codec.to_bytes()
     path = index / codec_file(hashlib.sha256(data).hexdigest())

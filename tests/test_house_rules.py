@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("cluster", "pipelines", "serve", "evaluation", "planning", "commands")
 MAY_IMPORT_RAY = {
     "cluster/ray/jobs.py",
+    "cluster/ray/map_tasks.py",
     "cluster/ray/session.py",
     "pipelines/indexing/staging/embed_sources.py",
     "pipelines/indexing/index_tasks.py",

@@ -10,8 +10,8 @@ import httpx
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
-from cluster.entrez.ask_entrez import Patience, entrez_session
-from cluster.entrez.keep_pace import RateLimiter
+from cluster.entrez.entrez_client import Patience, entrez_session
+from cluster.entrez.rate_limiter import RateLimiter
 from cluster.errors import CiteRayError
 from cluster.http_clients import UnsupportedProxyError, open_async_client, open_client
 from cluster.settings.settings import Settings, load_settings
@@ -74,7 +74,7 @@ def ask_endpoint(url: str) -> None:
 
 def ask_entrez(url: str) -> None:
     async def ask() -> None:
-        settings = load_settings(None, [f"entrez.base_url={url}", "entrez.cache="]).entrez
+        settings = load_settings(None, [f"entrez.base_url={url}", "entrez.cache_days=0"]).entrez
         async with entrez_session(settings, RateLimiter(1e6), Patience(retries=0)) as entrez:
             await entrez.ask("esearch.fcgi", {"term": "private"}, bytes.decode, cached=False)
 

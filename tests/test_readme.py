@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from cluster.settings.settings import load_settings
 from commands.cli import COMMANDS, app, load_command
 from tests.documentation import (
     EVERYTHING,
     ROOT,
     TEXTS,
     Command,
+    code_lines,
     documented_commands,
     targets,
 )
@@ -99,6 +102,17 @@ def test_every_documented_option_exists(documented: Command) -> None:
     assert not rest or all(names & given for names in needed)
     if rest[end + 1 :]:
         resolved(rest[end + 1 :])
+
+
+def test_documented_cluster_jobs_encode_on_gpus() -> None:
+    lines = [shlex.split(line) for page in ("docs/cluster.md", "docs/commands.md")
+             for line in code_lines(TEXTS[page]) if " job submit " in f" {line}"]  # fmt: skip
+    jobs = [tuple(words[words.index("--") + 1 :]) for words in lines]
+    assert {words[0] for words in lines} == {"citeray", "ray"}
+    for words in jobs:
+        _, command, rest = resolved(words[words[0] == "citeray" :])
+        given = command.make_context("job", list(rest)).params
+        assert load_settings(given["config"], given["overrides"] or ()).encoder.gpus > 0, words
 
 
 def test_every_make_target_exists() -> None:

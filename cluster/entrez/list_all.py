@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, timedelta
 
-from cluster.entrez.ask_entrez import Entrez
+from cluster.entrez.entrez_client import Entrez
 from cluster.entrez.read_replies import Found, HistoryLostError, read_search
 from cluster.errors import PubMedError
 

@@ -21,8 +21,11 @@ from cluster.records import Citation, Rejected
 SOURCE = "efetch"
 _ERROR_ELEMENT = re.compile(rb"<ERROR>(.*?)</ERROR>", re.DOTALL)
 _LOST_HISTORY = re.compile(r"history|webenv|query #|query_key", re.IGNORECASE)
+# Errors inside NCBI, of which each of its services words its own: a query is never at fault.
 _TRANSIENT = re.compile(
-    r"rate limit|backend failed|time-?d? ?out|temporar|empty response|unavailable|try again",
+    r"rate limit|too many requests|time-?d? ?out|temporar|unavailable|try again|overload|busy|"
+    r"backend|internal (?:server )?error|server error|gateway|exception|empty response|"
+    r"connect|address table|couldn't resolve|read failed|EOF|database is not supported",
     re.IGNORECASE,
 )
 # Errors that JSON with an unexpected structure may raise.

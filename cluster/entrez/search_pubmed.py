@@ -16,9 +16,9 @@ from contextlib import AbstractAsyncContextManager
 from datetime import date
 from typing import Any, Literal, TypeVar
 
-from cluster.entrez.ask_entrez import Entrez, Patience, entrez_session
-from cluster.entrez.keep_pace import RateLimiter
+from cluster.entrez.entrez_client import Entrez, Patience, entrez_session
 from cluster.entrez.list_all import REACH, list_all
+from cluster.entrez.rate_limiter import RateLimiter
 from cluster.entrez.read_replies import Fetched, Found, read_citations, read_search
 from cluster.errors import InputError
 from cluster.records import Citation

@@ -38,11 +38,18 @@ def card_bytes(rows: int, dimensions: int, m: int) -> int:
     return 2**31 + rows * (max(steps) + 4 * 2 * m)
 
 
+def host_bytes(rows: int, dimensions: int, m: int) -> int:
+    """Return the host memory of a build besides the HNSW, in bytes.
+
+    CAGRA holds the vectors once more, as float32, and 12 bytes for each of the 2m neighbours.
+    """
+    return rows * (4 * dimensions + 12 * 2 * m)
+
+
 def build_by_cagra(empty: Any, vectors: Vectors, threads: int) -> Any:
     """Fill a trained, empty HNSW with `vectors` (n, d) float32, which may be a memory map.
 
-    Falls back to the CPU if there are few vectors, or if the GPU lacks memory or fails. Host
-    memory holds the vectors once more, as float32, and 12 bytes for each of the 2m neighbours.
+    Falls back to the CPU if there are few vectors, or if the GPU lacks memory or fails.
     """
     if len(vectors) >= FEWEST_ROWS:
         faiss.omp_set_num_threads(threads)

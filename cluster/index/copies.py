@@ -23,11 +23,11 @@ from filelock import FileLock
 from cluster.errors import IndexFormatError
 from cluster.index.manifest import Artefact, Manifest, check_artefact, current_version
 from cluster.index.versions import named_by
-from cluster.storage.places import (
-    Place,
-    StoredPlace,
+from cluster.storage.locations import (
+    Location,
+    StoredLocation,
+    explain_cache_faults,
     list_files,
-    naming_cache_faults,
     scratch_folder,
 )
 
@@ -35,7 +35,7 @@ _COPIED_AT_ONCE = 4
 _IsUsable: TypeAlias = Callable[[Path, Artefact], bool]
 
 
-def verified(folder: Place, artefacts: Mapping[str, Artefact]) -> Path:
+def verified(folder: Location, artefacts: Mapping[str, Artefact]) -> Path:
     """Return `folder` on this machine with these files in it, every checksum verified.
 
     Raises IndexFormatError if a file is missing or does not match `artefacts`, InputError if a
@@ -48,7 +48,7 @@ def verified(folder: Place, artefacts: Mapping[str, Artefact]) -> Path:
     return _copies(folder, artefacts, _is_valid)
 
 
-def at_hand(folder: Place, artefacts: Mapping[str, Artefact], *names: str) -> Path:
+def at_hand(folder: Location, artefacts: Mapping[str, Artefact], *names: str) -> Path:
     """Return `folder` on this machine with those of its files that are called `names`.
 
     To save time, local files are not checked, and copies from a store only by their size.
@@ -61,7 +61,7 @@ def at_hand(folder: Place, artefacts: Mapping[str, Artefact], *names: str) -> Pa
 
 
 @contextmanager
-def fresh_copy(folder: Place, names: Collection[str]) -> Iterator[Path]:
+def fresh_copy(folder: Location, names: Collection[str]) -> Iterator[Path]:
     """Yield `folder` in its current state, with those of `names` that exist, for checking.
 
     For a store this is a separate copy that is removed when the block ends; if no file exists,
@@ -76,7 +76,7 @@ def fresh_copy(folder: Place, names: Collection[str]) -> Iterator[Path]:
         yield scratch / "copy"
 
 
-def drop_copies(index: Place, manifest: Manifest) -> None:
+def drop_copies(index: Location, manifest: Manifest) -> None:
     """Remove copies that `manifest` does not name, if it is the published one.
 
     A reader of an older version removes nothing, because others may use the newer one.
@@ -92,7 +92,9 @@ def drop_copies(index: Place, manifest: Manifest) -> None:
                 path.unlink(missing_ok=True)
 
 
-def _copies(folder: StoredPlace, artefacts: Mapping[str, Artefact], is_usable: _IsUsable) -> Path:
+def _copies(
+    folder: StoredLocation, artefacts: Mapping[str, Artefact], is_usable: _IsUsable
+) -> Path:
     def keep(name: str) -> None:
         _ensure_copy(folder / name, artefacts[name], is_usable)
 
@@ -101,16 +103,16 @@ def _copies(folder: StoredPlace, artefacts: Mapping[str, Artefact], is_usable: _
     return folder.copy
 
 
-def _ensure_copy(place: StoredPlace, expected: Artefact, is_usable: _IsUsable) -> None:
+def _ensure_copy(place: StoredLocation, expected: Artefact, is_usable: _IsUsable) -> None:
     """Copy the object unless a valid copy exists; a concurrent caller waits for the copy."""
-    with naming_cache_faults(place):
+    with explain_cache_faults(place):
         place.copy.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{place.copy}.lock"):
             if not is_usable(place.copy, expected):
                 _copy(place, expected)
 
 
-def _copy(place: StoredPlace, expected: Artefact) -> None:
+def _copy(place: StoredLocation, expected: Artefact) -> None:
     with scratch_folder(place) as scratch:
         try:
             found = _fetch(place, scratch / "copy")
@@ -143,7 +145,7 @@ def _has_expected_size(path: Path, expected: Artefact) -> bool:
         return False
 
 
-def _fetch(place: StoredPlace, path: Path) -> Artefact:
+def _fetch(place: StoredLocation, path: Path) -> Artefact:
     """Copy the object to `path` and return its size and checksum.
 
     Raises FileNotFoundError, OSError or InputError.

@@ -14,6 +14,7 @@ segments/0003/<segment>/              one immutable segment of shard 3
     term-counts.arrow                   counts of names that it adds to the vocabulary
     filters.arrow                       filterable columns, one row per citation
     (in an object store, <segment> ends in a dot and eight random characters)
+segments/0003/<segment>.graph         the vectors.faiss of a segment in progress
 staging/<build>/                      a build or update in progress; removed once published
 LEASE, LEASE.lock                     the lease of the writer (cluster/index/lease.py)
 """
@@ -50,6 +51,11 @@ def shard_of(pmid: int, shards: int) -> int:
 def segment_directory(shard: int, segment: str) -> Path:
     """Return the path of a segment, relative to the index directory."""
     return Path("segments") / f"{shard:04d}" / segment
+
+
+def graph_file(shard: int, segment: str) -> Path:
+    """Return the path of the vectors of a segment that is not written yet."""
+    return Path("segments") / f"{shard:04d}" / f"{segment}.graph"
 
 
 def manifest_file(version: str) -> Path:

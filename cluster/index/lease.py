@@ -40,7 +40,7 @@ from cluster.storage.compare_and_swap import (
     swap,
 )
 from cluster.storage.conditional_store import Stamped
-from cluster.storage.places import Place, StoredPlace
+from cluster.storage.locations import Location, StoredLocation
 from cluster.storage.sealed_text import seal
 
 LEASE_S = 120.0
@@ -59,7 +59,7 @@ class LeaseLostError(CiteRayError):
 class Lease:
     """A held lease, which `hold_lease` acquires, renews and releases."""
 
-    def __init__(self, index: Place, record: LeaseRecord, stamped: Stamped) -> None:
+    def __init__(self, index: Location, record: LeaseRecord, stamped: Stamped) -> None:
         self.index = index
         self._record = record
         self._stamped = stamped
@@ -198,7 +198,7 @@ class Lease:
 
 
 @contextmanager
-def hold_lease(index: Place, command: str) -> Iterator[Lease]:
+def hold_lease(index: Location, command: str) -> Iterator[Lease]:
     """Hold the lease of `index` during the `with` block, on behalf of `command` ("build").
 
     Raises LeaseHeldError if another command holds it, and StorageError if the index location
@@ -224,7 +224,7 @@ def hold_lease(index: Place, command: str) -> Iterator[Lease]:
         lease.release()
 
 
-def _acquire(index: Place, command: str) -> Lease:
+def _acquire(index: Location, command: str) -> Lease:
     place = index / LEASE
     for _ in range(_TRIES):
         found = read_stamped(place)
@@ -239,7 +239,7 @@ def _acquire(index: Place, command: str) -> Lease:
             stamped = swap(place, found, _text(record))
         except SwapConflictError:
             continue
-        if isinstance(place, StoredPlace):
+        if isinstance(place, StoredLocation):
             require_conditional_writes(place, stamped)
         return Lease(index, record, stamped)
     raise LeaseHeldError(f"{index}: several commands request its lease at once; run this again")

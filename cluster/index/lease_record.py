@@ -17,7 +17,7 @@ from cluster.errors import IndexFormatError
 from cluster.index.layout import LEASE
 from cluster.index.manifest import current_pointer
 from cluster.storage.conditional_store import Stamped
-from cluster.storage.places import Place, file_names
+from cluster.storage.locations import Location, file_names
 from cluster.storage.sealed_text import unseal
 
 _VERSION = re.compile(r"v(\d{6,})\.")
@@ -66,7 +66,7 @@ def may_be_replaced(record: LeaseRecord, age_s: float, lease_s: float) -> bool:
     return _start_of(record.pid) != record.started
 
 
-def new_record(index: Place, before: LeaseRecord | None, command: str) -> LeaseRecord:
+def new_record(index: Location, before: LeaseRecord | None, command: str) -> LeaseRecord:
     """Return the record of this process as the holder that follows `before`."""
     return LeaseRecord(
         token=before.token + 1 if before else 1,
@@ -82,7 +82,7 @@ def new_record(index: Place, before: LeaseRecord | None, command: str) -> LeaseR
     )
 
 
-def _highest_version(index: Place, before: LeaseRecord | None) -> int:
+def _highest_version(index: Location, before: LeaseRecord | None) -> int:
     """Return the highest version number; without an earlier lease, also read the file names."""
     numbers = [before.version if before else 0]
     if pointer := current_pointer(index):
@@ -93,7 +93,7 @@ def _highest_version(index: Place, before: LeaseRecord | None) -> int:
     return max(numbers)
 
 
-def record_of(stamped: Stamped, index: Place) -> LeaseRecord:
+def record_of(stamped: Stamped, index: Location) -> LeaseRecord:
     """Parse the content of `LEASE`. Raises IndexFormatError if it is damaged."""
     try:
         return LeaseRecord.model_validate(unseal(stamped.data))

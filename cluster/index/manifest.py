@@ -13,8 +13,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from cluster.errors import IndexFormatError
 from cluster.index.layout import CURRENT, manifest_file
+from cluster.storage.locations import Location
 from cluster.storage.object_store import File
-from cluster.storage.places import Place
 from cluster.storage.sealed_text import unseal
 from cluster.storage.whole_files import sha256_of, write_atomically
 
@@ -176,7 +176,9 @@ class Manifest(Entry):
     `superseded` and `deleted` count records that a later one replaced or removed.
     `failed_sources` could not be read to the end and are left out completely.
     `quantiser` is the trained, empty FAISS index that all segments share. `tokens` is None if
-    no token vectors are stored. `history` lists the earlier versions, oldest first.
+    no token vectors are stored. `history` lists the earlier versions, oldest first. `build` is the
+    digest of the settings and models of the build that published this version; "" after an update
+    or a compaction, or if it was not recorded.
     """
 
     format: int
@@ -200,6 +202,7 @@ class Manifest(Entry):
     quantiser: Artefact
     tokens: TokensEntry | None
     history: tuple[VersionEntry, ...] = ()
+    build: str = ""
 
     @property
     def segments(self) -> tuple[SegmentEntry, ...]:
@@ -212,7 +215,7 @@ def artefact(path: File) -> Artefact:
     return Artefact(bytes=path.stat().st_size, sha256=sha256_of(path))
 
 
-def check_artefact(path: Place, expected: Artefact) -> None:
+def check_artefact(path: Location, expected: Artefact) -> None:
     """Raise IndexFormatError unless `path` holds exactly the bytes of `expected`.
 
     Raises InputError if an object store cannot be read.
@@ -228,7 +231,7 @@ def check_artefact(path: Place, expected: Artefact) -> None:
         raise IndexFormatError(f"{path}: its checksum is not the manifest's; build it again")
 
 
-def write_manifest(index: Place, manifest: Manifest) -> str:
+def write_manifest(index: Location, manifest: Manifest) -> str:
     """Write `manifest` without publishing it, and return its SHA-256.
 
     Raises StorageError if the index location is not writable.
@@ -238,13 +241,13 @@ def write_manifest(index: Place, manifest: Manifest) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def current_version(index: Place) -> str | None:
+def current_version(index: Location) -> str | None:
     """Return the name of the published version, or None if there is none."""
     pointer = current_pointer(index)
     return pointer["version"] if pointer else None
 
 
-def current_pointer(index: Place) -> dict[str, str] | None:
+def current_pointer(index: Location) -> dict[str, str] | None:
     """Return the published `version` and its manifest's `sha256`, or None without CURRENT."""
     path = index / CURRENT
     try:
@@ -254,7 +257,7 @@ def current_pointer(index: Place) -> dict[str, str] | None:
     return {"version": pointer.version, "sha256": pointer.sha256}
 
 
-def read_pointer(data: bytes, path: Place) -> Pointer:
+def read_pointer(data: bytes, path: Location) -> Pointer:
     """Parse the bytes of CURRENT at `path`. Raises IndexFormatError if they are damaged."""
     try:
         return Pointer.model_validate(unseal(data))
@@ -262,7 +265,7 @@ def read_pointer(data: bytes, path: Place) -> Pointer:
         raise IndexFormatError(f"{path}: damaged; restore it or build the index again") from error
 
 
-def read_manifest(index: Place, version: str | None = None) -> Manifest:
+def read_manifest(index: Location, version: str | None = None) -> Manifest:
     """Return the published manifest, or the manifest of an earlier `version`.
 
     Raises IndexFormatError if there is no index or no such version, or if the manifest
@@ -284,7 +287,7 @@ def read_manifest(index: Place, version: str | None = None) -> Manifest:
     raise IndexFormatError(f"{index}: no version {version} here; there are: {known}")
 
 
-def _verified_manifest(index: Place, version: str, sha256: str) -> Manifest:
+def _verified_manifest(index: Location, version: str, sha256: str) -> Manifest:
     path = index / manifest_file(version)
     # Read the file once, so that the bytes that are checked are the bytes that are parsed.
     data = path.read_bytes() if path.is_file() else b""

@@ -20,14 +20,14 @@ from pydantic import ValidationError
 from cluster.errors import IndexFormatError
 from cluster.index.layout import SEGMENT
 from cluster.index.manifest import SegmentEntry, check_artefact
-from cluster.storage.disk_faults import naming_disk_faults
-from cluster.storage.places import Place, StoredPlace, list_files, scratch_folder, upload
+from cluster.storage.disk_faults import explain_disk_faults
+from cluster.storage.locations import Location, StoredLocation, list_files, scratch_folder, upload
 from cluster.storage.whole_files import sync, write_atomically
 
 _PARALLEL = 4
 
 
-def find_segment(directory: Place) -> SegmentEntry | None:
+def find_segment(directory: Location) -> SegmentEntry | None:
     """Return the entry of the segment `directory`, under any of its names, if it is complete.
 
     In a store, the objects are read, not their local copies.
@@ -40,7 +40,7 @@ def find_segment(directory: Place) -> SegmentEntry | None:
     return next((entry for entry in entries if entry), None)
 
 
-def read_entry(directory: Place) -> SegmentEntry | None:
+def read_entry(directory: Location) -> SegmentEntry | None:
     """Return the entry of a segment whose files all match it, or None.
 
     A damaged segment counts as missing, so that building again repairs it.
@@ -57,28 +57,28 @@ def read_entry(directory: Place) -> SegmentEntry | None:
 
 
 @contextmanager
-def temporary_segment(directory: Place) -> Iterator[Path]:
+def temporary_segment(directory: Location) -> Iterator[Path]:
     """Yield an empty local folder to write the segment in, and remove it afterwards."""
-    if isinstance(directory, StoredPlace):
+    if isinstance(directory, StoredLocation):
         with scratch_folder(directory) as folder:
             yield folder
         return
     # A unique name, because a task of a killed run may still be writing the same segment.
     aside = directory.with_name(f".{directory.name}.{uuid.uuid4().hex}.partial")
     try:
-        with naming_disk_faults(directory):
+        with explain_disk_faults(directory):
             aside.mkdir(parents=True)
             yield aside
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def put_segment(aside: Path, directory: Place, entry: SegmentEntry) -> SegmentEntry:
+def put_segment(aside: Path, directory: Location, entry: SegmentEntry) -> SegmentEntry:
     """Move the segment written in `aside` into place, and return the entry of the result.
 
     Raises StorageError if the storage refuses.
     """
-    if isinstance(directory, StoredPlace):
+    if isinstance(directory, StoredLocation):
         name = f"{entry.id}.{uuid.uuid4().hex[:8]}"
         entry = entry.model_copy(update={"id": name})
         _upload(aside, directory.parent / name, entry)
@@ -101,17 +101,20 @@ def put_segment(aside: Path, directory: Place, entry: SegmentEntry) -> SegmentEn
     return entry
 
 
-def remove_partials(index: Place) -> None:
-    """Remove incomplete segments that killed tasks left behind.
+def remove_partials(index: Location) -> None:
+    """Remove incomplete segments and graphs that killed tasks left behind.
 
     Files that they uploaded to a store stay until pruned; without an entry they are ignored.
     """
     if isinstance(index, Path):
         for path in (index / "segments").glob("*/.*.partial"):
-            shutil.rmtree(path, ignore_errors=True)
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
 
-def _upload(aside: Path, directory: StoredPlace, entry: SegmentEntry) -> None:
+def _upload(aside: Path, directory: StoredLocation, entry: SegmentEntry) -> None:
     with ThreadPoolExecutor(_PARALLEL) as pool:
         list(pool.map(lambda name: upload(aside / name, directory / name), entry.artefacts))
     write_atomically(directory / SEGMENT, entry_text(entry))

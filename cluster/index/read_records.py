@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from cluster.arrow_records import RowTaker, citation_from_row, map_table, titles_and_abstracts
 from cluster.index.filters.match_authors import plain, rows_by
-from cluster.index.filters.write_filters import designs_of
+from cluster.index.filters.write_filters import DESIGN_COLUMNS, designs_of
 from cluster.index.layout import CITATIONS, PASSAGES
 from cluster.index.supersedes import read_supersedes
 from cluster.records import Citation, Passage, SectionName, search_text
@@ -24,14 +24,20 @@ SECTION_NAMES: tuple[SectionName, SectionName] = ("title", "abstract")
 
 
 class SegmentRecords:
-    """Records of a segment. Opening reads only the PMIDs and verifies no checksum."""
+    """Records of a segment. Opening reads only the PMIDs and verifies no checksum.
 
-    def __init__(self, directory: Path) -> None:
+    `citations` and `passages` are those files of `directory` (default: map them into memory).
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        citations: RowTaker | None = None,
+        passages: RowTaker | None = None,
+    ) -> None:
         self.directory = directory
-        self._citations = map_table(directory / CITATIONS)
-        self._passages = map_table(directory / PASSAGES)
-        self._citation_rows = RowTaker(self._citations)
-        self._passage_rows = RowTaker(self._passages)
+        self._citations = citations or RowTaker(map_table(directory / CITATIONS))
+        self._passages = passages or RowTaker(map_table(directory / PASSAGES))
         self.pmids: Rows = self._citations.column("pmid").to_numpy()
 
     @cached_property
@@ -41,14 +47,15 @@ class SegmentRecords:
 
     def rows_by(self, authors: Sequence[str]) -> npt.NDArray[np.bool_]:
         """Return whether one of `authors` wrote each citation; reads the authors of all rows."""
-        if "authors" not in self._citations.schema.names:
+        if "authors" not in self._citations.names:
             return np.zeros(len(self.pmids), np.bool_)
         return rows_by(self._citations.column("authors"), [plain(name) for name in authors])
 
     @cached_property
     def designs(self) -> npt.NDArray[np.str_]:
         """The study design of each citation row, for segments whose filters lack it."""
-        return np.array([d for b in self._citations.to_batches() for d in designs_of(b)], np.str_)
+        told = pa.table({name: self._citations.column(name) for name in DESIGN_COLUMNS})
+        return np.array([d for b in told.to_batches() for d in designs_of(b)], np.str_)
 
     def pmids_of(
         self, name: Literal["doi", "pmcid"], values: Sequence[str]
@@ -81,11 +88,11 @@ class SegmentRecords:
 
     def table(self, rows: Rows, columns: Sequence[str] | None = None) -> pa.Table:
         """Return citation rows in CITATION_SCHEMA, with all or some `columns`, in this order."""
-        return self._citation_rows.take(rows, columns)
+        return self._citations.take(rows, columns)
 
     def citation(self, row: int) -> Citation:
         """Return the citation at `row`, live or dead. Raises IndexError beyond the last row."""
-        return citation_from_row(self._citations.slice(row, 1).to_pylist()[0])
+        return citation_from_row(self._citations.take(np.array([row])).to_pylist()[0])
 
     def passages_of(self, rows: Rows) -> Rows:
         """Return the passage rows of citation rows, grouped by citation."""
@@ -98,7 +105,7 @@ class SegmentRecords:
         """Return the spans of each citation row, in order, as an Arrow array."""
         begins = np.searchsorted(self.passage_citation, rows)
         counts = np.searchsorted(self.passage_citation, rows, side="right") - begins
-        chosen = self._passage_rows.take(self.passages_of(rows), ["section", "begin", "end"])
+        chosen = self._passages.take(self.passages_of(rows), ["section", "begin", "end"])
         values = chosen.to_struct_array().combine_chunks()
         return pa.ListArray.from_arrays(
             pa.array(np.append(0, np.cumsum(counts)), pa.int32()), values
@@ -112,7 +119,7 @@ class SegmentRecords:
 
     def _titles_and_abstracts(self, rows: Rows) -> list[tuple[str, str]]:
         """Return the title and the canonical abstract of citation rows."""
-        return titles_and_abstracts(self._citation_rows.take(rows, ["title", "sections"]))
+        return titles_and_abstracts(self._citations.take(rows, ["title", "sections"]))
 
     def citation_texts(self, rows: Rows) -> list[str]:
         """Return the texts of citation rows that BM25 over citations indexes."""
@@ -120,7 +127,7 @@ class SegmentRecords:
 
     def passage_texts(self, rows: Rows) -> list[str]:
         """Return the texts of passage rows that BM25 over passages indexes."""
-        spans = self._passage_rows.take(rows).to_pylist()
+        spans = self._passages.take(rows).to_pylist()
         citations, places = np.unique(self.passage_citation[rows], return_inverse=True)
         texts = self._titles_and_abstracts(citations)
         return [

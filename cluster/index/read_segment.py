@@ -21,7 +21,7 @@ from cluster.index.terms.term_table import frequency_of, map_terms
 from cluster.index.tokens.codec import TokenCodec
 from cluster.index.tokens.stored import StoredTokens
 from cluster.index.vectors import VectorIndex, Vectors, live_selector
-from cluster.storage.places import Place
+from cluster.storage.locations import Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class OpenSegment:
 
 
 def open_segment(
-    place: Place,
+    place: Location,
     entry: SegmentEntry,
     *,
     ef_search: int,

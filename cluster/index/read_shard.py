@@ -26,7 +26,7 @@ from cluster.index.tokens.codec import Halves, TokenCodec
 from cluster.index.tokens.stored import mean_max_sim
 from cluster.index.vectors import Vectors
 from cluster.records import Citation, Passage
-from cluster.storage.places import Place
+from cluster.storage.locations import Location
 
 # Maximum probability that one of the best hits of the whole index is missed.
 MISSED = 1e-6
@@ -173,7 +173,7 @@ class ShardReader:
 
     def __init__(
         self,
-        index: Place,
+        index: Location,
         number: int,
         entry: ShardEntry,
         *,

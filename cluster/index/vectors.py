@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -18,19 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cluster.errors import IndexFormatError
-from cluster.index.tokens.codec import Halves
-from cluster.storage.places import Place
+from cluster.storage.locations import Location
 
 Vectors = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionVectors:
-    """A question's `vector` (d,) and its token vectors (n, width), all of length 1."""
-
-    vector: Vectors
-    tokens: Halves
 
 
 ADD_CHUNK = 8192
@@ -59,6 +49,15 @@ def empty_index(kind: str, dimensions: int, m: int, ef_construction: int) -> Any
     return index
 
 
+def hnsw_bytes(kind: str, rows: int, dimensions: int, m: int) -> int:
+    """Return the memory of an HNSW of `rows` vectors: codes, neighbours and level of each.
+
+    The upper levels, which hold one row in m, add m neighbours to each of their rows.
+    """
+    code = {"flat": 4, "fp16": 2, "sq8": 1}[kind] * dimensions
+    return rows * (code + 4 * (2 * m + 1) + 16)
+
+
 def save(index: Any, path: Path) -> None:
     """Write `index` to `path` in FAISS's format; not atomic."""
     faiss.write_index(index, str(path))
@@ -76,7 +75,7 @@ def load(path: Path, mapped: bool = False) -> Any:
         raise IndexFormatError(f"{path}: not a FAISS index; build it again") from error
 
 
-def load_quantiser(file: Place) -> Any:
+def load_quantiser(file: Location) -> Any:
     """Read a trained, empty index, which is small. Raises IndexFormatError as `load` does."""
     data = np.frombuffer(file.read_bytes(), np.uint8)
     try:

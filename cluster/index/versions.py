@@ -15,11 +15,11 @@ from cluster.index.layout import (
 )
 from cluster.index.manifest import Manifest, read_manifest
 from cluster.pubmed.source_order import apply_order, natural_key, numbered_place
-from cluster.storage.places import Place
+from cluster.storage.locations import Location
 from cluster.text.analysis import ANALYSER
 
 
-def read_as_of(index: Place, source: str) -> Manifest:
+def read_as_of(index: Location, source: str) -> Manifest:
     """Return the manifest of the state after `source`, such as pubmed26n1340.xml.gz.
 
     Each run of build or update publishes one version, so this is the newest version whose last

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import uuid
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +40,8 @@ from cluster.index.terms.term_table import (
     write_terms,
 )
 from cluster.records import search_text
-from cluster.storage.places import Place
+from cluster.storage.locations import Location
+from cluster.storage.whole_files import published_atomically
 
 SECTION_CODES = {"title": 0, "abstract": 1}
 
@@ -74,7 +78,7 @@ class SegmentPlan:
     """
 
     id: str
-    quantiser: Place
+    quantiser: Location
     dimensions: int
     bm25_over: Sequence[str]
     vectors: str
@@ -88,7 +92,8 @@ class SegmentPlan:
 class SegmentRows:
     """Citations in CITATION_SCHEMA with their SPANS, and the data of all spans together.
 
-    These are the vectors (n, d), the token counts (n,), and the codes of all tokens.
+    These are the vectors (n, d), or none if the graph exists already, the token counts (n,), and
+    the codes of all tokens.
     """
 
     citations: pa.RecordBatch
@@ -98,13 +103,18 @@ class SegmentRows:
     codes: bytes
 
 
-def _staged(batch: pa.RecordBatch, dimensions: int) -> SegmentRows:
+def staged_vectors(batch: pa.RecordBatch, dimensions: int) -> vectors.Vectors:
+    """Return the vectors (n, d) of a batch in EMBEDDED_SCHEMA."""
     joined = b"".join(batch.column("vectors").to_pylist())
-    flat = np.frombuffer(joined, np.float16).reshape(-1, dimensions)
+    return np.frombuffer(joined, np.float16).reshape(-1, dimensions).astype(np.float32)
+
+
+def _staged(batch: pa.RecordBatch, dimensions: int) -> SegmentRows:
+    has_vectors = "vectors" in batch.schema.names
     return SegmentRows(
         batch.select(CITATION_SCHEMA.names),
         batch.column("spans"),
-        flat.astype(np.float32),
+        staged_vectors(batch, dimensions) if has_vectors else np.empty((0, dimensions), np.float32),
         batch.column("token_counts").flatten().to_numpy().astype(np.int64),
         b"".join(batch.column("codes").to_pylist()),
     )
@@ -186,7 +196,7 @@ def _check_order(citations: pa.RecordBatch, last: int) -> int:
 
 
 def _write_parts(
-    batches: Iterable[SegmentRows], directory: Path, plan: SegmentPlan
+    batches: Iterable[SegmentRows], directory: Path, plan: SegmentPlan, graph: Location | None
 ) -> tuple[int, int, PostingsWriter]:
     citations = passages = tokens = 0
     last_pmid = 0
@@ -207,20 +217,53 @@ def _write_parts(
                 passage_file.write_batch(_passage_batch(batch, citations, tokens))
                 token_file.write(batch.codes)
                 citations += batch.citations.num_rows
-                passages += len(batch.vectors)
+                passages += len(batch.token_counts)
                 tokens += int(batch.token_counts.sum())
                 yield batch.vectors
 
-        vectors.save(_build_vectors(parts(), plan, directory), directory / VECTORS)
+        if graph is None:
+            raw = directory / ".vectors.f32"
+            vectors.save(_build_vectors(parts(), plan, raw), directory / VECTORS)
+        else:
+            deque(parts(), maxlen=0)
+            _take_graph(graph, directory / VECTORS, passages)
     return citations, passages, sides
 
 
-def _build_vectors(parts: Iterable[vectors.Vectors], plan: SegmentPlan, scratch: Path) -> Any:
+def _take_graph(graph: Location, path: Path, passages: int) -> None:
+    """Copy a file of `write_graph`. Raises IndexFormatError if it has other rows."""
+    if isinstance(graph, Path):
+        shutil.copyfile(graph, path)
+    else:
+        with path.open("wb") as sink:
+            sink.writelines(graph.blocks())
+    found = vectors.load(path, mapped=True).ntotal
+    if found != passages:
+        raise IndexFormatError(
+            f"{graph}: {found:,} vectors for {passages:,} passages; remove it and run the same "
+            "command again"
+        )
+
+
+def write_graph(parts: Iterable[vectors.Vectors], graph: Location, plan: SegmentPlan) -> None:
+    """Write the vectors of a segment, in the order of its passages, before the segment itself.
+
+    `parts` are float32 arrays (n, d). `write_rows` takes the file over.
+    """
+    with published_atomically(graph, f"{uuid.uuid4().hex}.partial") as aside:
+        raw = aside.with_name(f"{aside.name}.f32.partial")
+        try:
+            vectors.save(_build_vectors(parts, plan, raw), aside)
+        finally:
+            raw.unlink(missing_ok=True)
+
+
+def _build_vectors(parts: Iterable[vectors.Vectors], plan: SegmentPlan, raw: Path) -> Any:
+    """Return a filled index; `raw` is the path of a scratch file."""
     empty = vectors.load_quantiser(plan.quantiser)
     if not plan.gpus or not cagra.on_gpu():
         return vectors.build(empty, parts, plan.threads)
     # CAGRA needs all vectors at once; a memory-mapped scratch file keeps them off the heap.
-    raw = scratch / ".vectors.f32"
     rows = 0
     with raw.open("wb") as stream:
         for part in parts:
@@ -235,6 +278,16 @@ def _build_vectors(parts: Iterable[vectors.Vectors], plan: SegmentPlan, scratch:
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """Numbers of units that a segment holds and of their terms, and how many hold each term."""
+
+    citations: int
+    passages: int
+    terms: dict[str, int]
+    table: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
 class Dead:
     """Counts of units that a segment replaces or removes in older ones, and of their terms."""
 
@@ -245,40 +298,47 @@ class Dead:
 NONE_DEAD = Dead(DeadEntry(), NO_TERMS)
 
 
-def _supersedes_nothing(directory: Path) -> Dead:
+Complete = Callable[[Path, Written], Dead]
+"""Callback that adds files to a segment and returns what the segment replaces or removes."""
+
+
+def _supersedes_nothing(directory: Path, written: Written) -> Dead:
     return NONE_DEAD
 
 
 def write_segment(
     batches: Iterable[pa.RecordBatch],
-    directory: Place,
+    directory: Location,
     plan: SegmentPlan,
-    complete: Callable[[Path], Dead] = _supersedes_nothing,
+    complete: Complete = _supersedes_nothing,
+    graph: Location | None = None,
 ) -> SegmentEntry:
     """Write a segment from staged batches in EMBEDDED_SCHEMA; see `write_rows`."""
     rows = (_staged(batch, plan.dimensions) for batch in batches)
-    return write_rows(rows, directory, plan, complete)
+    return write_rows(rows, directory, plan, complete, graph)
 
 
 def write_rows(
     batches: Iterable[SegmentRows],
-    directory: Place,
+    directory: Location,
     plan: SegmentPlan,
-    complete: Callable[[Path], Dead] = _supersedes_nothing,
+    complete: Complete = _supersedes_nothing,
+    graph: Location | None = None,
 ) -> SegmentEntry:
     """Write the segment `directory` from batches with unique, ascending PMIDs.
 
     The segment is written to a temporary folder and moved when it is complete. `complete` adds
     its own files to that folder and returns the counts of what it replaces or removes. A complete
-    segment that already exists is kept, so that a rerun only has to read it.
+    segment that already exists is kept, so that a rerun only has to read it. If `graph`, a file of
+    `write_graph`, is given, the batches need no vectors.
     """
     if (entry := find_segment(directory)) is not None:
         return entry
     with temporary_segment(directory) as aside:
-        citations, passages, sides = _write_parts(batches, aside, plan)
-        dead = complete(aside)
-        counts = [sides.counter.table(), negated(dead.terms)]
-        write_terms(merged_batches(counts), aside / TERMS)
+        citations, passages, sides = _write_parts(batches, aside, plan, graph)
+        table = sides.counter.table()
+        dead = complete(aside, Written(citations, passages, sides.terms, table))
+        write_terms(merged_batches([table, negated(dead.terms)]), aside / TERMS)
         entry = SegmentEntry(
             id=plan.id,
             citations=citations,

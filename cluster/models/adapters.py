@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -84,6 +86,23 @@ def weights_checksum(named: ModelSettings, store: ModelStore | None = None) -> s
     base, adapter = _parts(named, store or ModelStore())
     found = checksum(base)
     return found if adapter is None else _joint(found, adapter_checksum(adapter))
+
+
+@lru_cache(maxsize=8)
+def folder_on_this_node(named: ModelSettings, sha256: str) -> Path:
+    """Return `model_folder(named)`, fetched into the store of this node if it is not there yet.
+
+    For workers, which get the name of a model and the checksum of its weights instead of a path on
+    another node. Cached for the process. Raises InputError if the weights have another checksum.
+    """
+    folder, found = model_folder(named), weights_checksum(named)
+    if found != sha256:
+        raise InputError(
+            f"{full_name(named)}: its weights on node {socket.gethostname()} have the checksum "
+            f"{found[:12]}, but this command uses {sha256[:12]}; give every node the same model, "
+            "or name one of the model hub or the package index"
+        )
+    return folder
 
 
 def plain_model(named: ModelSettings, store: ModelStore | None = None) -> str:

@@ -11,6 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+# A large batch would otherwise hold texts of all lengths (docs/benchmarks.md).
+MOST_PADDING = 1.15
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -45,14 +47,19 @@ def padded(tokens: Sequence[NDArray[np.int32]], pad: int, left: bool) -> dict[st
 def batched_by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
     """Yield the positions in `lengths`, longest first, in batches.
 
-    A padded batch has at most `budget` tokens; a longer text gets a batch of its own.
+    A padded batch has at most `budget` tokens, and at most MOST_PADDING times the tokens of its
+    texts; a longer text gets a batch of its own.
     """
     order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
     begin = 0
     while begin < len(order):
-        size = max(budget // max(lengths[order[begin]], 1), 1)
-        yield order[begin : begin + size]
-        begin += size
+        longest = max(lengths[order[begin]], 1)
+        most = min(begin + max(budget // longest, 1), len(order))
+        end = begin + 1
+        while end < most and MOST_PADDING * lengths[order[end]] >= longest:
+            end += 1
+        yield order[begin:end]
+        begin = end
 
 
 def batched(items: Sequence[Item], size: int) -> Iterator[list[Item]]:

@@ -1,4 +1,4 @@
-"""Result type of an encoder, in a module of its own because torch takes seconds to import."""
+"""Result types of an encoder; the module imports neither torch nor FAISS, which load slowly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster.index.tokens.codec import Codes
+from cluster.index.tokens.codec import Codes, Halves
 
 NO_CODES = np.empty((0, 0), np.uint8)
 
@@ -18,3 +18,11 @@ class Embedded:
 
     vectors: NDArray[np.float32]
     codes: list[Codes]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionVectors:
+    """A question's `vector` (d,) and its token vectors (n, width), all of length 1."""
+
+    vector: NDArray[np.float32]
+    tokens: Halves

@@ -24,10 +24,9 @@ from transformers.utils import logging as transformers_logging
 
 from cluster.errors import InputError
 from cluster.index.tokens.codec import TokenCodec
-from cluster.index.vectors import QuestionVectors
 from cluster.models.batches import batched, batched_by_length, moved, one_ahead, padded, pinned
 from cluster.models.compress_tokens import Compress, make_compress
-from cluster.models.embedded import NO_CODES, Embedded
+from cluster.models.embedded import NO_CODES, Embedded, QuestionVectors
 from cluster.models.hardware import choose_device, choose_dtype
 from cluster.models.load_safely import LOAD_ERRORS, SAFELY, unloadable
 from cluster.models.model_cache.cache_entries import Conditions, has_mean_pooling
@@ -92,7 +91,7 @@ class Encoder:
     @classmethod
     def by(cls, settings: EncoderSettings, model_dir: Path) -> Self:
         """Load the encoder in `model_dir` with `settings`; raises the constructor's errors."""
-        return cls(
+        encoder = cls(
             model_dir,
             device=settings.device,
             dtype=settings.dtype,
@@ -102,6 +101,12 @@ class Encoder:
             query_prefix=settings.query_prefix,
             runtime=settings.runtime,
         )
+        if settings.dimensions not in (None, encoder.dimensions):
+            raise InputError(
+                f"encoder.dimensions {settings.dimensions}: {settings.model} has "
+                f"{encoder.dimensions}; correct the setting or remove it"
+            )
+        return encoder
 
     @property
     def dimensions(self) -> int:
@@ -259,10 +264,20 @@ class Encoder:
         self._model.max_seq_length = max_tokens
 
     def _run(self, texts: Sequence[str], batch_size: int | None = None) -> Iterator[Output]:
+        size = batch_size or self.batch_size
+        lengths = self._token_counts(texts) if len(texts) > size else [0] * len(texts)
         # Longest first, so that a batch that does not fit in memory fails at once.
-        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
-        batches = list(batched(order, batch_size or self.batch_size))
+        order = sorted(range(len(texts)), key=lambda place: -lengths[place])
+        batches = list(batched(order, size))
         return self._run_batches(batches, lambda batch: self._tokenize([texts[i] for i in batch]))
+
+    def _token_counts(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text; a number of characters predicts it badly."""
+        with self._tokenizing:
+            found = self._tokenizer(
+                list(texts), truncation=True, max_length=self.max_tokens, verbose=False
+            )
+        return [len(ids) for ids in found["input_ids"]]
 
     def _run_batches(
         self, batches: Sequence[list[int]], prepare: Callable[[list[int]], dict[str, Any]]

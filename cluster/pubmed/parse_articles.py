@@ -16,7 +16,7 @@ from cluster.pubmed.read_elements import (
     read_number,
     read_text,
 )
-from cluster.pubmed.set_aside import SkippedRecord
+from cluster.pubmed.skipped_records import SkippedRecord
 from cluster.records import Citation, Deletion, Rejected
 from cluster.storage.object_store import File
 

@@ -12,7 +12,7 @@ from lxml import etree
 from cluster.errors import SourceError, cut
 from cluster.pubmed.read_chunks import to_ascii_compatible
 from cluster.pubmed.read_elements import Element
-from cluster.pubmed.set_aside import MAX_DAMAGED, SkippedRecord, set_aside
+from cluster.pubmed.skipped_records import MAX_DAMAGED, SkippedRecord, skip_block
 from cluster.pubmed.split_records import (
     DELETES,
     MAX_RECORD_BYTES,
@@ -209,16 +209,16 @@ class BlockParser:
                 f"document begins after {self._records} records, before </{ROOT}>; download each "
                 "file again"
             )
-        may_set_aside = (
+        may_skip = (
             not self._strict
             and self._head.is_set
             and block.extent is Extent.WHOLE
             and self._damaged <= MAX_DAMAGED
             and DELETES not in block.data
         )
-        if not may_set_aside:
+        if not may_skip:
             raise self._not_xml(fault.message, fault.line)
-        return set_aside(block, f"not well-formed XML ({cut(fault.message)})")
+        return skip_block(block, f"not well-formed XML ({cut(fault.message)})")
 
     def _skip_large(self, block: Block) -> SkippedRecord:
         self._damaged += 1
@@ -230,7 +230,7 @@ class BlockParser:
                 f"{self._source}: the record after the first {self._records} is larger than "
                 f"{MAX_RECORD_BYTES} bytes, the limit; download the file again"
             )
-        return set_aside(block, f"more than {MAX_RECORD_BYTES} bytes", is_too_large=True)
+        return skip_block(block, f"more than {MAX_RECORD_BYTES} bytes", is_too_large=True)
 
     def _not_xml(self, message: str, line: int) -> SourceError:
         return SourceError(

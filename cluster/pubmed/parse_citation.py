@@ -20,6 +20,8 @@ from cluster.pubmed.read_elements import (
     year_and_month,
 )
 from cluster.records import (
+    MORE_AUTHORS,
+    NO_TITLE,
     Author,
     Chemical,
     Citation,
@@ -28,6 +30,7 @@ from cluster.records import (
     OtherAbstract,
     Rejected,
     Section,
+    bare_doi,
 )
 
 # Limit of a citation's text, since batches of citations must fit in memory; the longest ones of
@@ -58,6 +61,9 @@ def parse_citation(record: Element, source: str, position: int) -> Citation | Re
     except _UnusableError as fault:
         reason, detail = fault.args
         return Rejected(reason, detail, source, position)
+    vernacular = fields.pop("vernacular", "")
+    if fields["title"] in ("", NO_TITLE):
+        fields["title"] = vernacular or fields["title"]
     for name in _GATHERED:
         if name in fields:
             fields[name] = tuple(fields[name])
@@ -128,7 +134,8 @@ def _sections(abstract: Element) -> tuple[Section, ...]:
 def _authors(authors: Element) -> tuple[Author, ...]:
     """Return the authors of an AuthorList in order, without empty and invalid names.
 
-    NLM keeps a misspelt name, marked as invalid, together with the corrected one.
+    NLM keeps a misspelt name, marked as invalid, together with the corrected one. `MORE_AUTHORS`
+    ends a list that NLM marks as incomplete.
     """
     found = []
     for author in authors:
@@ -136,6 +143,8 @@ def _authors(authors: Element) -> tuple[Author, ...]:
             named = _author(author)
             if named is not None:
                 found.append(named)
+    if found and authors.get("CompleteYN") == "N":
+        found.append(MORE_AUTHORS)
     return tuple(found)
 
 
@@ -171,6 +180,10 @@ def _read_pmid(fields: _Fields, pmid: Element) -> None:
 def _read_article(fields: _Fields, article: Element) -> None:
     fields["languages"] = []
     _read_children(fields, article, _ARTICLE_READERS)
+    # Articles that have only appeared online may have no date of an issue.
+    for date in article.iterchildren("ArticleDate"):
+        if fields.get("year") is None:
+            _read_date(fields, date)
 
 
 def _read_language(fields: _Fields, language: Element) -> None:
@@ -211,7 +224,7 @@ def _read_location(fields: _Fields, location: Element) -> None:
         return
     kind = location.get("EIdType")
     if kind == "doi":
-        fields.setdefault("doi", read_text(location))
+        fields.setdefault("doi", bare_doi(read_text(location)))
     elif kind == "pii":
         fields.setdefault("pages", read_text(location))
 
@@ -261,7 +274,8 @@ def _read_links(fields: _Fields, links: Element) -> None:
 
 
 def _read_other_abstract(fields: _Fields, other: Element) -> None:
-    abstract = OtherAbstract(other.get("Language", ""), other.get("Type", ""), _sections(other))
+    # English is the default value of the attribute in the DTD, which is never loaded.
+    abstract = OtherAbstract(other.get("Language", "eng"), other.get("Type", ""), _sections(other))
     fields.setdefault("other_abstracts", []).append(abstract)
 
 
@@ -274,7 +288,7 @@ def _read_ids(fields: _Fields, pubmed_data: Element) -> None:
     for listed in pubmed_data:
         if listed.tag == "ArticleIdList":
             ids = {each.get("IdType"): read_text(each) for each in listed}
-            fields["doi"] = ids.get("doi") or fields.get("doi", "")
+            fields["doi"] = bare_doi(ids.get("doi", "")) or fields.get("doi", "")
             fields["pmcid"] = ids.get("pmc", "")
 
 
@@ -300,6 +314,7 @@ _MEDLINE_READERS: Mapping[str, _Reader] = {
 _ARTICLE_READERS: Mapping[str, _Reader] = {
     "Journal": _read_journal,
     "ArticleTitle": _field("title", read_text),
+    "VernacularTitle": _field("vernacular", read_text),
     "Pagination": _read_pagination,
     "ELocationID": _read_location,
     "AuthorList": _field("authors", _authors),

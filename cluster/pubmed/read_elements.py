@@ -12,6 +12,8 @@ Element: TypeAlias = etree._Element
 # NLM's PMIDs have at most eight digits; nine still fit 32 bits.
 _NUMBER = re.compile(r"0*([1-9][0-9]{0,8})")
 _ENTITY = etree.Entity
+# Other notations of the formula before them in MathML, such as TeX.
+_ANNOTATIONS = ("annotation", "annotation-xml")
 _XML_SPACES = re.compile(r"[ \t\r\n]+")
 _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 # fmt: off
@@ -68,10 +70,15 @@ def _inner_text(element: Element) -> str:
         # A reference to an entity. The DTD is never loaded, but NLM's entities are those of HTML.
         if inner.tag is _ENTITY:
             parts.append(html.unescape(inner.text or ""))
-        else:
+        elif not (_is_annotation(inner) and any(map(str.strip, filter(None, parts)))):
             parts.append(_inner_text(inner) if len(inner) else inner.text)
         parts.append(inner.tail)
     return "".join([part for part in parts if part])
+
+
+def _is_annotation(element: Element) -> bool:
+    # The name is local, as the prefix may be bound to a namespace or not.
+    return re.split("[}:]", str(element.tag))[-1] in _ANNOTATIONS
 
 
 def texts_of(parent: Element, tag: str) -> tuple[str, ...]:

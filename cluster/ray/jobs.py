@@ -10,11 +10,10 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -26,9 +25,6 @@ from cluster.errors import CiteRayError, InputError, cut
 RETRY_S = 1.0
 LOST_AFTER_S = 120.0
 ENDED = {JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.STOPPED}
-# Not uploaded: models and indexes. Ray itself excludes .git, .venv, and the patterns in .gitignore
-# and .rayignore.
-STAYS_HERE = [".citeray"]
 
 
 @dataclass(frozen=True)
@@ -129,7 +125,7 @@ def _attempts(name: str) -> Iterator[str]:
     return (name if n == 1 else f"{name}-{n}" for n in count(1))
 
 
-def submit(head: Head, name: str, entrypoint: str, working_dir: Path | None) -> str:
+def submit(head: Head, name: str, entrypoint: str, runtime_env: Mapping[str, Any]) -> str:
     """Return the id of the attempt that runs or has succeeded, or else submit a new attempt.
 
     Raises InputError if the name is already used for another command.
@@ -137,7 +133,7 @@ def submit(head: Head, name: str, entrypoint: str, working_dir: Path | None) -> 
     with plain_errors(head.address):
         for job in _attempts(name):
             known = find(head, job)
-            if known is None and begin(head, job, entrypoint, working_dir):
+            if known is None and begin(head, job, entrypoint, runtime_env):
                 head.say(f"{job} was submitted to {head.address}")
                 return job
             known = known or find(head, job)
@@ -157,11 +153,12 @@ def submit(head: Head, name: str, entrypoint: str, working_dir: Path | None) -> 
     raise AssertionError("unreachable: the sequence of attempts is infinite")
 
 
-def begin(head: Head, job: str, entrypoint: str, working_dir: Path | None) -> bool:
+def begin(head: Head, job: str, entrypoint: str, runtime_env: Mapping[str, Any]) -> bool:
     """Submit the job. Return False if another submitter was first."""
-    environment = {"working_dir": str(working_dir), "excludes": STAYS_HERE} if working_dir else {}
     try:
-        head.client.submit_job(entrypoint=entrypoint, submission_id=job, runtime_env=environment)
+        head.client.submit_job(
+            entrypoint=entrypoint, submission_id=job, runtime_env=dict(runtime_env)
+        )
     except RuntimeError as error:
         if "already exists" in str(error):
             return False

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import stat
+import sys
 import tempfile
+import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from cluster.errors import RayStartError
 AUTH_MODE = "RAY_AUTH_MODE"
 # Ray's own switch, off by default on macOS: without it Ray listens only on loopback.
 BEYOND_THIS_MACHINE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+TERMINATED = 128 + signal.SIGTERM
 _ALIVE = "/ray.rpc.NodeInfoGcsService/CheckAlive"
 _ANSWER_S = 5.0
 
@@ -29,6 +33,21 @@ def keep_to_this_machine() -> None:
     """
     if not os.environ.get("RAY_ADDRESS"):
         os.environ.setdefault(BEYOND_THIS_MACHINE, "0")
+
+
+def exit_on_sigterm() -> None:
+    """Exit with code 143 on SIGTERM, so that what was started stops as it does with Ctrl-C.
+
+    Further SIGTERMs are ignored. Call it again after Ray has started, because Ray replaces the
+    handler by one that exits with code 15.
+    """
+
+    def leave(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        sys.exit(TERMINATED)
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, leave)
 
 
 def keep_token_private() -> None:

@@ -10,6 +10,7 @@ import logging
 import os
 import re
 import resource
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -20,7 +21,12 @@ import ray
 from ray.exceptions import ActorDiedError, RayError, RayTaskError
 
 from cluster.errors import NO_MEMORY, CiteRayError, RayStartError
-from cluster.ray.ray_access import check_guarded, keep_token_private, private_folder
+from cluster.ray.ray_access import (
+    check_guarded,
+    exit_on_sigterm,
+    keep_token_private,
+    private_folder,
+)
 from cluster.settings.settings import RaySettings
 
 LOGGER = logging.getLogger(__name__)
@@ -28,6 +34,10 @@ TOKEN_LOGGER = "ray._private.authentication.authentication_token_setup"
 # With Ray's default niceness, its workers get 3% of a core that another program keeps busy, which
 # delays requests. To lower the priority of the whole program, run `nice citeray ...`.
 NICENESS = "RAY_worker_niceness"
+
+
+# Timeouts of the first and the second attempt to connect to RAY_ADDRESS.
+CONNECT_TIMEOUTS_S = (3, 20)
 
 
 @contextmanager
@@ -67,11 +77,35 @@ def ray_session(settings: RaySettings) -> Iterator[str]:
 def _connect(settings: RaySettings) -> None:
     address = os.environ.get("RAY_ADDRESS", "")
     started_here: dict[str, Any] = {} if address else _local_options(settings)
+    if address:
+        _await_address(address)
     try:
         with _without_lines(b"RAY_BACKEND_LOG_LEVEL"):
             ray.init(logging_level=logging.WARNING, log_to_driver=False, **started_here)
     except Exception as error:  # Ray raises a bare Exception if it starts too slowly.
         raise start_error(error, address) from error
+    exit_on_sigterm()
+
+
+def _await_address(address: str) -> None:
+    """Raise RayStartError if the host of RAY_ADDRESS does not answer, for which Ray waits long.
+
+    Names such as "auto", unknown hosts and refused connections are left to Ray.
+    """
+    host, _, port = address.rpartition("/")[2].rpartition(":")
+    if not port.isdecimal():
+        return
+    for timeout_s in CONNECT_TIMEOUTS_S:
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=timeout_s).close()
+        except (ConnectionRefusedError, socket.gaierror, OverflowError):
+            return
+        except OSError as error:
+            if timeout_s == CONNECT_TIMEOUTS_S[-1]:
+                raise start_error(error, address) from error
+            LOGGER.warning("citeray: waiting for an answer of RAY_ADDRESS=%s", address)
+        else:
+            return
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 import yaml
+from yaml.composer import ComposerError
 
 from cluster.errors import InputError, cut
 from cluster.parse_json import contained
@@ -22,6 +23,23 @@ _LOADER_ERRORS = (ValueError, LookupError, AttributeError, TypeError, OverflowEr
 _INVALID_CHARACTERS = re.compile("[\0\ud800-\udfff]")
 
 
+class _Loader(yaml.SafeLoader):
+    """Loader that rejects a key given twice, of which PyYAML would keep the last."""
+
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        """Return the mapping; raise ComposerError for a duplicate key."""
+        node = super().compose_mapping_node(anchor)
+        seen = set()
+        for key, _ in node.value:
+            name = (key.tag, key.value) if isinstance(key, yaml.ScalarNode) else id(key)
+            if name in seen:
+                raise ComposerError(
+                    None, None, f"the key {key.value} is given twice", key.start_mark
+                )
+            seen.add(name)
+        return node
+
+
 def parse_yaml(text: str, place: str) -> Any:
     """Return the value of `text`, without Python objects.
 
@@ -30,7 +48,7 @@ def parse_yaml(text: str, place: str) -> Any:
     than 64 bits.
     """
     try:
-        value = yaml.safe_load(text)
+        value = yaml.load(text, _Loader)
     except yaml.YAMLError as error:
         raise InputError(f"{place}: not YAML: {cut(str(error))}") from None
     except _LOADER_ERRORS as error:

@@ -59,8 +59,10 @@ def _field_names(model: type[BaseModel], path: Sequence[Any]) -> list[str]:
 
 def place_of(problem: Mapping[str, Any]) -> str:
     """Return the dotted key of a validation problem, such as index.shards."""
-    # Pydantic adds the branch of a union to the location, as a name with brackets.
-    return ".".join(str(part) for part in problem["loc"] if "[" not in str(part))
+    # Pydantic adds the branch of a union to the location: literal['auto'], constrained-int.
+    branch = ("[", "constrained-")
+    parts = (str(part) for part in problem["loc"])
+    return ".".join(part for part in parts if not any(mark in part for mark in branch))
 
 
 def explain(error: ValidationError, model: type[BaseModel], origin: str) -> InputError:
@@ -75,7 +77,8 @@ def explain(error: ValidationError, model: type[BaseModel], origin: str) -> Inpu
             hint = f"; did you mean {near[0]}?" if near else ""
             lines.append(f"unknown key {place}{hint}")
         elif place:
-            lines.append(f"{place}: {problem['msg']} (got {cut(repr(problem.get('input')))})")
+            why = problem["msg"].removeprefix("Value error, ")
+            lines.append(f"{place}: {why} (got {cut(repr(problem.get('input')))})")
         else:
             lines.append(problem["msg"].removeprefix("Value error, "))
     if more := len(problems[MAX_PROBLEMS:]):

@@ -14,53 +14,17 @@ from typing import Annotated, Any, Self
 from pydantic import Field, ValidationError, model_validator
 
 from cluster.errors import InputError, cut
-from cluster.settings.fields import Positive, Share, Strict
+from cluster.settings.fields import Strict
 from cluster.settings.parse_yaml import MAX_DEPTH
 from cluster.settings.read_config import CONFIGS, explain, merge, place_of, read_config, read_yaml
 from cluster.settings.stages.encoder import EncoderSettings
 from cluster.settings.stages.entrez import EntrezSettings
 from cluster.settings.stages.expander import RecogniserSettings, VocabularySettings
-from cluster.settings.stages.index import IndexSettings, SplitSettings, TokenVectorSettings
-from cluster.settings.stages.llm import (
-    LanguageModelSettings,
-    LLMSettings,
-    ModelsSettings,
-    RoleSettings,
-)
+from cluster.settings.stages.index import IndexSettings, SplitSettings
+from cluster.settings.stages.llm import LLMSettings, ModelsSettings
 from cluster.settings.stages.reader import ReaderSettings, SupportSettings
 from cluster.settings.stages.reranker import RerankerSettings
-from cluster.settings.stages.serving import (
-    BatchSettings,
-    HttpSettings,
-    ServeSettings,
-    SpreadStageSettings,
-    StageSettings,
-)
-
-__all__ = [
-    "DEFAULT_CONFIG",
-    "BatchSettings",
-    "EncoderSettings",
-    "EntrezSettings",
-    "HttpSettings",
-    "IndexSettings",
-    "LanguageModelSettings",
-    "ModelsSettings",
-    "Positive",
-    "RecogniserSettings",
-    "RoleSettings",
-    "ServeSettings",
-    "Settings",
-    "Share",
-    "SplitSettings",
-    "SpreadStageSettings",
-    "StageSettings",
-    "Strict",
-    "SupportSettings",
-    "TokenVectorSettings",
-    "VocabularySettings",
-    "load_settings",
-]
+from cluster.settings.stages.serving import ServeSettings
 
 DEFAULT_CONFIG = "laptop.yaml"
 # Keys whose mappings are replaced, not merged: a laptop's engine options would slow down a model

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+from cluster.settings.fields import ModelSettings
 from cluster.settings.settings import Settings
+from cluster.settings.stages.llm import LanguageModelSettings
 
 
-def used_models(settings: Settings) -> dict[str, str]:
-    """Return a mapping from a use, such as "encoder", to the name of the model."""
-    llm = settings.llm if settings.llm.kind == "vllm" else None
-    uses = {
-        "encoder": settings.encoder.model,
-        "encoder's adapter": settings.encoder.adapter,
-        "llm": llm.model if llm else "",
-        "llm's adapter": llm.adapter if llm else "",
-        "concepts": settings.vocabulary.concepts,
-        "recogniser": settings.recogniser.model,
-        "recogniser's adapter": settings.recogniser.adapter,
-        "reranker": settings.reranker.model,
-        "reranker's adapter": settings.reranker.adapter,
-        "reader": settings.reader.model,
-        "reader's adapter": settings.reader.adapter,
-        "support": settings.support.model,
-        "support's adapter": settings.support.adapter,
+def used_settings(settings: Settings) -> dict[str, ModelSettings]:
+    """Return the settings of each model by its use, such as "encoder"."""
+    uses: dict[str, ModelSettings] = {
+        "encoder": settings.encoder,
+        **({"llm": settings.llm} if settings.llm.kind == "vllm" else {}),
+        "recogniser": settings.recogniser,
+        "reranker": settings.reranker,
+        "reader": settings.reader,
+        "support": settings.support,
+        **settings.models.roles(),
     }
-    lexicons = enumerate(settings.vocabulary.lexicons, start=1)
-    uses |= {f"lexicon {number}": name for number, name in lexicons}
-    uses |= {role: chosen.model for role, chosen in settings.models.roles().items()}
+    return {use: named for use, named in uses.items() if named.model or named.adapter}
+
+
+def used_models(settings: Settings, *, language_models: bool | None = None) -> dict[str, str]:
+    """Return a mapping from a use, such as "encoder" or "encoder's adapter", to a model's name.
+
+    `language_models` selects only the language models (True) or only the others (False).
+    """
+    uses: dict[str, str] = {}
+    for use, named in used_settings(settings).items():
+        if language_models in (None, isinstance(named, LanguageModelSettings)):
+            uses |= {use: named.model, f"{use}'s adapter": named.adapter}
+    if not language_models:
+        uses["concepts"] = settings.vocabulary.concepts
+        lexicons = enumerate(settings.vocabulary.lexicons, start=1)
+        uses |= {f"lexicon {number}": name for number, name in lexicons}
     return {use: name for use, name in uses.items() if name}

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from cluster.errors import CiteRayError, StorageError
 from cluster.storage.conditional_store import PreconditionError, Stamped, conditional_object
-from cluster.storage.disk_faults import naming_disk_faults
-from cluster.storage.places import Place, StoredPlace
+from cluster.storage.disk_faults import explain_disk_faults
+from cluster.storage.locations import Location, StoredLocation
 from cluster.storage.whole_files import write_atomically
 
 LOCK = "LEASE.lock"
@@ -32,13 +32,13 @@ class SwapConflictError(CiteRayError):
     """Another process has written the file since it was read."""
 
 
-def read_stamped(place: Place) -> Stamped | None:
+def read_stamped(place: Location) -> Stamped | None:
     """Return the file with its stamp, or None if it does not exist.
 
     In a folder, the age is measured by the file system's own clock, using a file there.
     Raises InputError or StorageError if the index location fails.
     """
-    if isinstance(place, StoredPlace):
+    if isinstance(place, StoredLocation):
         return conditional_object(place).read()
     try:
         with place.open("rb") as stream:
@@ -46,21 +46,21 @@ def read_stamped(place: Place) -> Stamped | None:
     except FileNotFoundError:
         return None
     now = place.with_name(LOCK)
-    with naming_disk_faults(place):
+    with explain_disk_faults(place):
         now.touch()
         age_s = now.stat().st_mtime - written
     return Stamped(data, "", age_s)
 
 
-def swap(place: Place, expected: Stamped | None, data: bytes) -> Stamped:
+def swap(place: Location, expected: Stamped | None, data: bytes) -> Stamped:
     """Replace the file that was read as `expected` by `data`; None creates the file.
 
     Raises SwapConflictError if the file has changed since, and StorageError if it cannot be
     written.
     """
-    if isinstance(place, StoredPlace):
+    if isinstance(place, StoredLocation):
         return _swap_stored(place, expected, data)
-    with naming_disk_faults(place):
+    with explain_disk_faults(place):
         place.parent.mkdir(parents=True, exist_ok=True)
         with _locked(place.with_name(LOCK)):
             found = place.read_bytes() if place.exists() else None
@@ -70,7 +70,7 @@ def swap(place: Place, expected: Stamped | None, data: bytes) -> Stamped:
     return Stamped(data, "")
 
 
-def _swap_stored(place: StoredPlace, expected: Stamped | None, data: bytes) -> Stamped:
+def _swap_stored(place: StoredLocation, expected: Stamped | None, data: bytes) -> Stamped:
     stored = conditional_object(place)
     try:
         return Stamped(data, stored.write(data, expected.stamp if expected else None))
@@ -82,7 +82,7 @@ def _swap_stored(place: StoredPlace, expected: Stamped | None, data: bytes) -> S
         raise SwapConflictError(f"{place}: another process has changed it since") from error
 
 
-def require_conditional_writes(place: StoredPlace, stamped: Stamped) -> None:
+def require_conditional_writes(place: StoredLocation, stamped: Stamped) -> None:
     """Raise StorageError if the store ignores conditions; `place` must hold `stamped`."""
     stored = conditional_object(place)
     for wrong in (None, "0123456789abcdef" if place.url.startswith("s3") else "1"):

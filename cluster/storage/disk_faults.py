@@ -28,7 +28,7 @@ def _fault_of(error: Exception) -> tuple[str, str] | None:
 
 
 @contextmanager
-def naming_disk_faults(path: Path) -> Iterator[None]:
+def explain_disk_faults(path: Path) -> Iterator[None]:
     """Raise StorageError if a write to `path` fails because the disk is full or not writable.
 
     The message names `path`, unless the system names a file elsewhere. Other errors are

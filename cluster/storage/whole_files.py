@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cluster.storage.disk_faults import naming_disk_faults
+from cluster.storage.disk_faults import explain_disk_faults
+from cluster.storage.locations import Location, StoredLocation, put, remove, scratch_folder, upload
 from cluster.storage.object_store import File
-from cluster.storage.places import Place, StoredPlace, put, remove, scratch_folder, upload
 
 _BLOCK = 1 << 20
 
@@ -34,7 +34,7 @@ def _digest_of(path: File, digest: Any) -> str:
 
 
 def _blocks(path: File) -> Iterator[bytes]:
-    if isinstance(path, StoredPlace):
+    if isinstance(path, StoredLocation):
         yield from path.blocks()
         return
     with path.open("rb") as stream:
@@ -51,14 +51,14 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def write_atomically(path: Place, data: bytes, *, alone: bool = False) -> None:
+def write_atomically(path: Location, data: bytes, *, alone: bool = False) -> None:
     """Replace `path` by `data` in one atomic step that survives a crash at any moment.
 
     With `alone`, no other process may write `path` at the same time; the temporary file of a
     killed writer is then overwritten. Raises StorageError if the disk is full, or the disk or
     store is not writable.
     """
-    if isinstance(path, StoredPlace):
+    if isinstance(path, StoredLocation):
         put(path, data)
         return
     with published_atomically(path, "next" if alone else uuid.uuid4().hex) as aside:
@@ -66,20 +66,20 @@ def write_atomically(path: Place, data: bytes, *, alone: bool = False) -> None:
 
 
 @contextmanager
-def published_atomically(path: Place, aside_name: str = "") -> Iterator[Path]:
+def published_atomically(path: Location, aside_name: str = "") -> Iterator[Path]:
     """Yield a temporary path for one file, which replaces `path` on success.
 
     The file is flushed to disk before it is renamed, and its name afterwards. A file for an
     object store is written on this machine and then uploaded. Raises StorageError if the disk is
     full, or the disk or store is not writable.
     """
-    if isinstance(path, StoredPlace):
+    if isinstance(path, StoredLocation):
         with scratch_folder(path) as folder:
             yield folder / path.name
             upload(folder / path.name, path)
         return
     aside = path.with_name(f".{path.name}.{aside_name or uuid.uuid4().hex}")
-    with naming_disk_faults(path):
+    with explain_disk_faults(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield aside
@@ -90,14 +90,14 @@ def published_atomically(path: Place, aside_name: str = "") -> Iterator[Path]:
             aside.unlink(missing_ok=True)
 
 
-def require_writable(directory: Place) -> None:
+def require_writable(directory: Location) -> None:
     """Raise StorageError if `directory`, which is created if absent, is not writable."""
     probe = directory / f".writable.{uuid.uuid4().hex}"
-    if isinstance(probe, StoredPlace):
+    if isinstance(probe, StoredLocation):
         put(probe, b"it may be written")
         remove(probe)
         return
-    with naming_disk_faults(probe.parent):
+    with explain_disk_faults(probe.parent):
         probe.parent.mkdir(parents=True, exist_ok=True)
         probe.touch()
         probe.unlink()

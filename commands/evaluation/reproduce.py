@@ -248,11 +248,11 @@ def _tell(
     *,
     json: bool,
 ) -> None:
+    from evaluation.reproduce.preset_differences import list_differences
     from evaluation.reproduce.run_paper import fill
-    from evaluation.reproduce.tell_differences import tell_differences
 
     tables = fill(paper.of_form(form), measured)
-    differences = tell_differences(number, paper, form, settings)
+    differences = list_differences(number, paper, form, settings)
     degraded = {name: dict(run.degraded) for name, run in measured.items() if run.degraded}
     if json:
         context.print_json(

@@ -36,14 +36,19 @@ index.command("verify")(verify)
 
 
 def build_on_ray(
-    context: Context, settings: Settings, sources: list[File], *, strict: bool = False
+    context: Context,
+    settings: Settings,
+    sources: list[File],
+    *,
+    strict: bool = False,
+    again: bool = False,
 ) -> BuildResult:
     """Build an index from the sources, publish it at index.path and show progress."""
     from pipelines.indexing.jobs import build_index
 
     context.log.print(f"{len(sources)} source files -> {settings.index.path}")
     with ray_session(settings.ray), reporter(context) as report:
-        return build_index(sources, settings, report, strict=strict)
+        return build_index(sources, settings, report, strict=strict, again=again)
 
 
 @index.command("build")
@@ -51,12 +56,16 @@ def build(
     sources: Annotated[list[str], typer.Argument(help="PubMed XML files, folders or globs.")],
     allow_gap: AllowGap = False,
     strict: Strict = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Build even if the published version is the same build.")
+    ] = False,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
     """Build an index from PubMed XML and publish it at index.path.
 
+    If the published version is a build of the same sources with the same settings, nothing is done.
     An interrupted build resumes when run again. A file that cannot be read is left out entirely and
     named, and the exit code is then 1. A single record that cannot be read is skipped and named.
     """
@@ -66,7 +75,7 @@ def build(
         check_gaps(path.name for path in paths)
     _log_omitted(context, paths)
     begun = time.monotonic()
-    result = build_on_ray(context, context.settings, paths, strict=strict)
+    result = build_on_ray(context, context.settings, paths, strict=strict, again=again)
     print_result(context, result, time.monotonic() - begun, json=json)
     if result.failed:
         context.log.print(

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID
 
+from cluster.ray.session import ray_session
+from cluster.settings.settings import Settings
 from commands.context import Config, Context, Json, Overrides, make_context
 from commands.terminal import make_text_column
 from pipelines.indexing.sources.find_sources import find_sources
-from pipelines.verify.verify_index import Report, Verification, usable_cpus, verify_index
+from pipelines.verify.verify_index import (
+    MapInOrder,
+    Report,
+    Verification,
+    in_processes,
+    usable_cpus,
+    verify_index,
+)
 
 
 def verify(
@@ -28,7 +41,7 @@ def verify(
     ] = False,
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, max=256, help="Number of parallel processes (default: one per CPU)."),
+        typer.Option(min=1, max=4096, help="Number of parallel checks (default: one per CPU)."),
     ] = None,
     config: Config = None,
     overrides: Overrides = None,
@@ -39,19 +52,23 @@ def verify(
     Checks the checksum of every file, all counts, and that each citation is in the postings,
     vectors and passages. With --sources it also checks that the index matches the source files: no
     PMID is missing, extra or stale. Leftovers of interrupted builds are reported but are not
-    errors.
+    errors. On a Ray cluster (RAY_ADDRESS), its nodes check the shards.
     """
     context = make_context(config, overrides, json)
-    index = context.settings.index.place
+    settings = context.settings
+    index = settings.index.place
     files = find_sources(sources) if sources else []
     columns = (make_text_column("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=context.log, disable=not sys.stderr.isatty()) as bars:
+    with (
+        _parallel(settings, jobs) as map_in_order,
+        Progress(*columns, console=context.log, disable=not sys.stderr.isatty()) as bars,
+    ):
         found = verify_index(
             index,
             files,
             quick=quick,
             allow_gap=allow_gap,
-            jobs=jobs or usable_cpus(),
+            map_in_order=map_in_order,
             report=_reporter(bars),
         )
     if json:
@@ -59,6 +76,18 @@ def verify(
     else:
         _print(context, found)
     raise typer.Exit(1 if found.findings else 0)
+
+
+@contextmanager
+def _parallel(settings: Settings, jobs: int | None) -> Iterator[MapInOrder]:
+    """Yield a map that runs as tasks of the Ray cluster in RAY_ADDRESS, or in processes here."""
+    if not os.environ.get("RAY_ADDRESS"):
+        yield in_processes(jobs or usable_cpus())
+        return
+    from cluster.ray.map_tasks import map_tasks
+
+    with ray_session(settings.ray):
+        yield partial(map_tasks, at_once=jobs)
 
 
 def _reporter(bars: Progress) -> Report:

@@ -20,7 +20,7 @@ from commands.options import (
 )
 from commands.saved.kept_here import OwnerOption, open_stores
 from serve.http.workbench.watch_forms import WatchRequest
-from serve.http.workbench.watches_api import described, request_fields, summarised
+from serve.http.workbench.watches_api import describe_watch, request_fields, summarise_watch
 from serve.saved.stores import Saved
 
 watch = typer.Typer(
@@ -70,7 +70,7 @@ def add(
     fields = request_fields(request, saved, chosen.system)
     added = saved.watches.add(owner, fields, webhook)
     if json:
-        context.print_json(summarised(added).model_dump())
+        context.print_json(summarise_watch(added).model_dump())
     else:
         context.out.print(f"{added.id}  {added.question}", soft_wrap=True)
 
@@ -84,7 +84,7 @@ def list_all(
 ) -> None:
     """List the saved questions, newest first, with the time of each one's last check."""
     context = make_context(config, overrides, json)
-    found = [summarised(item) for item in open_stores(context).watches.list(owner)]
+    found = [summarise_watch(item) for item in open_stores(context).watches.list(owner)]
     if json:
         context.print_json([item.model_dump() for item in found])
         return
@@ -107,7 +107,7 @@ def diff(
     """Show how the answer to a saved question changed, version by version."""
     context = make_context(config, overrides, json)
     saved = open_stores(context)
-    found = described(saved, whole_id(saved, watch_id), None, limit)
+    found = describe_watch(saved, whole_id(saved, watch_id), None, limit)
     if json:
         context.print_json(found.model_dump(mode="json"))
         return

@@ -9,7 +9,7 @@ import typer
 
 from cluster.errors import InputError
 from cluster.models.adapters import plain_model
-from cluster.settings.settings import EncoderSettings
+from cluster.settings.stages.encoder import EncoderSettings
 from commands.context import Config, Context, Json, Overrides, make_context
 from commands.training.run_training import (
     Changes,

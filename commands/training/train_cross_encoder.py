@@ -12,7 +12,8 @@ import typer
 
 from cluster.errors import InputError
 from cluster.models.adapters import plain_model
-from cluster.settings.settings import EncoderSettings, Settings
+from cluster.settings.settings import Settings
+from cluster.settings.stages.encoder import EncoderSettings
 from commands.context import Config, Json, Overrides, make_context
 from commands.training.run_training import (
     Changes,

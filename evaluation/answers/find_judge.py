@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cluster.errors import InputError, without_credentials
-from cluster.settings.settings import RoleSettings, Settings
+from cluster.settings.settings import Settings
+from cluster.settings.stages.llm import RoleSettings
 
 if TYPE_CHECKING:
     from evaluation.answers.judge_answers import Encode

@@ -6,6 +6,7 @@
 {{- $image := include "citeray.image" (list $root (ternary "gpu" "cpu" (gt (int ($size.gpu | default 0)) 0))) -}}
 {{- $models := $root.Values.storage.models -}}
 {{- $batches := and .serves (eq .kind "models") -}}
+{{- $pulls := and (not $models.enabled) .serves (has .kind (list "models" "llm")) -}}
 {{- $store := include "citeray.gi" $size.objectStore | int -}}
 {{- $shared := $size.sharedMemory | default (printf "%dGi" (add $store 1)) -}}
 metadata:
@@ -27,7 +28,7 @@ spec:
   {{- if and .serves (not .head) }}
   {{- include "citeray.spread" .group | nindent 2 }}
   {{- end }}
-  {{- if or $models.enabled (eq $root.Values.corpus.source "sample") }}
+  {{- if or $models.enabled $pulls (eq $root.Values.corpus.source "sample") }}
   initContainers:
   {{- if $models.enabled }}
   - name: wait-for-models
@@ -41,6 +42,28 @@ spec:
     volumeMounts:
     - {name: models, mountPath: /models, readOnly: true}
     - {name: scratch, mountPath: /tmp, subPath: tmp}
+  {{- end }}
+  {{- if $pulls }}
+  # Without the shared cache, each pod downloads its models to its node's disk before Ray starts.
+  - name: pull-models
+    image: {{ $image }}
+    imagePullPolicy: {{ $root.Values.image.pullPolicy }}
+    command: [citeray, models, pull, --config, /etc/citeray/settings.yaml
+      {{- if eq .kind "llm" }}, --language-models
+      {{- else if gt (int $root.Values.sizes.llm.replicas) 0 }}, --no-language-models
+      {{- end }}]
+    securityContext: {{ include "citeray.containerSecurity" . | nindent 6 }}
+    env:
+    - {name: HOME, value: /home/citeray}
+    - {name: CITERAY_MODELS, value: /models}
+    envFrom:
+    - secretRef: {name: {{ $root.Values.secrets.stores }}, optional: true}
+    resources: {{ include "citeray.resources" (list $root "fillModels") | nindent 6 }}
+    volumeMounts:
+    - {name: settings, mountPath: /etc/citeray, readOnly: true}
+    - {name: scratch, mountPath: /models, subPath: models}
+    - {name: scratch, mountPath: /tmp, subPath: tmp}
+    - {name: scratch, mountPath: /home/citeray, subPath: home}
   {{- end }}
   {{- if eq $root.Values.corpus.source "sample" }}
   # The sample is the same in every pod.
@@ -78,6 +101,8 @@ spec:
     env:
     - {name: HOME, value: /home/citeray}
     - {name: CITERAY_MODELS, value: /models}
+    # In pods, Ray reports the node's disk only with this.
+    - {name: RAY_DASHBOARD_ENABLE_K8S_DISK_USAGE, value: "1"}
     {{- if .serves }}
     # Limits on request headers, in the proxy of each node.
     - {name: RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH, value: "serve.http.header_limits:install"}

@@ -52,7 +52,9 @@ applications:
 {{- end -}}
 
 {{- define "citeray.buildScript" -}}
-# Resumes after an interruption: downloaded files and embedded passages are reused.
+# Resumes after an interruption: downloaded files and embedded passages are reused, and a published
+# index is not built again. Ray runs the checks of the last command on the workers, so that the head
+# needs no disk for copies of segments.
 set -eu
 {{- if eq .Values.corpus.source "pubmed" }}
 citeray download {{ include "citeray.sources" . }}{{ with .Values.corpus.files }} --files {{ . }}{{ end }}
@@ -72,8 +74,16 @@ citeray download {{ include "citeray.sources" . }} --no-baseline{{ with .Values.
 citeray index update {{ include "citeray.sources" . }} --config /etc/citeray/settings.yaml{{ if .Values.corpus.files }} --allow-gap{{ end }}{{ range .Values.update.options }} {{ . }}{{ end }}
 {{- end -}}
 
+{{- define "citeray.compactScript" -}}
+# Resumes after an interruption: complete shards are kept. While another build or update holds the
+# lease of the index, the command fails and changes nothing.
+set -eu
+citeray index compact{{ if .Values.compact.prune }} --prune{{ end }} --config /etc/citeray/settings.yaml{{ range .Values.compact.options }} {{ . }}{{ end }}
+{{- end -}}
+
 {{- define "citeray.fillScript" -}}
-# Models in the cache are not fetched again, but every byte is verified. Pods wait for the marker file.
+# Models in the cache are not fetched again, but every byte is verified. Adapters are merged here,
+# because pods mount the cache read-only. Pods wait for the marker file.
 set -eu
 citeray models pull --config /etc/citeray/settings.yaml
 python - <<'END'

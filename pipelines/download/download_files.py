@@ -9,7 +9,7 @@ from functools import partial as bind
 from typing import Literal, Protocol, TypeVar
 
 from cluster.errors import StorageError
-from cluster.storage.disk_faults import naming_disk_faults
+from cluster.storage.disk_faults import explain_disk_faults
 from cluster.storage.whole_files import md5_of
 from pipelines.download.fetch_file import MAX_MD5_BYTES, DownloadError, Web, discard, parse_md5
 from pipelines.download.keep_files import Keeper, open_keeper
@@ -129,7 +129,7 @@ class _Download:
         """Fetch one file, verify it and store it."""
         file = missing.file
         try:
-            with naming_disk_faults(self._keeper.partial(file)):
+            with explain_disk_faults(self._keeper.partial(file)):
                 size = self._fetch(file, missing.md5)
         except (DownloadError, OSError) as error:
             return self._failed(file, error)

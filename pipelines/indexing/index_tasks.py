@@ -1,27 +1,31 @@
-"""Ray tasks of the index jobs, and the local copies of the models that they use."""
+"""Ray tasks of the index jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ray
 
+from cluster.index import vectors
+from cluster.index.cagra import host_bytes
 from cluster.index.manifest import Artefact, TermsEntry
 from cluster.index.put_segment import remove_partials
 from cluster.index.write_segment import SegmentPlan
 from cluster.models.adapters import model_folder, weights_checksum
-from cluster.models.store import ModelStore
+from cluster.models.store import checksum
 from cluster.settings.settings import Settings
+from cluster.settings.stages.encoder import EncoderSettings
+from cluster.settings.stages.expander import VocabularySettings
+from cluster.storage.locations import Location
 from cluster.storage.object_store import File
-from cluster.storage.places import Place
 from pipelines.indexing.publish_index import publish_terms, publish_vocabulary
-from pipelines.indexing.shards.build_shard import sample_vectors, train_quantiser
+from pipelines.indexing.shards.build_shard import train_quantiser
 from pipelines.indexing.staging.plan_build import Progress, Report, staged_codec
+from pipelines.indexing.staging.stage_citations import staged_ranges
 from pipelines.indexing.staging.staging_tasks import learn_codec_of
-from pipelines.vocabulary.give_names import NameFiles, given_names
+from pipelines.vocabulary.give_names import find_names, given_names
 
 
 def _in_task(work: Callable[..., Any]) -> Callable[..., Any]:
@@ -35,23 +39,31 @@ make_terms: Callable[..., tuple[TermsEntry, ...]] = _in_task(publish_terms)
 
 
 @ray.remote(max_retries=3)
-def _shard_task(work: Callable[..., Any], *args: Any) -> Any:
+def _shard_task(work: Callable[..., Any], args: Sequence[Any], graph: Any = None) -> Any:
+    """Run `work`; the result of the task `graph` is only waited for."""
     return work(*args)
 
 
-@ray.remote
-def train_task(
-    directories: Sequence[Place], shards: int, limit: int, path: Place, plan: SegmentPlan
-) -> None:
-    """Ray task that writes the quantiser of the index, trained on at most `limit` vectors."""
-    # Only sq8 is trained: it learns the range of each dimension.
-    limit = limit if plan.vectors == "sq8" else 0
-    train_quantiser(sample_vectors(directories, shards, plan.dimensions, limit), path, plan)
+@ray.remote(max_retries=3)
+def _graph_task(work: Callable[..., None], args: Sequence[Any]) -> None:
+    work(*args)
+
+
+@ray.remote(max_retries=3)
+def train_task(directories: Sequence[Location], path: Location, plan: SegmentPlan) -> int:
+    """Ray task that writes the quantiser of the index, and returns the number of staged vectors.
+
+    An existing quantiser is kept, because segments of an interrupted run were coded with it.
+    """
+    ranges, count = staged_ranges(directories, plan.dimensions)
+    if not path.is_file():
+        train_quantiser(ranges, path, plan)
+    return count
 
 
 def codec_for(
     build: str, sources: Sequence[File], settings: Settings, models: Models
-) -> Place | None:
+) -> Location | None:
     """Return the token codec of `build`: that of an interrupted run, or a new one.
 
     Returns None if token vectors are not stored. A new codec is learned in a Ray task with the
@@ -65,23 +77,68 @@ def codec_for(
         # An encoder actor reuses the process of this task, in which torch is already imported.
         gpus = encoder.gpus or None
         task = ray.remote(max_retries=3, num_cpus=1, num_gpus=gpus)(learn_codec_of)
-        call = task.remote(sources, index, settings.split, encoder, coded, models.encoder)
+        call = task.remote(sources, index, settings.split, encoder, coded, models.weights)
         found = ray.get(call)
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Graphs:
+    """Work that writes the graph of a shard before its segment, with the arguments of each call.
+
+    `rows` is the largest number of vectors of a graph.
+    """
+
+    work: Callable[..., None]
+    calls: Sequence[tuple[Any, ...]]
+    rows: int
+
+
+def plan_here(plan: SegmentPlan) -> SegmentPlan:
+    """Return `plan` with at most as many threads as a node has CPUs for a graph."""
+    most = int(_largest("CPU", plan.gpus))
+    return replace(plan, threads=min(plan.threads, most) if most else plan.threads)
+
+
+def _largest(resource: str, gpus: float) -> float:
+    """Return the largest amount of a resource on a node with `gpus` GPUs; 0 if there is no node."""
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    return max((n.get(resource, 0.0) for n in nodes if n.get("GPU", 0.0) >= gpus), default=0.0)
+
+
+def _graph_options(plan: SegmentPlan, rows: int) -> dict[str, Any]:
+    """Return the resources of a task that writes a graph of `rows` vectors."""
+    needed = vectors.hnsw_bytes(plan.vectors, rows, plan.dimensions, plan.hnsw_m)
+    if plan.gpus:
+        needed += host_bytes(rows, plan.dimensions, plan.hnsw_m)
+    # Ray would wait forever for a node with more memory than any has.
+    memory = max(min(needed, int(_largest("memory", plan.gpus)) or needed), 1)
+    return {"num_cpus": plan.threads, "num_gpus": plan.gpus, "memory": memory}
+
+
 def on_shards(
-    work: Callable[..., Any], calls: Sequence[tuple[Any, ...]], plan: SegmentPlan, report: Report,
-) -> list[Any]:  # fmt: skip
+    work: Callable[..., Any],
+    calls: Sequence[tuple[Any, ...]],
+    plan: SegmentPlan,
+    report: Report,
+    graphs: Graphs | None = None,
+) -> list[Any]:
     """Run `work` on each call, one per shard, as Ray tasks; return results in the order of `calls`.
 
-    The first argument of each call is the index. Partial files left by killed tasks are removed
-    before and after.
+    The first argument of each call is the index. Each task has one CPU and no GPU. With `graphs`,
+    another task for each call, which has the threads and the GPU of `plan`, is finished before.
+    Partial files left by killed tasks are removed before and after.
     """
-    index: Place = calls[0][0]
+    index: Location = calls[0][0]
     remove_partials(index)
-    task = _shard_task.options(num_cpus=1, num_gpus=plan.gpus)
-    refs = [task.remote(work, *call) for call in calls]
+    before: list[Any] = [None] * len(calls)
+    if graphs:
+        task = _graph_task.options(**_graph_options(plan, graphs.rows))
+        before = [task.remote(graphs.work, call) for call in graphs.calls]
+    refs = [
+        _shard_task.options(num_cpus=1).remote(work, call, graph)
+        for call, graph in zip(calls, before, strict=True)
+    ]
     waiting = list(refs)
     while waiting:
         _, waiting = ray.wait(waiting, num_returns=1)
@@ -93,28 +150,31 @@ def on_shards(
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """Local paths of the settings' models and files of names; `checksum` is the encoder's."""
+    """Checksums of the encoder and of each file with names of concepts.
 
-    encoder: Path
-    checksum: str
-    names: NameFiles
+    Every worker finds the models by name in the store of its own node.
+    """
+
+    weights: str
+    names: tuple[str, ...]
 
 
-def fetch_models(settings: Settings, report: Report) -> Models:
-    """Fetch the encoder and the files with names of concepts.
+@ray.remote(max_retries=3)
+def _find_models(encoder: EncoderSettings, vocabulary: VocabularySettings) -> Models:
+    model_folder(encoder)
+    names = find_names(vocabulary)
+    # Read one name, so that a file in an unknown format fails now and not after embedding.
+    next(given_names(names), None)
+    files = [path for path in (names.release, *names.lexicons) if path]
+    return Models(weights_checksum(encoder), tuple(map(checksum, files)))
+
+
+def find_models(settings: Settings, report: Report) -> Models:
+    """Return the checksums of the encoder and the files of names, which a worker fetches.
 
     Raises InputError if one of them cannot be fetched or has an unknown format.
     """
-    store = ModelStore()
     report(Progress("models", 0, 1, "models"))
-    model = model_folder(settings.encoder, store)
-    chosen = settings.vocabulary
-    sha256 = chosen.concepts_sha256 or None
-    names = NameFiles(
-        store.resolve(chosen.concepts, sha256) if chosen.concepts else None,
-        tuple(map(store.resolve, chosen.lexicons)),
-    )
-    # Read one name, so that a file in an unknown format fails now and not after embedding.
-    next(given_names(names), None)
+    found: Models = ray.get(_find_models.remote(settings.encoder, settings.vocabulary))
     report(Progress("models", 1, 1, "models"))
-    return Models(model, weights_checksum(settings.encoder, store), names)
+    return found

@@ -15,19 +15,19 @@ import ray
 
 from cluster.index.lease import Lease, hold_lease
 from cluster.index.manifest import EncoderEntry, Manifest, read_manifest
-from cluster.index.tokens.shared_codec import open_codec
 from cluster.pubmed.source_order import check_gaps
 from cluster.settings.settings import Settings
+from cluster.storage.locations import Location, file_names
 from cluster.storage.object_store import File
-from cluster.storage.places import Place, file_names
 from cluster.storage.whole_files import require_writable
 from pipelines.indexing.index_tasks import (
     Models,
     codec_for,
-    fetch_models,
+    find_models,
     make_terms,
     make_vocabulary,
     on_shards,
+    plan_here,
     train_task,
 )
 from pipelines.indexing.publish_index import (
@@ -35,9 +35,13 @@ from pipelines.indexing.publish_index import (
     publish_compaction,
     publish_update,
 )
-from pipelines.indexing.shards.build_shard import build_shard
-from pipelines.indexing.shards.compact_shard import compact_shard
-from pipelines.indexing.shards.update_shard import applicable, check_settings, update_shard
+from pipelines.indexing.published_build import build_digest, find_published
+from pipelines.indexing.shard_jobs import build_shards, compact_shards, with_merged_tails
+from pipelines.indexing.shards.update_shard import (
+    applicable,
+    check_settings,
+    update_shard,
+)
 from pipelines.indexing.sources.given_sources import (
     GivenSources,
     copy_notes,
@@ -79,7 +83,7 @@ from pipelines.indexing.staging.staging_tasks import CodedTokens
 
 
 def _stage(
-    places: Sequence[tuple[File, Place]],
+    places: Sequence[tuple[File, Location]],
     settings: Settings,
     models: Models,
     tokens: CodedTokens | None,
@@ -90,15 +94,23 @@ def _stage(
     """Stage the sources that are not fully staged yet, and return the accounts of all sources."""
     pending = [(p, d) for p, d in places if complete_account(d, p) is None]
     if pending:
-        embed_sources(pending, settings, models.encoder, tokens, report)
+        embed_sources(pending, settings, models.weights, tokens, report)
     accounts = (staged_account(path, directory) for path, directory in places)
     return tuple(refuse_damaged(account) if strict else account for account in accounts)
 
 
 def build_index(
-    sources: Sequence[File], settings: Settings, report: Report, *, strict: bool = False
+    sources: Sequence[File],
+    settings: Settings,
+    report: Report,
+    *,
+    strict: bool = False,
+    again: bool = False,
 ) -> BuildResult:
     """Build a version from `sources`, in their order, and publish it.
+
+    If the published version is a build of these sources with these settings, it is the result and
+    nothing is embedded, unless `again` is set.
 
     Citations staged by an earlier, interrupted run are not embedded again. A source that cannot be
     read is left out as a whole and named in the result; the staging is then kept, so that a rerun
@@ -113,17 +125,36 @@ def build_index(
     notes = (*copy_notes(copies), *order_notes(distinct))
     with hold_lease(index, "build") as lease:
         drop_taken(lease)
-        result = _build(distinct, settings, lease, lease.checking(report), strict=strict)
+        report = lease.checking(report)
+        models = find_models(settings, report)
+        digest = build_digest(settings, models.weights, models.names, strict=strict)
+        published = None if again else find_published(index, distinct, digest)
+        if published:
+            return BuildResult(published, (), notes=(*notes, _published_note(published)))
+        result = _build(distinct, settings, models, digest, lease, report, strict=strict)
         drop_taken(lease)
         return replace(result, notes=notes)
 
 
+def _published_note(manifest: Manifest) -> str:
+    return (
+        f"{manifest.version} is a build of the same {len(manifest.sources):,} sources with the "
+        "same settings, so nothing was built; to build it anyway, add --again"
+    )
+
+
 def _build(
-    sources: Sequence[File], settings: Settings, lease: Lease, report: Report, *, strict: bool
+    sources: Sequence[File],
+    settings: Settings,
+    models: Models,
+    digest: str,
+    lease: Lease,
+    report: Report,
+    *,
+    strict: bool,
 ) -> BuildResult:
     index = lease.index
-    models = fetch_models(settings, report)
-    name = build_id(settings, models.checksum)
+    name = build_id(settings, models.weights)
     tokens = tokens_entry(settings, codec_for(name, sources, settings, models))
     build = index / "staging" / staging_name(name, tokens)
     places = [(path, staging_directory(build, path)) for path in sources]
@@ -136,26 +167,21 @@ def _build(
     encoder = EncoderEntry(
         model=settings.encoder.model,
         adapter=settings.encoder.adapter,
-        sha256=models.checksum,
+        sha256=models.weights,
         dimensions=staged_dimensions(directories),
         max_tokens=settings.encoder.max_tokens,
         dtype=staged_dtype(directories),
     )
     name = segment_id(build.name, settings.index, [a for _, a in good])
     quantiser = build / f"quantiser-{name}.faiss"
-    plan = segment_plan(name, quantiser, encoder.dimensions, settings.index)
-    shards = settings.index.shards
-    limit = settings.index.training_vectors
-    # Keep an existing quantiser: segments kept from an interrupted run were coded with it.
-    if not quantiser.is_file():
-        ray.get(train_task.remote(directories, shards, limit, quantiser, plan))
-    calls = [(index, shard, directories, plan) for shard in range(shards)]
-    summaries = on_shards(build_shard, calls, plan, report)
+    plan = plan_here(segment_plan(name, quantiser, encoder.dimensions, settings.index))
+    vectors = ray.get(train_task.remote(directories, quantiser, plan))
+    summaries = build_shards(lease, directories, plan, vectors, settings.index.shards, report)
     # If a source failed, keep all staging: the rerun builds from it again.
     names = [] if result.failed else [account.name for _, account in good]
     quantisers = [n for n in file_names(build) if n.startswith("quantiser-")] if names else []
     manifest = publish_build(
-        lease, quantiser, tokens, settings, encoder, models.names, result.sources, summaries,
+        lease, quantiser, tokens, settings, encoder, result.sources, summaries, digest,
         make_vocabulary, make_terms, partial(note_taken, build, names, quantisers),
     )  # fmt: skip
     return BuildResult(manifest, result.sources)
@@ -242,9 +268,9 @@ def _update(
 ) -> BuildResult:
     index = lease.index
     quantiser = quantiser_of(index, manifest)
-    models = fetch_models(settings, report)
-    check_settings(manifest, settings, models.checksum)
-    name = build_id(settings, models.checksum)
+    models = find_models(settings, report)
+    check_settings(manifest, settings, models.weights)
+    name = build_id(settings, models.weights)
     build = index / "staging" / staging_name(name, manifest.tokens)
     places = [(path, staging_directory(build, path)) for path in new]
     coded = coded_tokens(index, manifest.tokens)
@@ -256,13 +282,16 @@ def _update(
     for group in filter(None, groups):
         name = segment_id(build.name, settings.index, group, manifest)
         plan = segment_plan(name, quantiser, manifest.encoder.dimensions, settings.index)
+        # The graphs of an update are small: one thread each, and no GPU.
+        plan = replace(plan, threads=1, gpus=0)
         staged = [directories[account.name] for account in group]
         order = _order(manifest, [account.name for account in group], sources)
         calls = [(index, n, shard, staged, plan, order) for n, shard in enumerate(manifest.shards)]
         updates = on_shards(update_shard, calls, plan, report)
         told = (*group, *result.failed)
+        merged = with_merged_tails(index, manifest, updates, plan, report)
         manifest = publish_update(
-            lease, manifest, settings.vocabulary, models.names, told, updates, make_vocabulary,
+            lease, merged, settings.vocabulary, told, updates, make_vocabulary,
             make_terms, partial(note_taken, build, [account.name for account in group], []),
         )  # fmt: skip
         result = BuildResult(manifest, accounts)
@@ -284,8 +313,6 @@ def compact_index(settings: Settings, report: Report) -> Manifest:
         kept = {"vectors": manifest.vectors, "bm25_over": manifest.bm25_over}
         like = settings.index.model_copy(update=kept)
         quantiser = quantiser_of(index, manifest)
-        plan = segment_plan("", quantiser, manifest.encoder.dimensions, like)
-        codec = open_codec(index, manifest.tokens)
-        calls = [(index, n, shard, plan, codec) for n, shard in enumerate(manifest.shards)]
-        entries = on_shards(compact_shard, calls, plan, lease.checking(report))
+        plan = plan_here(segment_plan("", quantiser, manifest.encoder.dimensions, like))
+        entries = compact_shards(lease, manifest, plan, lease.checking(report))
         return publish_compaction(lease, manifest, entries)

@@ -44,22 +44,22 @@ from cluster.index.manifest import (
 )
 from cluster.index.terms.term_table import map_terms, merged_batches, write_terms
 from cluster.pubmed.source_order import apply_order
-from cluster.settings.settings import Settings, VocabularySettings
-from cluster.storage.places import Place, remove
+from cluster.settings.settings import Settings
+from cluster.settings.stages.expander import VocabularySettings
+from cluster.storage.locations import Location, remove
 from cluster.storage.whole_files import published_atomically, sha256_of, write_atomically
 from cluster.text.analysis import ANALYSER
 from pipelines.indexing.shards.build_shard import ShardSummary
 from pipelines.indexing.shards.update_shard import ShardUpdate
 from pipelines.indexing.staging.stage_citations import ParsedSource
 from pipelines.vocabulary.assemble_vocabulary import write_vocabulary
-from pipelines.vocabulary.give_names import NameFiles, given_names
+from pipelines.vocabulary.give_names import find_names, given_names
 from pipelines.vocabulary.mine_vocabulary import merge_counts, read_counts
 
-MakeVocabulary = Callable[
-    [Place, str, Sequence[ShardEntry], VocabularySettings, NameFiles], Artefact
-]
+MakeVocabulary = Callable[[Location, str, Sequence[ShardEntry], VocabularySettings], Artefact]
 MakeTerms = Callable[
-    [Place, str, Sequence[TermsEntry], Sequence[tuple[int, SegmentEntry]]], tuple[TermsEntry, ...]
+    [Location, str, Sequence[TermsEntry], Sequence[tuple[int, SegmentEntry]]],
+    tuple[TermsEntry, ...],
 ]
 BeforeSwitch = Callable[[str], None]
 """Callback that gets the version's name just before the switch to that version."""
@@ -69,7 +69,7 @@ def _nothing(version: str) -> None:
     return
 
 
-def _history(index: Place) -> tuple[VersionEntry, ...]:
+def _history(index: Location) -> tuple[VersionEntry, ...]:
     """Return the versions before the next one, or none if the current one cannot be read."""
     try:
         current = read_manifest(index)
@@ -85,7 +85,7 @@ def _history(index: Place) -> tuple[VersionEntry, ...]:
 
 
 @contextmanager
-def _new_version(lease: Lease) -> Iterator[dict[str, Any]]:
+def _new_version(lease: Lease, build: str = "") -> Iterator[dict[str, Any]]:
     """Yield the manifest fields specific to the new version; remove its files on failure."""
     version = lease.reserve_version()
     try:
@@ -94,6 +94,7 @@ def _new_version(lease: Lease) -> Iterator[dict[str, Any]]:
             "version": version,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "history": _history(lease.index),
+            "build": build,
         }
     except Exception:
         # The switch may have succeeded although its reply was lost; its files are then in use.
@@ -123,16 +124,12 @@ def _live(shards: Sequence[ShardEntry]) -> dict[str, Any]:
 
 
 def publish_vocabulary(
-    index: Place,
-    version: str,
-    shards: Sequence[ShardEntry],
-    settings: VocabularySettings,
-    names: NameFiles,
+    index: Location, version: str, shards: Sequence[ShardEntry], settings: VocabularySettings
 ) -> Artefact:
     """Write the vocabulary of a version from the term counts of all its segments.
 
     Reads about a hundred bytes per citation. Needs a few times the memory of the distinct terms
-    and of the names in `names`, so that jobs call it in a task instead of the driver.
+    and of the names of concepts, so that jobs call it in a task instead of the driver.
     """
     folders = (
         at_hand(index / segment_directory(number, segment.id), segment.artefacts, TERM_COUNTS)
@@ -143,7 +140,7 @@ def publish_vocabulary(
     with published_atomically(index / vocabulary_file(version)) as aside:
         write_vocabulary(
             merge_counts(counts),
-            given_names(names, settings.umls_types),
+            given_names(find_names(settings), settings.umls_types),
             aside,
             min_citations=settings.abbreviation_min_citations,
         )
@@ -151,7 +148,7 @@ def publish_vocabulary(
 
 
 def publish_terms(
-    index: Place,
+    index: Location,
     version: str,
     before: Sequence[TermsEntry],
     added: Sequence[tuple[int, SegmentEntry]],
@@ -180,7 +177,7 @@ def publish_terms(
         return (*kept, TermsEntry(version=version, counts=artefact(aside)))
 
 
-def _keep_quantiser(index: Place, quantiser: Place) -> Artefact:
+def _keep_quantiser(index: Location, quantiser: Location) -> Artefact:
     entry = artefact(quantiser)
     path = index / quantiser_file(entry.sha256)
     if not path.is_file():
@@ -199,26 +196,27 @@ def _sources(accounts: Sequence[ParsedSource]) -> tuple[SourceEntry, ...]:
 
 def publish_build(
     lease: Lease,
-    quantiser: Place,
+    quantiser: Location,
     tokens: TokensEntry | None,
     settings: Settings,
     encoder: EncoderEntry,
-    names: NameFiles,
     accounts: Sequence[ParsedSource],
     summaries: Sequence[ShardSummary],
+    build: str = "",
     make_vocabulary: MakeVocabulary = publish_vocabulary,
     make_terms: MakeTerms = publish_terms,
     before_switch: BeforeSwitch = _nothing,
 ) -> Manifest:
     """Publish a version that contains only the sources in `accounts`.
 
-    Raises LeaseLostError, without publishing anything, if another command took the lease.
+    `build` is the digest of the build (`build_digest`). Raises LeaseLostError, without publishing
+    anything, if another command took the lease.
     """
     index = lease.index
     shards = [ShardEntry(segments=(s.entry,)) for s in summaries]
     sources = _sources(accounts)
-    with _new_version(lease) as own:
-        vocabulary = make_vocabulary(index, own["version"], shards, settings.vocabulary, names)
+    with _new_version(lease, build) as own:
+        vocabulary = make_vocabulary(index, own["version"], shards, settings.vocabulary)
         manifest = Manifest(
             **own,
             **_live(shards),
@@ -253,7 +251,6 @@ def publish_update(
     lease: Lease,
     previous: Manifest,
     settings: VocabularySettings,
-    names: NameFiles,
     accounts: Sequence[ParsedSource],
     updates: Sequence[ShardUpdate | None],
     make_vocabulary: MakeVocabulary = publish_vocabulary,
@@ -287,7 +284,7 @@ def publish_update(
     with _new_version(lease) as own:
         changes |= own
         index, version = lease.index, own["version"]
-        changes["vocabulary"] = make_vocabulary(index, version, shards, settings, names)
+        changes["vocabulary"] = make_vocabulary(index, version, shards, settings)
         added = [(n, update.entry) for n, update in enumerate(updates) if update]
         if added:
             changes["terms"] = make_terms(index, version, previous.terms, added)

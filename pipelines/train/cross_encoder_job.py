@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from cluster.errors import InputError
+from cluster.models.hardware import choose_device
 from cluster.models.store import ModelStore, checksum
-from cluster.settings.settings import EncoderSettings
+from cluster.settings.stages.encoder import EncoderSettings
 from cluster.storage.object_store import File
 from pipelines.train.examples.mine_candidates import best_by_bm25, kept_candidates
 from pipelines.train.examples.read_questions import (
@@ -25,7 +26,6 @@ from pipelines.train.examples.read_written import read_written
 from pipelines.train.examples.relevance_pairs import make_pairs
 from pipelines.train.jobs import base_model, identity
 from pipelines.train.recipe import CrossEncoderRecipe
-from pipelines.train.run_trainer import training_device
 from pipelines.train.tasks.cross_encoder_task import CrossEncoderTask, PairModel
 from pipelines.train.tasks.retrieval_task import MinedQuestion
 
@@ -76,7 +76,7 @@ class CrossEncoderJob:
             corpus.texts,
             _candidates(self.held_out, corpus),
             recipe,
-            training_device(self.base.device),
+            choose_device(self.base.device),
             f"{files} adapt={self.adapt} {self._judge_sum()}",
             trained=self.adapt,
         )
@@ -146,7 +146,7 @@ class CrossEncoderJob:
 
     def _relevant(self, written: Written) -> list[list[int]]:
         """Return the indices of each question's texts that the discriminator finds relevant."""
-        device = training_device(self.base.device)
+        device = choose_device(self.base.device)
         model = PairModel(self._judge(), device, self.recipe.max_tokens, trained=True)
         asked, least = self._asked(), self.recipe.least_relevance
         pairs = [(asked[known], text) for known, texts in written.items() for text in texts]

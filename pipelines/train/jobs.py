@@ -12,8 +12,9 @@ import numpy as np
 from torch import Tensor, nn
 
 from cluster.models.encoder import Encoder
+from cluster.models.hardware import choose_device
 from cluster.models.store import ModelStore, checksum
-from cluster.settings.settings import EncoderSettings
+from cluster.settings.stages.encoder import EncoderSettings
 from cluster.storage.object_store import File
 from cluster.storage.whole_files import sha256_of
 from pipelines.train.examples.mine_candidates import kept_candidates, mine_candidates
@@ -21,7 +22,7 @@ from pipelines.train.examples.read_claims import read_claims, split_by_claim
 from pipelines.train.examples.read_questions import Corpus, read_corpus, read_questions
 from pipelines.train.examples.tagged_texts import read_tagged_texts
 from pipelines.train.recipe import ClaimRecipe, Recipe, RetrievalRecipe
-from pipelines.train.run_trainer import Measures, training_device
+from pipelines.train.run_trainer import Measures
 from pipelines.train.tasks.claim_task import ClaimTask
 from pipelines.train.tasks.retrieval_task import MinedQuestion, RetrievalTask
 from pipelines.train.tasks.tag_task import TagTask
@@ -116,7 +117,7 @@ class TagJob:
             read_tagged_texts(self.data),
             read_tagged_texts(self.held_out),
             self.recipe,
-            training_device(self.base.device),
+            choose_device(self.base.device),
             identity(model, self.data),
         )
 
@@ -136,7 +137,7 @@ class ClaimJob:
         """Split the claims, so that no claim is in both parts, and load the base model."""
         model = base_model(self.base)
         learned, measured = split_by_claim(read_claims(self.data), self.recipe.held_out)
-        device = training_device(self.base.device)
+        device = choose_device(self.base.device)
         return ClaimTask(model, learned, measured, self.recipe, device, identity(model, self.data))
 
 
@@ -163,7 +164,7 @@ class RetrievalJob:
             self._mined("train", self.data, corpus, model),
             self._mined("held-out", self.held_out, corpus, model),
             self.recipe,
-            training_device(self.base.device),
+            choose_device(self.base.device),
             identity(model, files),
             self.base.query_prefix,
         )

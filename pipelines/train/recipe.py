@@ -9,9 +9,9 @@ import yaml
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from cluster.errors import InputError, cut
+from cluster.settings.fields import Positive, Share, Strict
 from cluster.settings.parse_yaml import parse_yaml
 from cluster.settings.read_config import CONFIGS
-from cluster.settings.settings import Positive, Share, Strict
 
 Amount = Annotated[float, Field(ge=0)]
 Count = Annotated[int, Field(ge=0)]

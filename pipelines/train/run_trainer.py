@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from cluster.errors import CiteRayError, InputError
 from cluster.models.adapters import TRAINING
-from cluster.models.hardware import choose_device, choose_dtype
+from cluster.models.hardware import choose_dtype
 from cluster.storage.object_store import File
 from cluster.storage.whole_files import sha256_of, write_atomically
 from pipelines.train.card import CARD, render_card
@@ -36,9 +37,29 @@ Measures = dict[str, float]
 Batches = Sequence[list[int]]
 
 
-def training_device(device: str) -> str:
-    """Return "cuda" or "cpu" for a device setting; Trainer uses the first visible GPU."""
-    return choose_device(device).partition(":")[0]
+@dataclass
+class OneDeviceArguments(TrainingArguments):
+    """Trainer's arguments for training on `one_device`, such as "cuda:1", and on no other device.
+
+    Trainer would use the first GPU and split batches over all visible ones (torch's DataParallel).
+    """
+
+    one_device: str = "cpu"
+
+    @property
+    def device(self) -> torch.device:
+        """The device to train on; a numbered GPU also becomes Accelerate's, the current one."""
+        found, chosen = super().device, torch.device(self.one_device)
+        if chosen.index is None:
+            return found
+        torch.cuda.set_device(chosen)
+        return chosen
+
+    @property
+    def n_gpu(self) -> int:
+        """The number of GPUs: 0 or 1."""
+        visible: int = super().n_gpu
+        return min(visible, 1)
 
 
 def training_arguments(
@@ -48,7 +69,7 @@ def training_arguments(
 
     Uses bfloat16 if the hardware supports it; float16 would need scaled losses.
     """
-    arguments = TrainingArguments(
+    return OneDeviceArguments(
         output_dir=str(folder),
         num_train_epochs=epochs,
         learning_rate=learning_rate,
@@ -66,10 +87,8 @@ def training_arguments(
         report_to=[],
         disable_tqdm=True,
         remove_unused_columns=False,
+        one_device=device,
     )
-    # Without this, Trainer splits batches over all visible GPUs (torch's DataParallel).
-    arguments._n_gpu = min(arguments.n_gpu, 1)
-    return arguments
 
 
 def token_batches(lengths: Sequence[int], tokens: int, seed: int) -> list[list[int]]:

@@ -6,7 +6,7 @@ from pathlib import Path, PurePath
 
 from cluster.index.copies import fresh_copy
 from cluster.index.manifest import Artefact
-from cluster.storage.places import Place
+from cluster.storage.locations import Location
 from cluster.storage.whole_files import sha256_of
 from pipelines.verify.note_findings import RESTORE, Finding
 
@@ -29,7 +29,9 @@ def artefact_fault(path: Path, expected: Artefact, *, quick: bool) -> str | None
     return None
 
 
-def check_file(index: Place, file: PurePath, expected: Artefact, *, quick: bool) -> list[Finding]:
+def check_file(
+    index: Location, file: PurePath, expected: Artefact, *, quick: bool
+) -> list[Finding]:
     """Return the findings for one file; a file in an object store is copied first."""
     with fresh_copy(index / file.parent, {file.name}) as here:
         fault = artefact_fault(here / file.name, expected, quick=quick)

@@ -10,11 +10,11 @@ from cluster.index.layout import CURRENT, LEASE, manifest_file
 from cluster.index.lease_record import record_of
 from cluster.index.manifest import Manifest, Pointer, read_pointer
 from cluster.storage.conditional_store import Stamped
-from cluster.storage.places import Place, file_names
+from cluster.storage.locations import Location, file_names
 from pipelines.verify.note_findings import RESTORE, Finding
 
 
-def check_pointer(index: Place) -> Pointer | Finding:
+def check_pointer(index: Location) -> Pointer | Finding:
     """Return the content of CURRENT, or a finding if it is missing or damaged."""
     try:
         return read_pointer((index / CURRENT).read_bytes(), index / CURRENT)
@@ -31,7 +31,7 @@ def check_pointer(index: Place) -> Pointer | Finding:
         return Finding("pointer", CURRENT, message, RESTORE)
 
 
-def check_lease(index: Place, pointer: Pointer) -> list[Finding]:
+def check_lease(index: Location, pointer: Pointer) -> list[Finding]:
     """Return the findings for the lease file.
 
     It may only be missing if no version was published under a lease. Its numbers never decrease.
@@ -55,7 +55,7 @@ def check_lease(index: Place, pointer: Pointer) -> list[Finding]:
     return []
 
 
-def check_earlier(index: Place, manifest: Manifest) -> list[Finding]:
+def check_earlier(index: Location, manifest: Manifest) -> list[Finding]:
     """Return findings for damaged manifests of earlier versions; missing ones were pruned."""
     findings = []
     for entry in manifest.history:

@@ -10,22 +10,28 @@ import numpy as np
 from cluster.index.copies import fresh_copy
 from cluster.index.layout import SEGMENT, SUPERSEDES, segment_directory
 from cluster.index.manifest import Manifest, SegmentEntry
-from cluster.storage.places import Place
+from cluster.storage.locations import Location
 from pipelines.verify.check_segment import CheckedSegment, Rows, SegmentChecker, join_rows
-from pipelines.verify.note_findings import Finding, Notes
+from pipelines.verify.note_findings import REBUILD, Finding, Notes
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedShard:
-    """Result of a check; `live` are the citations not superseded or deleted, by ascending PMID."""
+    """Result of a check, with the numbers of live citations and passages.
+
+    `live` are the citations that are not superseded or deleted, by ascending PMID; None unless they
+    are compared with sources, so that results do not grow with the index.
+    """
 
     findings: list[Finding]
-    live: Rows
+    citations: int
+    passages: int
+    live: Rows | None
 
 
 def check_shard(
     shard: int,
-    index: Place,
+    index: Location,
     manifest: Manifest,
     *,
     quick: bool,
@@ -33,7 +39,8 @@ def check_shard(
 ) -> CheckedShard:
     """Check every segment of `shard`; an unreadable segment is noted and has no live citations.
 
-    From an object store, one segment at a time is copied freshly, and its copy is then removed.
+    `files` maps source files to numbers, for a comparison with them. From an object store, one
+    segment at a time is copied freshly, and its copy is then removed.
     """
 
     def check(entry: SegmentEntry) -> CheckedSegment:
@@ -53,8 +60,9 @@ def check_shard(
         newer = np.union1d(newer, checked.supersedes)
     live = join_rows(parts)
     live = live.take(np.argsort(live.pmids, kind="stable"))
-    notes = Notes(f"segments/{shard:04d}", "build the index again")
+    notes = Notes(f"segments/{shard:04d}", REBUILD)
     twice = live.pmids[1:][np.diff(live.pmids) == 0]
     if len(twice):
         notes.note("twice", f"{len(np.unique(twice)):,} PMIDs are live more than once", twice)
-    return CheckedShard(findings + notes.findings, live)
+    counts = (len(live.pmids), int(live.passages.sum()))
+    return CheckedShard(findings + notes.findings, *counts, live if files is not None else None)

@@ -12,12 +12,12 @@ from cluster.index.copies import fresh_copy
 from cluster.index.layout import TERMS, manifest_file, segment_directory, terms_file
 from cluster.index.manifest import Artefact, Manifest
 from cluster.index.terms.term_table import map_terms, merged_batches, negated
-from cluster.storage.places import Place
+from cluster.storage.locations import Location
 from pipelines.verify.check_artefact import check_file
 from pipelines.verify.note_findings import RESTORE, Finding, Notes
 
 
-def check_version_terms(index: Place, manifest: Manifest, *, quick: bool) -> list[Finding]:
+def check_version_terms(index: Location, manifest: Manifest, *, quick: bool) -> list[Finding]:
     """Return findings for the files of term counts; `quick` does not check the sums."""
     files: dict[PurePath, Artefact] = {terms_file(e.version): e.counts for e in manifest.terms}
     checked = (check_file(index, file, entry, quick=quick) for file, entry in files.items())
@@ -26,7 +26,7 @@ def check_version_terms(index: Place, manifest: Manifest, *, quick: bool) -> lis
 
 
 def _check_sums(
-    index: Place, manifest: Manifest, files: Mapping[PurePath, Artefact]
+    index: Location, manifest: Manifest, files: Mapping[PurePath, Artefact]
 ) -> list[Finding]:
     segments = [
         segment_directory(number, segment.id) / TERMS

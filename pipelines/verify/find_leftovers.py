@@ -10,13 +10,13 @@ from pydantic import ValidationError
 from cluster.index.layout import CURRENT, LEASE, SEGMENT, SUPERSEDES, segment_directory
 from cluster.index.manifest import Manifest
 from cluster.index.versions import named_by
-from cluster.storage.places import Place, list_files
+from cluster.storage.locations import Location, list_files
 from pipelines.verify.note_findings import Finding
 
 _TOP = (CURRENT, LEASE, "versions", "segments")
 
 
-def find_leftovers(index: Place) -> list[Finding]:
+def find_leftovers(index: Location) -> list[Finding]:
     """Return findings for staging, partial files and segments that no version at `index` names.
 
     If the manifest of another version cannot be read, its segments are not known; this is then the

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 
-RESTORE = "restore it from a copy, or build the index again"
+REBUILD = "build the index again with `citeray index build --again`"
+RESTORE = f"restore it from a copy, or {REBUILD}"
 # Maximum number of PMIDs that a finding names; the rest are only counted.
 EXAMPLES = 20
 

@@ -13,7 +13,7 @@ from cluster.errors import SourceError
 from cluster.index.manifest import SourceEntry
 from cluster.pubmed.count_records import count_file
 from cluster.pubmed.parse_articles import read_records
-from cluster.pubmed.set_aside import NO_RECORD
+from cluster.pubmed.skipped_records import NO_RECORD
 from cluster.records import Citation, Deletion
 from cluster.storage.object_store import File, beside
 from cluster.storage.whole_files import md5_of, sha256_of

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from cluster.errors import IndexFormatError, InputError
 from cluster.index.copies import fresh_copy
@@ -20,8 +20,8 @@ from cluster.index.layout import (
 )
 from cluster.index.manifest import Manifest, SourceEntry, read_manifest
 from cluster.pubmed.source_order import apply_order, find_gaps, natural_key
+from cluster.storage.locations import Location
 from cluster.storage.object_store import File
-from cluster.storage.places import Place
 from cluster.text.analysis import ANALYSER
 from cluster.text.vocabulary import Vocabulary
 from pipelines.verify.check_artefact import artefact_fault, check_file
@@ -29,12 +29,14 @@ from pipelines.verify.check_records import check_earlier, check_lease, check_poi
 from pipelines.verify.check_shard import CheckedShard, check_shard
 from pipelines.verify.check_terms import check_version_terms
 from pipelines.verify.find_leftovers import find_leftovers
-from pipelines.verify.note_findings import RESTORE, Finding, Notes
+from pipelines.verify.note_findings import REBUILD, RESTORE, Finding, Notes
 from pipelines.verify.read_source_records import SourceRecords, read_source_records
 from pipelines.verify.take_census import Census
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+MapInOrder = Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[Any]]
+"""Like the built-in `map`: yields the results of a function for each item, in order."""
 Report = Callable[[str, int, int], None]
 """Progress callback: the unit ("sources" or "shards"), the number done and the total."""
 
@@ -56,21 +58,22 @@ class Verification:
 
 
 def verify_index(
-    index: Place,
+    index: Location,
     sources: Sequence[File] = (),
     *,
     quick: bool = False,
     allow_gap: bool = False,
-    jobs: int = 1,
+    map_in_order: MapInOrder = map,
     report: Report = lambda *_: None,
 ) -> Verification:
     """Check the version published at `index`, and compare it with `sources` if given.
 
-    With `quick`, only PMIDs and row numbers of artefacts are read. `jobs` processes run at once,
-    each on one shard or source. From an object store, every file is copied freshly, even with
-    `quick` and if there is a cached copy; each process keeps one segment on disk at a time. Gaps in
-    the numbers of the source files are findings unless `allow_gap`. Raises InputError if there is
-    no directory at `index`, or if a store cannot be read.
+    With `quick`, only PMIDs and row numbers of artefacts are read. `map_in_order` checks shards and
+    reads sources; `in_processes` and `cluster.ray.map_tasks` do so in parallel. From an object
+    store, every file is copied freshly, even with `quick` and if there is a cached copy; the check
+    of a shard keeps one segment on disk at a time. Gaps in the numbers of the source files are
+    findings unless `allow_gap`. Raises InputError if there is no directory at `index`, or if a
+    store cannot be read.
     """
     if not index.is_dir():
         raise InputError(f"{index}: no such directory; name the index with --set index.path=DIR")
@@ -82,23 +85,23 @@ def verify_index(
     except IndexFormatError as error:
         return Verification(None, 0, 0, 0, (_manifest_finding(index, error),), ())
     findings = check_lease(index, pointer) + check_earlier(index, manifest)
-    findings += _check_vocabulary(index, manifest, quick=quick)
-    findings += _check_shared(index, manifest, quick=quick) + _check_sources(manifest)
-    findings += check_version_terms(index, manifest, quick=quick)
+    findings += _check_sources(manifest)
+    for found in map_in_order(partial(_check_version_files, index, quick=quick), [manifest]):
+        findings += found
     findings += [] if allow_gap else _check_numbers(manifest)
     census, files, read = None, None, 0
     if sources:
-        names, records = _read_sources(sources, manifest, jobs, report)
+        names, records = _read_sources(sources, manifest, map_in_order, report)
         findings += _check_source_list(sources, manifest)
         findings += [finding for source in records for finding in source.findings]
         census = Census(names, [r for r in records if r.whole], manifest)
         files, read = {name: number for number, name in enumerate(names)}, len(records)
     citations = passages = 0
-    for shard in _check_shards(index, manifest, files, jobs, report, quick=quick):
+    for shard in _check_shards(index, manifest, files, map_in_order, report, quick=quick):
         findings += shard.findings
-        citations += len(shard.live.pmids)
-        passages += int(shard.live.passages.sum())
-        if census is not None:
+        citations += shard.citations
+        passages += shard.passages
+        if census is not None and shard.live is not None:
             census.compare(shard.live)
     findings += _check_totals(manifest, citations, passages)
     findings += census.findings() if census is not None else []
@@ -106,13 +109,20 @@ def verify_index(
     return Verification(manifest.version, citations, passages, read, tuple(findings), leftovers)
 
 
-def _manifest_finding(index: Place, error: IndexFormatError) -> Finding:
+def _manifest_finding(index: Location, error: IndexFormatError) -> Finding:
     fault, _, mend = str(error).removeprefix(f"{index}/").partition("; ")
     place, _, message = fault.partition(": ")
     return Finding("manifest", place, message, mend)
 
 
-def _check_vocabulary(index: Place, manifest: Manifest, *, quick: bool) -> list[Finding]:
+def _check_version_files(index: Location, manifest: Manifest, *, quick: bool) -> list[Finding]:
+    """Check the files of a version that belong to no single segment."""
+    findings = _check_vocabulary(index, manifest, quick=quick)
+    findings += _check_shared(index, manifest, quick=quick)
+    return findings + check_version_terms(index, manifest, quick=quick)
+
+
+def _check_vocabulary(index: Location, manifest: Manifest, *, quick: bool) -> list[Finding]:
     file = vocabulary_file(manifest.version)
     notes = Notes(str(file), RESTORE)
     with fresh_copy(index / file.parent, {file.name}) as here:
@@ -127,7 +137,7 @@ def _check_vocabulary(index: Place, manifest: Manifest, *, quick: bool) -> list[
     return notes.findings
 
 
-def _check_shared(index: Place, manifest: Manifest, *, quick: bool) -> list[Finding]:
+def _check_shared(index: Location, manifest: Manifest, *, quick: bool) -> list[Finding]:
     """Check the files that all segments share: the quantiser and the token codec."""
     shared = {quantiser_file(manifest.quantiser.sha256): manifest.quantiser}
     if manifest.tokens:
@@ -138,7 +148,7 @@ def _check_shared(index: Place, manifest: Manifest, *, quick: bool) -> list[Find
 
 def _check_sources(manifest: Manifest) -> list[Finding]:
     """Check the sums in the manifest: of each source, and of all sources against live citations."""
-    notes = Notes(str(manifest_file(manifest.version)), "build the index again")
+    notes = Notes(str(manifest_file(manifest.version)), REBUILD)
     if manifest.analyser != ANALYSER:
         message = f"its BM25 terms were made by {manifest.analyser}, this CiteRay uses {ANALYSER}"
         notes.note("manifest", message)
@@ -168,7 +178,7 @@ def _check_numbers(manifest: Manifest) -> list[Finding]:
 
 
 def _check_totals(manifest: Manifest, citations: int, passages: int) -> list[Finding]:
-    notes = Notes(str(manifest_file(manifest.version)), "build the index again")
+    notes = Notes(str(manifest_file(manifest.version)), REBUILD)
     found = {"citations": citations, "passages": passages}
     said = (manifest.citations, manifest.passages)
     for (what, number), expected in zip(found.items(), said, strict=True):
@@ -193,7 +203,7 @@ def _check_source_list(sources: Sequence[File], manifest: Manifest) -> list[Find
 
 
 def _read_sources(
-    sources: Sequence[File], manifest: Manifest, jobs: int, report: Report
+    sources: Sequence[File], manifest: Manifest, map_in_order: MapInOrder, report: Report
 ) -> tuple[list[str], list[SourceRecords]]:
     """Return all files' names in the order in which they apply, and the given files' records."""
     entries = {source.name: source for source in manifest.sources}
@@ -201,7 +211,7 @@ def _read_sources(
     names = apply_order([*entries, *given])
     pairs = [(given[name], entries.get(name)) for name in names if name in given]
     read = []
-    for done, records in enumerate(_map_processes(_read_source, pairs, jobs), 1):
+    for done, records in enumerate(map_in_order(_read_source, pairs), 1):
         read.append(records)
         report("sources", done, len(pairs))
     return names, read
@@ -212,32 +222,34 @@ def _read_source(pair: tuple[File, SourceEntry | None]) -> SourceRecords:
 
 
 def _check_shards(
-    index: Place,
+    index: Location,
     manifest: Manifest,
     files: dict[str, int] | None,
-    jobs: int,
+    map_in_order: MapInOrder,
     report: Report,
     *,
     quick: bool,
 ) -> Iterator[CheckedShard]:
     check = partial(check_shard, index=index, manifest=manifest, quick=quick, files=files)
     total = len(manifest.shards)
-    for done, checked in enumerate(_map_processes(check, range(total), jobs), 1):
+    for done, checked in enumerate(map_in_order(check, range(total)), 1):
         yield checked
         report("shards", done, total)
 
 
-def _map_processes(
-    function: Callable[[Item], Result], items: Sequence[Item], jobs: int
-) -> Iterator[Result]:
-    """Yield the results in order, computed by `jobs` processes."""
-    if min(jobs, len(items)) < 2:
-        yield from map(function, items)
-        return
-    # Spawned, because the threads of FAISS and tantivy would hang in a forked process.
-    workers = ProcessPoolExecutor(min(jobs, len(items)), get_context("spawn"))
-    with workers as pool:
-        yield from pool.map(function, items)
+def in_processes(jobs: int) -> MapInOrder:
+    """Return a function that is computed by `jobs` processes of this machine."""
+
+    def map_in_order(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+        if min(jobs, len(items)) < 2:
+            yield from map(function, items)
+            return
+        # Spawned, because the threads of FAISS and tantivy would hang in a forked process.
+        workers = ProcessPoolExecutor(min(jobs, len(items)), get_context("spawn"))
+        with workers as pool:
+            yield from pool.map(function, items)
+
+    return map_in_order
 
 
 def usable_cpus() -> int:

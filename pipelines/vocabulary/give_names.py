@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from cluster.models.store import ModelStore
+from cluster.settings.stages.expander import VocabularySettings
 from cluster.text.read_lexicon import read_lexicon
 from cluster.text.vocabulary import normalise
 from pipelines.vocabulary.name_headings import GivenName, natural_order
@@ -27,6 +29,18 @@ class NameFiles(NamedTuple):
 
 
 NO_NAMES = NameFiles(None)
+
+
+def find_names(chosen: VocabularySettings) -> NameFiles:
+    """Return the files of the settings on this node, fetched by name if they are not there yet.
+
+    Lexicons only add names to the concepts of a release, so without a release none is fetched.
+    """
+    if not chosen.concepts:
+        return NO_NAMES
+    store = ModelStore()
+    release = store.resolve(chosen.concepts, chosen.concepts_sha256 or None)
+    return NameFiles(release, tuple(map(store.resolve, chosen.lexicons)))
 
 
 def given_names(files: NameFiles, umls_types: Collection[str] = ()) -> Iterator[GivenName]:

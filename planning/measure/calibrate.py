@@ -14,12 +14,14 @@ import psutil
 
 from cluster.index.vectors import Vectors
 from cluster.models.adapters import model_folder
-from cluster.settings.settings import IndexSettings, Settings
+from cluster.settings.settings import Settings
+from cluster.settings.stages.index import IndexSettings
 from cluster.storage.object_store import File
+from pipelines.indexing.shards.build_shard import train_quantiser
 from pipelines.indexing.staging.plan_build import segment_plan
 from pipelines.indexing.staging.split_passages import make_splitter
 from pipelines.sample.generate_citations import write_generated
-from planning.estimate_build import Fleet, Size, build_phases, core_seconds
+from planning.estimate_build import Fleet, Size, build_phases
 from planning.measure import measure_build as build
 from planning.measure.coefficients import (
     Artefacts,
@@ -35,7 +37,7 @@ from planning.measure.measure_graph import measure_hnsw
 from planning.measure.measure_search import Tell, measure_serving
 from planning.measure.sample_corpus import GENERATED, StandIn, sample_files
 from planning.measure.watch_build import BuildMeasured, build_watched
-from planning.measure.watch_processes import Cost, usable_cpus
+from planning.measure.watch_processes import usable_cpus
 
 if TYPE_CHECKING:
     from cluster.models.encoder import Encoder
@@ -97,12 +99,12 @@ def measure_all(
             settings, encoder, tell, effort.questions, shards, vocabulary, m.read.citations
         )
         found = Coefficients(
-            format=4,
+            format=5,
             made=datetime.now(UTC).isoformat(timespec="seconds"),
             machine=_machine(encoder.device, load),
             measured_with=MeasuredWith.of(settings),
-            corpus=_corpus(m, encoder.dimensions, GENERATED if not given else ""),
-            artefacts=_artefacts(m),
+            corpus=_corpus(m, encoder.dimensions, "" if given else GENERATED, settings.index),
+            artefacts=_artefacts(m, encoder.dimensions),
             building=_building(m),
             memory=_memory(m, real, settings, replica),
             serving=serving,
@@ -129,15 +131,12 @@ class _Measured:
 
     read: build.Read
     encode_seconds: float
-    sampling: Cost[int]
-    train_core_seconds: float
     segments: tuple[build.Segment, build.Segment]
     bm25_core_seconds: float
     terms: build.Terms
     published: tuple[build.Published, build.Published]
     hnsw: list[tuple[float, float]]
     update_core_seconds: float
-    verify_seconds: float
 
     @property
     def count(self) -> int:
@@ -171,8 +170,7 @@ def _measure_building(
     # With several threads, the time in which they wait for each other would count as work.
     alone = index.model_copy(update={"build_threads": 1})
     plan = segment_plan("calibration", folder / "quantiser.faiss", encoder.dimensions, alone)
-    tell("training the quantiser")
-    sampling, train_s = build.measure_quantiser(all_of_them, plan, index.training_vectors)
+    train_quantiser(all_of_them.vectors, plan.quantiser, plan)
     tell(f"shards of {sizes[0]:,} and {sizes[1]:,} citations")
     small = build.measure_segment(few, plan, folder / "index-small")
     large = build.measure_segment(all_of_them, plan, folder / "index-large")
@@ -187,10 +185,10 @@ def _measure_building(
         build.measure_publishing(terms.parts, settings, folder / "all"),
     )
     update = segment_plan("update", plan.quantiser, encoder.dimensions, alone)
-    update_s, verify_s = build.measure_update(large, few, update), build.measure_verifying(large)
+    update_s = build.measure_update(large, few, update)
     return _Measured(
-        read, encode_s, sampling, train_s, (small, large), bm25_s, terms, published,
-        hnsw, update_s, verify_s,
+        read, encode_s, (small, large), bm25_s, terms, published,
+        hnsw, update_s,
     )  # fmt: skip
 
 
@@ -199,22 +197,21 @@ def _with_fixed_seconds(
 ) -> Coefficients:
     """Add the fixed time of a build: the part that the other coefficients do not explain.
 
-    On a shared machine, wall-clock time includes waiting, so it is capped at the busy core time.
+    On a shared machine, wall-clock time includes waiting, so it is capped at the busy core time of
+    the build.
     """
-    fleet = Fleet.here(settings)
-    size = Size.of(found, real.manifest.citations, settings.index.shards)
-    explained = sum(f.value for f in build_phases(found, size, fleet))
-    cores = max(real.core_seconds - core_seconds(found, size, fleet.training_vectors), 0.0)
-    seconds = min(max(real.seconds["all"] - explained, 0.0), cores)
-    fixed = {"fixed_seconds": seconds, "fixed_core_seconds": cores}
-    return found.model_copy(update={"building": found.building.model_copy(update=fixed)})
+    size = Size.of(found, settings, real.manifest.citations)
+    explained = sum(f.value for f in build_phases(found, size, Fleet.here(found, settings)))
+    seconds = min(max(real.seconds["all"] - explained, 0.0), real.core_seconds)
+    building = found.building.model_copy(update={"fixed_seconds": seconds})
+    return found.model_copy(update={"building": building})
 
 
 def _machine(device: str, load: float) -> Machine:
     cpus, memory = usable_cpus(), psutil.virtual_memory().total
     gpu = "no GPU" if device == "cpu" else f"encoder on {_gpu_name()}"
     words = f"{cpus} cores ({platform.machine()}), {memory / 2**30:.0f} GiB of memory, {gpu}"
-    return Machine(words=words, cpus=cpus, memory_bytes=memory, device=device, load=load)
+    return Machine(words=words, cpus=cpus, device=device, load=load)
 
 
 def _gpu_name() -> str:
@@ -223,27 +220,31 @@ def _gpu_name() -> str:
     return str(torch.cuda.get_device_name())
 
 
-def _corpus(m: _Measured, dimensions: int, generated: str) -> Corpus:
+def _corpus(m: _Measured, dimensions: int, generated: str, index: IndexSettings) -> Corpus:
+    coded = index.token_codec
+    each = coded.components * coded.bits / 8 / coded.pool if coded else 1.0
+    tokens = m.segments[1].bytes_of("tokens") / each
     return Corpus(
         words=generated or "the files that --sample named",
         sample_citations=m.count,
         source_bytes_per_citation=m.read.source_bytes,
         passages_per_citation=m.segments[1].entry.passages / m.count,
+        tokens_per_passage=tokens / m.segments[1].entry.passages,
         dimensions=dimensions,
         term_rows=Heaps.of(m.terms.points),
     )
 
 
-def _artefacts(m: _Measured) -> Artefacts:
+def _artefacts(m: _Measured, dimensions: int) -> Artefacts:
     large = m.segments[1]
+    # Staged vectors are 16-bit floats.
+    embedded = 2 * dimensions * large.entry.passages + large.bytes_of("tokens")
     records = large.bytes_of("citations", "passages", "filters", "supersedes", "terms.")
     terms = max(m.published[-1].rows, 1)
     return Artefacts(
-        staging_bytes_per_citation=large.staged.bytes / m.count,
+        staging_bytes_per_citation=(large.staged.bytes - embedded) / m.count,
         record_bytes_per_citation=records / m.count,
         bm25_bytes_per_citation=large.bytes_of("bm25") / m.count,
-        vector_bytes_per_passage=large.bytes_of("vectors") / large.entry.passages,
-        token_bytes_per_passage=large.bytes_of("tokens") / large.entry.passages,
         term_count_bytes_per_row=large.bytes_of("term-counts") / terms,
         vocabulary_bytes=Line.of([(p.rows, p.bytes) for p in m.published]),
     )
@@ -256,13 +257,10 @@ def _building(m: _Measured) -> Building:
     terms, bm25 = m.terms.core_seconds_per_citation, m.bm25_core_seconds
     return Building(
         fixed_seconds=0.0,
-        fixed_core_seconds=0.0,
         parse_core_seconds_per_citation=m.read.parse_core_seconds,
         split_core_seconds_per_citation=m.read.split_core_seconds,
         encode_seconds_per_passage=m.encode_seconds,
         stage_core_seconds_per_citation=large.staged.core_seconds / m.count,
-        sample_core_seconds_per_citation=m.sampling.core_seconds / m.count,
-        train_core_seconds_per_vector=m.train_core_seconds,
         records_core_seconds_per_citation=max(whole - bm25 - terms, 0.0),
         bm25_core_seconds_per_citation=bm25,
         terms_core_seconds_per_citation=terms,
@@ -270,12 +268,11 @@ def _building(m: _Measured) -> Building:
         merge_core_seconds_per_row=m.terms.merge_core_seconds_per_row,
         publish_core_seconds=Line.of([(p.rows, p.cost.core_seconds) for p in m.published]),
         update_core_seconds_per_citation=m.update_core_seconds,
-        verify_seconds_per_byte=m.verify_seconds,
     )
 
 
 def _memory(m: _Measured, real: BuildMeasured, settings: Settings, replica: Line) -> Memory:
-    sampling, driver = m.sampling, real.memory["driver"]
+    driver = real.memory["driver"]
     heaps, built = Heaps.of(m.terms.points), real.manifest.citations
     shards = Line.of(
         [(heaps.at(s.entry.citations), s.build.peak_bytes - s.bytes_of("vectors"))
@@ -289,8 +286,6 @@ def _memory(m: _Measured, real: BuildMeasured, settings: Settings, replica: Line
         read_worker_bytes=real.memory.get("read worker", driver),
         encode_worker_bytes=real.memory.get("encode worker", driver),
         shard_task_bytes=_seen(shards, in_shard, real.memory.get("shard task", 0)),
-        sample_task_base_bytes=sampling.base_bytes,
-        sample_task_bytes_per_citation=(sampling.peak_bytes - sampling.base_bytes) / m.count,
         vocabulary_task_bytes=_seen(
             merging, heaps.at(built), real.memory.get("vocabulary task", 0)
         ),

@@ -10,19 +10,18 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from pydantic import ValidationError
 
-from cluster.errors import InputError
 from cluster.index.read_shard import limit_of_shard
+from cluster.settings.fields import Strict
 from cluster.settings.read_config import CONFIGS
-from cluster.settings.settings import Settings, Strict
+from cluster.settings.settings import Settings
 from cluster.storage.whole_files import write_atomically
-from planning.error_bar import ErrorBar
-from planning.measure.fit import Growth, Heaps, Line, Logarithmic
+from planning.measure.fit import Growth, Heaps, Line
+from planning.measure.gpu_coefficients import GpuCoefficients, read_model
 
 DEFAULT_FILE = Path(".citeray/calibration.json")
-# Assumed ratio of the 95th percentile to the median of a reply that was not measured.
-REPLY_SPREAD = 1.5
+# Assumed ratio of the 95th percentile to the median of a time of which only one value is known.
+SPREAD = 1.5
 SHIPPED = CONFIGS / "calibration" / "laptop.json"
 
 
@@ -31,7 +30,6 @@ class Machine(Strict):
 
     words: str
     cpus: int
-    memory_bytes: int
     device: str
     load: float
 
@@ -70,24 +68,26 @@ class MeasuredWith(Strict):
 
 
 class Corpus(Strict):
-    """Properties of the records. `term_rows` gives the distinct terms of n citations."""
+    """Properties of the records. `term_rows` gives the distinct terms of n citations.
+
+    `tokens_per_passage` is 0 if the measured index stores no token vectors.
+    """
 
     words: str
     sample_citations: int
     source_bytes_per_citation: float
     passages_per_citation: float
+    tokens_per_passage: float
     dimensions: int
     term_rows: Heaps
 
 
 class Artefacts(Strict):
-    """Bytes on disk."""
+    """Bytes on disk, without vectors and token vectors, whose size follows from the settings."""
 
     staging_bytes_per_citation: float
     record_bytes_per_citation: float
     bm25_bytes_per_citation: float
-    vector_bytes_per_passage: float
-    token_bytes_per_passage: float
     term_count_bytes_per_row: float
     vocabulary_bytes: Line  # By term rows; the base is MeSH.
 
@@ -96,13 +96,10 @@ class Building(Strict):
     """Times of a build; that of HNSW is for adding one passage to a graph of n passages."""
 
     fixed_seconds: float
-    fixed_core_seconds: float
     parse_core_seconds_per_citation: float
     split_core_seconds_per_citation: float
     encode_seconds_per_passage: float
     stage_core_seconds_per_citation: float
-    sample_core_seconds_per_citation: float
-    train_core_seconds_per_vector: float
     records_core_seconds_per_citation: float
     bm25_core_seconds_per_citation: float
     terms_core_seconds_per_citation: float
@@ -110,7 +107,6 @@ class Building(Strict):
     merge_core_seconds_per_row: float
     publish_core_seconds: Line  # By term rows of the version.
     update_core_seconds_per_citation: float
-    verify_seconds_per_byte: float
 
 
 class Memory(Strict):
@@ -120,8 +116,6 @@ class Memory(Strict):
     read_worker_bytes: float
     encode_worker_bytes: float
     shard_task_bytes: Line  # By distinct terms of the shard, without its vectors.
-    sample_task_base_bytes: float
-    sample_task_bytes_per_citation: float
     vocabulary_task_bytes: Line  # By term rows of the version.
     shard_replica_bytes: Line  # By citations of the shard, without mapped files.
 
@@ -134,17 +128,23 @@ class Point(Strict):
     p95_seconds: float
 
 
+def typical_point(concurrent: int, seconds: float) -> Point:
+    """Return the latency of a stage of which only the median is known."""
+    return Point(concurrent=concurrent, median_seconds=seconds, p95_seconds=SPREAD * seconds)
+
+
 class ShardSearch(Strict):
     """Wall-clock seconds of a search of one of `shards` shards, by the shard's size."""
 
     shards: int
-    dense_seconds: Logarithmic  # By passages of the shard.
+    dense_seconds: Growth  # By passages of the shard.
     bm25_seconds: Line  # By citations of the shard.
     join_seconds: float
 
-    def at(self, passages: float, citations: float) -> float:
-        """Return the seconds for a shard with these numbers of passages and citations."""
-        return self.dense_seconds.at(passages) + self.bm25_seconds.at(citations) + self.join_seconds
+    def at(self, passages: float, citations: float, longer: float) -> float:
+        """Return the seconds for a shard of this size, with vectors `longer` times the measured."""
+        dense = longer * self.dense_seconds.at(passages)
+        return dense + self.bm25_seconds.at(citations) + self.join_seconds
 
 
 class Serving(Strict):
@@ -160,23 +160,20 @@ class Serving(Strict):
     rerank_pairs: int
     rerank: tuple[Point, ...]
     llm: tuple[Point, ...] = ()
-    llm_tokens: int = 0
-    write: tuple[Point, ...] = ()  # Answer from the evidence, without a language model.
 
-    def search_seconds(self, shards: int, passages: float, citations: float) -> float:
+    def search_seconds(
+        self, shards: int, passages: float, citations: float, longer: float
+    ) -> float:
         """Return the seconds of a shard search, interpolated by the hits that a shard returns."""
         hits = [limit_of_shard(self.hits, n) for n in (shards, *(s.shards for s in self.searches))]
-        few, many = (s.at(passages, citations) for s in self.searches)
+        few, many = (s.at(passages, citations, longer) for s in self.searches)
         return float(np.interp(hits[0], hits[:0:-1], [many, few]))
 
 
 class Coefficients(Strict):
-    """All coefficients of one machine with one set of settings.
+    """All coefficients of one machine with one set of settings, and those of a GPU if known."""
 
-    `checked` holds the errors of a plan that was compared with a real build.
-    """
-
-    format: Literal[4]
+    format: Literal[5]
     made: str
     machine: Machine
     measured_with: MeasuredWith
@@ -185,7 +182,7 @@ class Coefficients(Strict):
     building: Building
     memory: Memory
     serving: Serving
-    checked: ErrorBar | None = None
+    gpu: GpuCoefficients | None = None
 
     @property
     def encoder_threads(self) -> int:
@@ -194,11 +191,8 @@ class Coefficients(Strict):
 
     def with_reply(self, seconds: float, at_once: int) -> Coefficients:
         """Return a copy with the median `seconds` of a model's replies to `at_once` requests."""
-        spread = REPLY_SPREAD * seconds
-        point = Point(concurrent=at_once, median_seconds=seconds, p95_seconds=spread)
-        return self.model_copy(
-            update={"serving": self.serving.model_copy(update={"llm": (point,)})}
-        )
+        serving = self.serving.model_copy(update={"llm": (typical_point(at_once, seconds),)})
+        return self.model_copy(update={"serving": serving})
 
 
 def write_coefficients(found: Coefficients, path: Path) -> None:
@@ -211,17 +205,9 @@ def read_coefficients(path: Path | None) -> Coefficients:
 
     Raises InputError if the file is missing or invalid.
     """
-    origin = str(path or "configs/calibration/laptop.json")
+    origin = f"--calibration {path or 'configs/calibration/laptop.json'}"
     mend = "make one with `citeray plan ... --calibrate`"
-    try:
-        text = (path or SHIPPED).read_text(encoding="utf-8")
-        return Coefficients.model_validate_json(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--calibration {origin}: cannot be read ({error}); {mend}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the file"
-        raise InputError(f"--calibration {origin}: {place}: {first['msg']}; {mend}") from error
+    return read_model(Coefficients, path or SHIPPED, origin, mend)
 
 
 def differences(found: Coefficients, settings: Settings) -> list[str]:

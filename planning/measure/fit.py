@@ -11,7 +11,7 @@ from statistics import fmean
 
 import numpy as np
 
-from cluster.settings.settings import Strict
+from cluster.settings.fields import Strict
 
 Points = Sequence[tuple[float, float]]
 STEPS = 64
@@ -46,29 +46,11 @@ class Line(Strict):
         return cls(base=base, slope=slope)
 
 
-class Logarithmic(Strict):
-    """base + slope x ln n, as for HNSW's insertion and search (Malkov & Yashunin 2020, 4.2)."""
-
-    base: float
-    slope: float
-    smallest: float
-
-    def at(self, n: float) -> float:
-        """Return the value at size `n`; below the smallest measured n, the value there."""
-        return self.base + self.slope * math.log(max(n, self.smallest))
-
-    @classmethod
-    def of(cls, points: Points) -> Logarithmic:
-        """Fit to `points` of (n, value) by least squares over ln n; every n is above 0."""
-        base, slope = _least_squares([(math.log(x), y) for x, y in points])
-        return cls(base=base, slope=slope, smallest=min(x for x, _ in points))
-
-
 class Growth(Strict):
-    """Cost of adding one item to n items, interpolated linearly over ln n between measurements.
+    """Cost of an item among n items, interpolated linearly over ln n between measurements.
 
-    The cost of an HNSW graph grows faster than ln n once the graph exceeds the CPU caches
-    (planning/measure/measure_graph.py).
+    So grow the insertion into and the search of an HNSW graph (Malkov & Yashunin 2020, 4.2).
+    Insertion costs more once the graph exceeds the CPU caches (planning/measure/measure_graph.py).
     """
 
     points: tuple[tuple[float, float], ...]

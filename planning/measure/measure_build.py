@@ -13,27 +13,23 @@ import pyarrow as pa
 
 from cluster.index import vectors
 from cluster.index.bm25 import Bm25Writer
-from cluster.index.layout import segment_directory
 from cluster.index.manifest import SegmentEntry, ShardEntry
 from cluster.index.write_segment import SegmentPlan
-from cluster.models.store import ModelStore
 from cluster.records import Citation
-from cluster.settings.settings import Settings, VocabularySettings
+from cluster.settings.settings import Settings
+from cluster.settings.stages.expander import VocabularySettings
 from cluster.storage.object_store import File
-from cluster.storage.whole_files import sha256_of
 from cluster.text.analysis import analyse
 from pipelines.indexing.shards.build_shard import (
     ShardSummary,
     build_shard,
-    sample_vectors,
-    train_quantiser,
 )
 from pipelines.indexing.shards.update_shard import update_shard
 from pipelines.indexing.staging.embed_passages import split_citations
 from pipelines.indexing.staging.split_passages import Splitter, split_citation
 from pipelines.indexing.staging.stage_citations import part_files
 from pipelines.vocabulary.assemble_vocabulary import write_vocabulary
-from pipelines.vocabulary.give_names import NameFiles, given_names
+from pipelines.vocabulary.give_names import NameFiles, find_names, given_names
 from pipelines.vocabulary.mine_vocabulary import TermCounts, count_terms, merge_counts
 from planning.measure.sample_corpus import StandIn, read_sample, stage
 from planning.measure.watch_processes import Cost, core_seconds, in_fresh_process
@@ -169,18 +165,6 @@ def measure_bm25(
     return core_seconds(write)[1] / len(citations)
 
 
-def measure_quantiser(staged: Staged, plan: SegmentPlan, limit: int) -> tuple[Cost[int], float]:
-    """Return the cost of sampling, and the core seconds of training per vector."""
-    cost = in_fresh_process(_sample_size, staged.directory, plan.dimensions, limit)
-    sample = staged.vectors[:limit]
-    _, spent = core_seconds(lambda: train_quantiser(sample, plan.quantiser, plan))
-    return cost, spent / len(sample)
-
-
-def _sample_size(directory: Path, dimensions: int, limit: int) -> int:
-    return len(sample_vectors([directory], 1, dimensions, limit))
-
-
 @dataclass(frozen=True, slots=True)
 class Terms:
     """Distinct terms by number of citations, and the cost of counting and merging them."""
@@ -223,13 +207,7 @@ class Published:
 def measure_publishing(parts: Sequence[TermCounts], settings: Settings, path: Path) -> Published:
     """Write the vocabulary of `parts`, as the last, serial step of a build does."""
     chosen = settings.vocabulary
-    sha256 = chosen.concepts_sha256 or None
-    store = ModelStore()
-    names = NameFiles(
-        store.resolve(chosen.concepts, sha256) if chosen.concepts else None,
-        tuple(map(store.resolve, chosen.lexicons)),
-    )
-    cost = in_fresh_process(_publish, parts, names, chosen, path)
+    cost = in_fresh_process(_publish, parts, find_names(chosen), chosen, path)
     return Published(path, cost.result, cost)
 
 
@@ -249,11 +227,3 @@ def measure_update(base: Segment, change: Staged, plan: SegmentPlan) -> float:
     cost = in_fresh_process(update_shard, base.index, 0, before, [change.directory], plan)
     replaced = cost.result.entry.citations if cost.result else 1
     return cost.core_seconds / replaced
-
-
-def measure_verifying(segment: Segment) -> float:
-    """Return the seconds per byte of verifying a segment's checksums."""
-    directory = segment.index / segment_directory(0, segment.entry.id)
-    files = [directory / name for name in segment.entry.artefacts]
-    seconds = median_seconds(lambda: [sha256_of(path) for path in files], 3)
-    return seconds / sum(path.stat().st_size for path in files)

@@ -24,11 +24,11 @@ from cluster.records import Citation
 from cluster.settings.presets import load_system
 from cluster.settings.settings import Settings
 from cluster.settings.system_settings import SystemSettings
-from cluster.storage.places import Place
+from cluster.storage.locations import Location
 from cluster.text.vocabulary import Vocabulary
 from pipelines.sample.generate_citations import generate_citations
 from planning.measure.coefficients import Point, Serving, ShardSearch
-from planning.measure.fit import Line, Logarithmic
+from planning.measure.fit import Growth, Line
 from planning.measure.watch_processes import in_fresh_process, usable_cpus
 from serve.graph.load_stages import (
     load_late_interaction,
@@ -122,7 +122,7 @@ def search_spent(
 
 
 def _search(
-    index: Place, entry: SegmentEntry, asked: Asked, settings: Settings
+    index: Location, entry: SegmentEntry, asked: Asked, settings: Settings
 ) -> dict[str, list[float]]:
     shard = ShardEntry(segments=(entry,))
     # Large shards are searched by their HNSW graph, so the small sample must be, too.
@@ -152,7 +152,7 @@ class Searched:
 
 
 def measure_searching(
-    index: Place, entry: SegmentEntry, asked: Asked, settings: Settings
+    index: Location, entry: SegmentEntry, asked: Asked, settings: Settings
 ) -> Searched:
     """Search one shard in a new process, after a first round that warms the mapped files."""
     cost = in_fresh_process(_search, index, entry, asked, settings)
@@ -234,7 +234,7 @@ def measure_serving(
     encoder: Encoder,
     tell: Tell,
     questions: int,
-    shards: Sequence[tuple[Place, SegmentEntry]],
+    shards: Sequence[tuple[Location, SegmentEntry]],
     vocabulary: Path,
     citations: Sequence[Citation],
 ) -> tuple[Serving, Line]:
@@ -267,7 +267,6 @@ def measure_serving(
         rerank_pairs=asked.system.rerank.depth,
         rerank=rerank,
         llm=llm,
-        llm_tokens=settings.llm.ideal_tokens if llm else 0,
     )
     return found, Line.of([(s.citations, s.peak_bytes) for s in few])
 
@@ -277,7 +276,7 @@ def _shard_search(shards: int, searched: Sequence[Searched]) -> ShardSearch:
     join = large.median("search") - large.median("dense") - large.median("bm25")
     return ShardSearch(
         shards=shards,
-        dense_seconds=Logarithmic.of([(s.passages, s.median("dense")) for s in searched]),
+        dense_seconds=Growth.of([(s.passages, s.median("dense")) for s in searched]),
         bm25_seconds=Line.of([(s.citations, s.median("bm25")) for s in searched]),
         join_seconds=max(join, 0.0),
     )

@@ -10,8 +10,8 @@ from cluster.errors import CiteRayError
 from cluster.index.manifest import Manifest
 from cluster.ray.session import ray_session
 from cluster.settings.settings import Settings
+from cluster.storage.locations import Location, list_files
 from cluster.storage.object_store import File
-from cluster.storage.places import Place, list_files
 from pipelines.indexing.staging.plan_build import Progress
 from planning.measure.watch_processes import in_fresh_process, watched_tree
 
@@ -34,7 +34,7 @@ class BuildMeasured:
 class _Clock:
     """Time of each phase's last progress event, and the largest size of staging in bytes."""
 
-    staging: Place
+    staging: Location
     last: dict[str, float] = field(default_factory=dict)
     staged_bytes: int = 0
 

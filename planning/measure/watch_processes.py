@@ -22,7 +22,7 @@ TREE_EVERY_S = 0.2
 ROLES = {
     "read_source_rows": "read worker",
     "EmbedAndStage": "encode worker",
-    "train_task": "sample task",
+    "_graph_task": "shard task",
     "_shard_task": "shard task",
     "publish_vocabulary": "vocabulary task",
 }

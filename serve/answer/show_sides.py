@@ -38,7 +38,8 @@ def quote_opposition(
 ) -> tuple[Sentence, ...]:
     """Return the answer; if sources disagree, the clearest sentence of the other side follows.
 
-    The answer stays within the preset's word limit.
+    The answer stays within the preset's word limit. If the quotation would leave no sentence of
+    the answer itself, it is left out.
     """
     side = side_of(exact)
     if side is None or not weigh(briefing.citations).is_divided:
@@ -47,4 +48,5 @@ def quote_opposition(
     if against is None:
         return ideal
     room = briefing.style.max_words - len(against.text.split())
-    return (*within_words(ideal, room), against)
+    kept = within_words(ideal, room)
+    return (*kept, against) if kept else ideal

@@ -41,7 +41,7 @@ from serve.answer.read_evidence import CachedReader, TextReader, answering, read
 from serve.answer.show_sides import note_sides, quote_opposition
 from serve.answer.write_exact import Exact, write_exact
 from serve.answer.write_ideal import Draft, counted, write_ideal, write_supported
-from serve.contracts.answer_events import told
+from serve.contracts.answer_events import stream_events
 from serve.contracts.stage_calls import stage_method
 from serve.llm.chat_form import Message, Say
 from serve.llm.language_model import NO_MODEL, ChatModel, CountedModel, NoModelError
@@ -151,7 +151,7 @@ class AnswerWriter:
             return WrittenAnswer((), exact, "none", degraded=("evidence: none found",))
         return await self._write(question, evidence, style, say)
 
-    async def write_aloud(
+    async def stream_answer(
         self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
     ) -> AsyncGenerator[str | WrittenAnswer, None]:
         """Yield the pieces of the model's unchecked output, then the answer of `write`."""
@@ -159,7 +159,7 @@ class AnswerWriter:
         async def work(say: Say) -> str | WrittenAnswer:
             return await self.write(question, evidence, style, say)
 
-        async with aclosing(told(work)) as parts:
+        async with aclosing(stream_events(work)) as parts:
             async for part in parts:
                 yield part
 
@@ -310,7 +310,7 @@ class AnswerWriter:
 
 NO_ANSWER = "evidence without an answer"
 WRITE = stage_method("writer", AnswerWriter.write, "write", NO_ANSWER)
-WRITE_ALOUD = stage_method("writer", AnswerWriter.write_aloud, "write", NO_ANSWER)
+STREAM_ANSWER = stage_method("writer", AnswerWriter.stream_answer, "write", NO_ANSWER)
 
 
 def first_passages(evidence: Sequence[Evidence], characters: int) -> Sequence[Evidence]:

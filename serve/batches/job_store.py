@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
 from cluster.answers import Question
-from cluster.storage.disk_faults import naming_disk_faults
+from cluster.storage.disk_faults import explain_disk_faults
 from cluster.storage.whole_files import require_writable, write_atomically
 from serve.batches.jobs import ENDED, BatchError, Job, Progress, key_of
 from serve.formats.bioasq import Entry, read_so_far
@@ -136,7 +136,7 @@ class JobStore:
             return job
 
     def _make_private(self, place: Path) -> None:
-        with naming_disk_faults(place):
+        with explain_disk_faults(place):
             place.mkdir(mode=PRIVATE, exist_ok=True)
             place.chmod(PRIVATE)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from cluster.answers import Question
 from cluster.errors import StorageError
-from cluster.settings.settings import BatchSettings
+from cluster.settings.stages.serving import BatchSettings
 from serve.batches.job_store import JobStore
 from serve.batches.jobs import BatchError, Job, described, key_of, summarised
 from serve.batches.run_jobs import POLL_S, Ask, JobRunner

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cluster.answers import Answer, Sentence
-from cluster.study_design.tell_design import design_words
+from cluster.study_design.design_classifier import design_words
 from serve.client.open_client import as_answer
 from serve.wording.appraisal_words import notice_lines, weight_lines
 from serve.wording.interpretation_words import understood_words

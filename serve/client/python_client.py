@@ -24,6 +24,7 @@ from serve.http.workbench.answer_forms import (
     Replay,
 )
 from serve.http.workbench.watch_forms import OneWatch, WatchList, WatchSummary
+from serve.references.export_citations import FormatName
 from serve.saved.opinion import Rating, ReviewDecision, ReviewState
 
 T = TypeVar("T")
@@ -56,7 +57,7 @@ class StyledReferences:
     references: tuple[StyledReference, ...]
 
 
-ReferenceFormat = Literal["ris", "bibtex", "csl-json", "nbib", "csv"]
+ReferenceFormat = FormatName
 ReferenceStyle = Literal["vancouver", "apa", "ama"]
 DocumentForm = Literal["markdown", "docx", "pdf"]
 

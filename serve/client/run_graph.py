@@ -5,9 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import signal
 import socket
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -19,8 +17,12 @@ from rich.console import Console
 
 from cluster.errors import CiteRayError, HeadLostError, InputError
 from cluster.http_clients import open_client
+from cluster.models.store import ModelStore
 from cluster.ray.session import ray_session
-from cluster.settings.settings import ServeSettings, Settings
+from cluster.settings.limits import shutdown_s
+from cluster.settings.settings import Settings
+from cluster.settings.stages.serving import ServeSettings
+from cluster.settings.used_models import used_models
 from serve.app import deploy, deploy_llm, failure, run_models, stop, stop_models
 from serve.client.open_client import endpoint_url
 from serve.graph.load_stages import open_manifest
@@ -113,6 +115,13 @@ def require_vllm(settings: Settings) -> None:
         )
 
 
+def _fetch_models(settings: Settings) -> None:
+    """Fetch missing models here: a replica would try several times before it fails."""
+    store = ModelStore()
+    for name in used_models(settings).values():
+        store.resolve(name)
+
+
 @contextmanager
 def serving(settings: Settings, log: Console) -> Iterator[str]:
     """Start Ray and begin to load the language model; both stop at the end of the block.
@@ -124,9 +133,9 @@ def serving(settings: Settings, log: Console) -> Iterator[str]:
     # On an existing cluster, the proxy and the installed packages are those of its nodes.
     if not os.environ.get("RAY_ADDRESS"):
         require_vllm(settings)
+        _fetch_models(settings)
         held = hold_port(settings.serve)
     with held, ray_session(settings.ray) as address:
-        _leave_by_kill()
         try:
             deploy_llm(settings)
             yield address
@@ -141,7 +150,7 @@ def serving(settings: Settings, log: Console) -> Iterator[str]:
 
 def _stop(settings: Settings, log: Console) -> None:
     log.print("stopping")
-    stop(settings.serve.drain_s)
+    stop(shutdown_s(settings))
 
 
 def _prepare() -> None:
@@ -151,11 +160,6 @@ def _prepare() -> None:
     # At INFO, Ray logs a model's whole configuration and each step, and httpx each request.
     for name in ("ray", "ray.serve", "httpx"):
         logging.getLogger(name).setLevel(logging.WARNING)
-
-
-def _leave_by_kill() -> None:
-    """Exit cleanly on SIGTERM, so that the language models' processes stop as with Ctrl-C."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 @contextmanager
@@ -173,7 +177,6 @@ def served_models(settings: Settings) -> Iterator[ModelRoles]:
         require_vllm(settings)
     _prepare()
     with ray_session(settings.ray):
-        _leave_by_kill()
         try:
             run_models(settings)
             yield find_models(settings, partial(served_model, app=MODELS_APP))

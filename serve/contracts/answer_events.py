@@ -51,7 +51,7 @@ def ignore_event(_: Event) -> None:
     """No-op listener for callers that only need the final answer."""
 
 
-async def told(
+async def stream_events(
     work: Callable[[Callable[[E], None]], Awaitable[E]],
 ) -> AsyncGenerator[E, None]:
     """Yield the events that `work` emits, then its return value; re-raise its exceptions.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ class IndexFacts:
 
     `late` is True if the shards rerank by late interaction over their stored token vectors.
     `reranker` is True if there is a reranker stage. If neither holds, the encoder reranks.
+    `bm25_over` names the BM25 indexes of a shard.
     """
 
     shards: int
@@ -29,6 +30,7 @@ class IndexFacts:
     b: float
     late: bool = False
     reranker: bool = False
+    bm25_over: tuple[str, ...] = ("citations", "passages")
 
     @classmethod
     def of(cls, manifest: Manifest, settings: Settings) -> IndexFacts:
@@ -41,6 +43,7 @@ class IndexFacts:
             b=index.bm25_b,
             late=late,
             reranker=reranker,
+            bm25_over=manifest.bm25_over,
         )
 
 
@@ -58,8 +61,8 @@ class Backend(Protocol):
 
     facts: IndexFacts
 
-    async def call(self, stage: str, method: str, *arguments: Any) -> Any:
-        """Call `method` of a stage and return its reply."""
+    def call(self, stage: str, method: str, *arguments: Any) -> Awaitable[Any]:
+        """Call `method` of a stage; the awaitable returns its reply."""
         ...
 
     def stream(self, stage: str, method: str, *arguments: Any) -> AsyncGenerator[Any, None]:
@@ -74,12 +77,12 @@ class LocalBackend:
         self.facts = facts
         self.stages = stages
 
-    async def call(self, stage: str, method: str, *arguments: Any) -> Any:
-        """Await a coroutine method; run any other in a thread, which cannot be cancelled."""
+    def call(self, stage: str, method: str, *arguments: Any) -> Awaitable[Any]:
+        """Call a coroutine method; run any other in a thread, which cannot be cancelled."""
         work = getattr(self.stages[stage], method)
-        if inspect.iscoroutinefunction(work):
-            return await work(*arguments)
-        return await asyncio.to_thread(work, *arguments)
+        in_loop = inspect.iscoroutinefunction(work)
+        reply: Awaitable[Any] = work(*arguments) if in_loop else asyncio.to_thread(work, *arguments)
+        return reply
 
     def stream(self, stage: str, method: str, *arguments: Any) -> AsyncGenerator[Any, None]:
         """Return the stage's async generator."""
@@ -136,8 +139,8 @@ class HandleBackend:
         numbered = {shard_stage(n): direct(handle) for n, handle in enumerate(shards)}
         self.handles: dict[str, Handle] = {**stages, **small, **numbered}
 
-    def call(self, stage: str, method: str, *arguments: Any) -> Coroutine[Any, Any, Any]:
-        """Call the deployment; cancelling the coroutine also cancels the request."""
+    def call(self, stage: str, method: str, *arguments: Any) -> Awaitable[Any]:
+        """Call the deployment; cancelling the awaitable also cancels the request."""
         return call_handle(self.handles[stage], method, *arguments)
 
     def stream(self, stage: str, method: str, *arguments: Any) -> AsyncGenerator[Any, None]:
@@ -157,9 +160,9 @@ class BackendWrapper:
         self.backend = backend
         self.facts = backend.facts
 
-    async def call(self, stage: str, method: str, *arguments: Any) -> Any:
+    def call(self, stage: str, method: str, *arguments: Any) -> Awaitable[Any]:
         """Forward the call unchanged."""
-        return await self.backend.call(stage, method, *arguments)
+        return self.backend.call(stage, method, *arguments)
 
     def stream(self, stage: str, method: str, *arguments: Any) -> AsyncGenerator[Any, None]:
         """Forward the call unchanged."""

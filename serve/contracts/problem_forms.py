@@ -15,9 +15,9 @@ from starlette.responses import JSONResponse
 
 PROBLEM_JSON = "application/problem+json"
 
-# Statuses of the middleware: DOOR on every route, KEYED on those that require a key.
-DOOR = (403, 408, 413, 431, 500)
-KEYED = (401, 429)
+# Statuses of the middleware: the first on every route, the second on routes that need a key.
+MIDDLEWARE_STATUSES = (403, 408, 413, 431, 500)
+KEY_STATUSES = (401, 429)
 
 MEANINGS = {
     400: "The request cannot be parsed.",

@@ -23,7 +23,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from cluster.settings.settings import ServeSettings
+from cluster.settings.stages.serving import ServeSettings
 from serve.contracts.backend import Backend, shard_stage
 from serve.contracts.stage_watch import StageLostError, StageWatch
 from serve.contracts.watched_model import ModelLimits, WatchedModel
@@ -63,7 +63,7 @@ class StageMethod(Generic[P, R]):
         """Return this method for shard `number`; its `loss` names the shard."""
         return replace(self, stage=shard_stage(number), loss=f"shard {number} left out")
 
-    def losing(self, loss: str) -> StageMethod[P, R]:
+    def with_loss(self, loss: str) -> StageMethod[P, R]:
         """Return this method with another `loss`, the consequence of a failure."""
         return replace(self, loss=loss)
 

@@ -17,7 +17,8 @@ from ray.serve.handle import DeploymentHandle
 
 from cluster.answers import Evidence, Question, SearchResult
 from cluster.index.manifest import Manifest
-from cluster.index.vectors import QuestionVectors, Vectors
+from cluster.index.vectors import Vectors
+from cluster.models.embedded import QuestionVectors
 from cluster.records import Entity, Passage
 from cluster.settings.presets import load_system, name_systems
 from cluster.settings.settings import Settings

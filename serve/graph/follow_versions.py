@@ -22,7 +22,7 @@ from cluster.index.manifest import Manifest, current_pointer, read_manifest
 from cluster.index.versions import check_analyser
 from cluster.models.adapters import full_name
 from cluster.settings.settings import Settings
-from cluster.storage.places import Place
+from cluster.storage.locations import Location
 from serve.graph.load_stages import (
     load_expander,
     load_recogniser,
@@ -93,7 +93,7 @@ class Follower(Generic[T]):
 
     def __init__(
         self,
-        index: Place,
+        index: Location,
         deployed: Manifest,
         open_version: Callable[[Manifest, T | None], T],
         *,

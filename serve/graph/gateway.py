@@ -71,8 +71,7 @@ class Gateway:
         self._settings = settings
         name_systems(settings.serve.systems)
         self._cluster = cluster
-        http = settings.serve.http
-        self._admission = Admission(http.at_once, http.waiting, http.wait_s)
+        self._admission = Admission.of(settings)
         self._manifest = manifest
         self._backend = HandleBackend(IndexFacts.of(manifest, settings), stages, shards)
         self.answerer = QuestionAnswerer(

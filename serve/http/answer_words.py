@@ -5,7 +5,7 @@ from __future__ import annotations
 from cluster.answers import NOT_ENOUGH, Answer, ExactAnswer, SearchResult, Sentence
 from cluster.appraisal import Weighed, WeighedCitation
 from cluster.records import Citation
-from cluster.study_design.tell_design import design_words
+from cluster.study_design.design_classifier import design_words
 from serve.wording.appraisal_words import notice_lines
 from serve.wording.interpretation_words import result_words
 from serve.wording.verdict_words import (

@@ -22,8 +22,15 @@ from starlette.routing import BaseRoute, Route
 from cluster.answers import Answer, SearchResult
 from cluster.appraisal import WeighedCitation
 from cluster.errors import InputError, RefusedError
-from cluster.settings.settings import ServeSettings
-from serve.contracts.problem_forms import DOOR, KEYED, busy_problem, events, problem, problems
+from cluster.settings.stages.serving import ServeSettings
+from serve.contracts.problem_forms import (
+    KEY_STATUSES,
+    MIDDLEWARE_STATUSES,
+    busy_problem,
+    events,
+    problem,
+    problems,
+)
 from serve.contracts.request_forms import (
     AnswerRequest,
     PathPmid,
@@ -45,7 +52,13 @@ from serve.http.openai.openai_errors import CHAT, OpenAIErrors, explain_chat_pro
 from serve.http.openai.openai_form import add_openai_form
 from serve.http.serve_page import add_page
 from serve.http.service import Graph, Readiness, Service, require_ready
-from serve.http.workbench.answers_api import add_answers, store_answer, store_last, wants_storing
+from serve.http.workbench.answers_api import (
+    add_answers,
+    finished,
+    store_answer,
+    store_last,
+    take_recent,
+)
 from serve.http.workbench.batch_references import add_batch_references
 from serve.http.workbench.citations_api import add_citations
 from serve.http.workbench.feedback_api import add_feedback
@@ -59,9 +72,9 @@ from serve.saved.stores import Saved
 RETRY_AFTER_S = 5
 FIGURES: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
-    **problems(*KEYED),
+    **problems(*KEY_STATUSES),
 }
-ASKED = problems(*KEYED, 422, 503)
+ASKED = problems(*KEY_STATUSES, 422, 503)
 
 
 def methods_at(path: str, routes: Sequence[BaseRoute]) -> str:
@@ -79,7 +92,7 @@ def create_api(
     graph: Graph,
     settings: ServeSettings,
     *,
-    admission: Admission | None = None,
+    admission: Admission,
     meters: Meters | None = None,
     batches: Batches | None = None,
     saved: Saved | None = None,
@@ -91,7 +104,6 @@ def create_api(
     """
     http = settings.http
     meters = meters or Meters()
-    admission = admission or Admission(http.at_once, http.waiting, http.wait_s)
     default_system = settings.system
     service = Service(graph, meters, log_questions=http.log_questions)
     api = _bare_api(settings, admission, meters)
@@ -126,7 +138,7 @@ def _bare_api(settings: ServeSettings, admission: Admission, meters: Meters) -> 
     api = DocumentedAPI(
         title="CiteRay",
         description="Cited answers to biomedical questions from PubMed.",
-        responses=problems(*DOOR),
+        responses=problems(*MIDDLEWARE_STATUSES),
         # FastAPI's own documentation loads scripts from another host; serve_page replaces it.
         docs_url=None,
         redoc_url=None,
@@ -190,18 +202,18 @@ def _add_routes(api: FastAPI, service: Service, default_system: str, saved: Save
         """
         require_ready(service)
         asked = request.as_request(default_system)
-        keeps = saved if wants_storing(request, saved) else None
+        recent = take_recent(saved, request, asked)
         if request.stream:
-            events = service.answer_events(asked)
-            return event_stream(store_last(keeps, events, request, asked) if keeps else events)
-        written = await service.answer(asked)
-        return await store_answer(keeps, written, request, asked) if keeps else written
+            events = finished(recent) if recent else service.answer_events(asked)
+            return event_stream(store_last(saved, events, request, asked))
+        written = recent or service.record(await service.answerer.answer(asked))
+        return await store_answer(saved, written, request, asked)
 
     @api.post("/v1/search", responses=ASKED)
     async def search(request: SearchRequest) -> SearchResult:
         """Return ranked citations and the passages relevant to the question."""
         require_ready(service)
-        return await service.search(request.as_request(default_system))
+        return service.record(await service.answerer.search(request.as_request(default_system)))
 
     cited = {**ASKED, **problems(404)}
 

@@ -16,7 +16,7 @@ from pydantic.config import JsonDict
 
 from cluster.answers import QUESTION_TYPES, Question
 from serve.batches.jobs import Job, State, new_job
-from serve.contracts.problem_forms import KEYED, problems
+from serve.contracts.problem_forms import KEY_STATUSES, problems
 from serve.contracts.request_forms import SystemName
 from serve.formats.bioasq import MAX_BODY_CHARS, MAX_ID_CHARS, as_questions
 from serve.http.middleware.request_log import asker
@@ -136,9 +136,9 @@ class BatchResults(BaseModel):
     results: list[dict[str, Any]]
 
 
-ADDED = {202: {"model": Batch}, **problems(*KEYED, 409, 422, 503, 507)}
-LISTED = {200: {"model": BatchList}, **problems(*KEYED, 503)}
-ONE = problems(*KEYED, 404, 422, 503)
+ADDED = {202: {"model": Batch}, **problems(*KEY_STATUSES, 409, 422, 503, 507)}
+LISTED = {200: {"model": BatchList}, **problems(*KEY_STATUSES, 503)}
+ONE = problems(*KEY_STATUSES, 404, 422, 503)
 TOLD = {200: {"model": Batch}, **ONE}
 RUN = {
     200: {"content": {"application/json": {"schema": {"type": "object"}}}},

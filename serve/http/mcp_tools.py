@@ -92,6 +92,22 @@ class CitationForm(BaseModel):
     max_chars: MaxChars = DEFAULT_CHARACTERS
 
 
+def _as_json_schema(value: Any, depth: int = 4) -> Any:
+    """Return arguments as JSON Schema reads them, to `depth` levels.
+
+    101.0 is an integer there. A field that is null or "" was left out: language models fill in
+    optional fields that way.
+    """
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict) and depth:
+        given = {name: each for name, each in value.items() if each not in (None, "")}
+        return {name: _as_json_schema(each, depth - 1) for name, each in given.items()}
+    if isinstance(value, list) and depth:
+        return [_as_json_schema(each, depth - 1) for each in value]
+    return value
+
+
 @dataclass(frozen=True)
 class Tool:
     """MCP tool. `run` takes the validated form, and returns the result as a record and as text."""
@@ -114,7 +130,7 @@ class Tool:
 
     async def call(self, arguments: dict[str, Any]) -> types.CallToolResult:
         """Run the tool; raise pydantic's ValidationError for invalid arguments."""
-        record, words = await self.run(self.form.model_validate(arguments))
+        record, words = await self.run(self.form.model_validate(_as_json_schema(arguments)))
         content: list[types.ContentBlock] = [types.TextContent(type="text", text=words)]
         structured = self.result.dump_python(record, mode="json")
         return types.CallToolResult(content=content, structured_content=structured)
@@ -122,11 +138,12 @@ class Tool:
 
 def _make_tools(service: Service, default_system: str) -> list[Tool]:
     async def search(form: QuestionForm) -> tuple[SearchReply, str]:
-        found = await service.search(form.as_request(default_system))
+        found = service.record(await service.answerer.search(form.as_request(default_system)))
         return fit_search(found, form.max_chars)
 
     async def answer(form: QuestionForm) -> tuple[AnswerReply, str]:
-        written = await service.answer(form.as_request(default_system))
+        asked = form.as_request(default_system)
+        written = service.record(await service.answerer.answer(asked))
         try:
             cited = await collect_citations(service, cited_pmids(written))
         except StageLostError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from pydantic import BaseModel
 
@@ -14,6 +14,8 @@ from serve.contracts.request import Request
 from serve.contracts.stage_watch import StageLostError
 from serve.http.middleware.request_log import NOTES, Meters
 from serve.pipeline.answer_question import QuestionAnswerer
+
+R = TypeVar("R", bound=SearchResult)
 
 
 class Readiness(BaseModel):
@@ -55,10 +57,7 @@ class Graph(Protocol):
 
 
 class Service:
-    """Service that asks the graph, and logs and counts each question with its degradations.
-
-    Routes use `graph` and `answerer` directly for everything other than questions.
-    """
+    """The graph and its answerer for the routes, which record each result that they return."""
 
     def __init__(self, graph: Graph, meters: Meters, *, log_questions: bool) -> None:
         self.graph = graph
@@ -66,7 +65,9 @@ class Service:
         self._meters = meters
         self._log_questions = log_questions
 
-    def _note(self, kind: str, result: SearchResult) -> None:
+    def record(self, result: R) -> R:
+        """Log and count a search result or an answer with its degradations, and return it."""
+        kind = "answer" if isinstance(result, Answer) else "search"
         self._meters.question(kind, result.system, result.timings_ms, result.degraded)
         notes = {
             "kind": kind,
@@ -80,28 +81,14 @@ class Service:
         if self._log_questions:
             notes["question"] = result.question.body
         NOTES.get({}).update(notes)
-
-    async def search(self, request: Request) -> SearchResult:
-        """Return ranked citations and evidence; raise StageLostError if no shard answers."""
-        found = await self.answerer.search(request)
-        self._note("search", found)
-        return found
-
-    async def answer(self, request: Request) -> Answer:
-        """Return a cited answer, with verdict not_enough_evidence if the writing stage is lost.
-
-        Raise StageLostError if no shard answers.
-        """
-        answer = await self.answerer.answer(request)
-        self._note("answer", answer)
-        return answer
+        return result
 
     async def answer_events(self, request: Request) -> AsyncGenerator[Event, None]:
-        """Yield the progress events of an answer; the last one is Finished, with the answer."""
+        """Yield the progress events of an answer; the last one, Finished, is recorded."""
         async with aclosing(self.answerer.answer_events(request)) as events:
             async for event in events:
                 if isinstance(event, Finished):
-                    self._note("answer", event.answer)
+                    self.record(event.answer)
                 yield event
 
 

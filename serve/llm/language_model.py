@@ -34,6 +34,13 @@ class NoModelError(LLMError):
     """No language model is configured."""
 
 
+def authorization(api_key_env: str) -> dict[str, str]:
+    """Return the header with the key in the variable `api_key_env`, or none without a key."""
+    # Self-hosted endpoints often need no key; those that do reply 401.
+    key = os.environ.get(api_key_env) if api_key_env else None
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
 class ChatModel(Protocol):
     """Language model that replies to a conversation with one text."""
 
@@ -181,7 +188,7 @@ class OpenAIChatModel:
     ) -> tuple[httpx.Response, dict[str, Any] | None]:
         if say is not None:
             body = {**body, "stream": True}
-        call = client.stream("POST", self._url, json=body, headers=self._headers())
+        call = client.stream("POST", self._url, json=body, headers=authorization(self._api_key_env))
         async with call as response:
             # An endpoint without streaming support sends a normal response.
             pieces = response.headers.get("Content-Type", "").startswith("text/event-stream")
@@ -189,11 +196,6 @@ class OpenAIChatModel:
                 return response, await read_pieces(response.aiter_lines(), say)
             await response.aread()
             return response, None
-
-    def _headers(self) -> dict[str, str]:
-        # Self-hosted endpoints often need no key; those that do reply 401.
-        key = os.environ.get(self._api_key_env) if self._api_key_env else None
-        return {"Authorization": f"Bearer {key}"} if key else {}
 
     def _refusal(self, response: httpx.Response) -> LLMError:
         mend = ""

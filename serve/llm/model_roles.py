@@ -6,12 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from cluster.settings.settings import (
-    LanguageModelSettings,
-    ModelsSettings,
-    RoleSettings,
-    Settings,
-)
+from cluster.settings.settings import Settings
+from cluster.settings.stages.llm import LanguageModelSettings, ModelsSettings, RoleSettings
 from serve.llm.language_model import ChatModel, OpenAIChatModel
 
 Role = Literal["writer", "rewriter", "ranker"]

@@ -16,7 +16,7 @@ from string import Template
 from cluster.answers import Evidence
 from cluster.errors import InputError
 from cluster.settings.read_config import CONFIGS
-from cluster.study_design.tell_design import design_words
+from cluster.study_design.design_classifier import design_words
 from serve.llm.chat_form import Message
 
 PROMPTS = CONFIGS / "prompts"

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import fields, replace
 from typing import Any
 
 from cluster.answers import NOT_ENOUGH, Answer, Evidence, Guess, Question, SearchResult, Spent
-from cluster.index.filters.filters import Filters
 from cluster.index.layout import shard_of
 from cluster.records import Citation, Passage
 from cluster.settings.answer_settings import AnswerSettings
 from cluster.settings.search_settings import LadderSettings, RungSettings
-from cluster.settings.settings import ServeSettings
+from cluster.settings.stages.serving import ServeSettings
 from cluster.settings.system_settings import SystemSettings
 from serve.answer.read_evidence import MAX_READ
-from serve.answer.write_answer import WRITE, WRITE_ALOUD, WrittenAnswer
-from serve.contracts.answer_events import Drafted, Event, Finished, Found, Tell, ignore_event, told
+from serve.answer.write_answer import STREAM_ANSWER, WRITE, WrittenAnswer
+from serve.contracts.answer_events import (
+    Drafted,
+    Event,
+    Finished,
+    Found,
+    Tell,
+    ignore_event,
+    stream_events,
+)
 from serve.contracts.backend import Backend, shard_stage
 from serve.contracts.request import Request
 from serve.contracts.stage_calls import StageCalls, require
@@ -31,12 +38,10 @@ from serve.pipeline.read_request import ReadRequest, check_spelling, read_reques
 from serve.pipeline.reply_cache import CachingBackend
 from serve.pipeline.sort_result import arranged
 from serve.question.example_questions import ExampleQuestion, example_questions, held_examples
-from serve.question.guess_type import typed
 from serve.question.understand_question import SUGGEST, Suggestion
 from serve.search.choose_snippets import whole_passages
 from serve.search.encoder_stage import SNIPPETS
-from serve.search.search_citations import QUOTED, search_citations
-from serve.search.search_shards import ShardSearch
+from serve.search.search_citations import QUOTED, exclude_citations, search_citations
 from serve.search.shard_stage import CITATION, IDENTIFY
 from serve.search.whole_citations import decisive_passages, first_passages
 
@@ -45,28 +50,6 @@ WRITING_MS = 200.0
 NO_TIME = "llm: no time in the budget, extractive answer"
 # Answer of a question whose writer failed.
 NOTHING_WRITTEN = WrittenAnswer((), None, "none")
-
-
-def exclude_citations(
-    found: SearchResult, exclude: Sequence[int], limit: int, evidence: int
-) -> SearchResult:
-    """Return `found` without the citations in `exclude`, cut to `limit` citations.
-
-    It keeps the first `evidence` passages, and all further passages of the same citations.
-    """
-    gone = frozenset(exclude)
-    citations = [c for c in found.citations if c.pmid not in gone]
-    passages = [e for e in found.evidence if e.passage.pmid not in gone]
-    kept = passages[:evidence]
-    held = {e.passage.pmid for e in kept}
-    rest = (e for e in passages[evidence:] if e.passage.pmid in held)
-    return replace(found, citations=tuple(citations[:limit]), evidence=(*kept, *rest))
-
-
-def drop_weak_evidence(evidence: Sequence[Evidence], share: float) -> tuple[Evidence, ...]:
-    """Return the evidence that scores at least `share` of the best score, in order."""
-    best = max((item.scores["score"] for item in evidence), default=0.0)
-    return tuple(item for item in evidence if not share or item.scores["score"] >= share * best)
 
 
 def reads_whole(request: Request) -> bool:
@@ -136,35 +119,53 @@ class QuestionAnswerer:
         """Return ranked citations and evidence; raises StageLostError if no shard answers."""
         budget = Budget(request.question.budget_ms)
         stages = self._calls(budget)
-        asked, found = await self._read_and_search(request, stages, budget)
-        return arranged(await self._ended(found, asked, stages, budget), request.sort)
-
-    async def _read_and_search(
-        self, request: Request, stages: StageCalls, budget: Budget
-    ) -> tuple[Request, SearchResult]:
-        """Return (the request that was searched, its result), after field tags are parsed."""
-        read = await self._checked(await read_request(request, stages), stages)
-        asked = replace(read.request, question=typed(read.request.question))
+        read = await self._read(request, stages)
         found, better = await asyncio.gather(
-            self._search(asked, stages, budget), check_spelling(read, stages)
+            self._search(read.typed_request, stages, budget), check_spelling(read, stages)
         )
+        read, found = await self._search_corrected(read, found, better, stages, budget)
+        found = read.restore_question(found, request.question, better)
+        return arranged(await self._ended(found, read.typed_request, stages, budget), request.sort)
+
+    async def _read(self, request: Request, stages: StageCalls) -> ReadRequest:
+        """Interpret the request; raises InputError for filter values that no article has."""
+        read = await read_request(request, stages)
+        asked, filters = read.request, read.request.filters
+        if not asked.question.given:
+            online = asked.system.online.when != "never"
+            filters = await check_filters(filters, stages, online=online)
+        filters = filters.no_later_than(self._settings.until)
+        return replace(read, request=replace(asked, filters=filters))
+
+    def _search(
+        self, request: Request, stages: StageCalls, budget: Budget
+    ) -> Coroutine[Any, Any, SearchResult]:
+        """Return the given evidence, or the result of a search."""
+        if request.question.given:
+            return take_given(request, stages)
+        if request.system.ladder is not None:
+            return self._search_by_cascade(request, request.system.ladder, stages, budget)
+        return search_citations(request, stages)
+
+    async def _search_corrected(
+        self,
+        read: ReadRequest,
+        found: SearchResult,
+        better: str | None,
+        stages: StageCalls,
+        budget: Budget,
+    ) -> tuple[ReadRequest, SearchResult]:
+        """Search for the corrected question `better` if nothing was found.
+
+        If that also finds nothing, the result names the filters that exclude every article.
+        """
         if better is not None and not found.citations:
             read = read.corrected(better)
-            asked = replace(read.request, question=typed(read.request.question))
-            found = await self._search(asked, stages, budget)
-        if not (found.citations or asked.question.given or asked.system.online.when == "always"):
-            why = await explain_no_match(self._filters(asked), stages)
-            found = replace(found, filtered_out=why)
-        return asked, read.told(found, request.question, better)
-
-    async def _checked(self, read: ReadRequest, stages: StageCalls) -> ReadRequest:
-        """Check the filters; raises InputError for values that no article has."""
+            found = await self._search(read.typed_request, stages, budget)
         asked = read.request
-        if asked.question.given:
-            return read
-        online = asked.system.online.when != "never"
-        filters = await check_filters(asked.filters, stages, online=online)
-        return replace(read, request=replace(asked, filters=filters))
+        if not (found.citations or asked.question.given or asked.system.online.when == "always"):
+            found = replace(found, filtered_out=await explain_no_match(asked.filters, stages))
+        return read, found
 
     async def _ended(
         self, found: SearchResult, request: Request, stages: StageCalls, budget: Budget
@@ -177,41 +178,22 @@ class QuestionAnswerer:
             degraded=tuple(watch.degraded),
             timings_ms=dict(watch.timings_ms),
             spent=budget.spent(found),
-            filters=self._filters(request) or None,
+            filters=request.filters or None,
             model_calls=watch.model_calls,
         )
-
-    def _filters(self, request: Request) -> Filters:
-        return request.filters.no_later_than(self._settings.until)
-
-    async def _search(self, request: Request, stages: StageCalls, budget: Budget) -> SearchResult:
-        """Return the given evidence, or a search result without the excluded citations."""
-        question, system, limit = request.question, request.system, request.limit
-        if question.given:
-            return await take_given(question, system, limit, stages, ShardSearch(stages))
-        request = replace(request, filters=self._filters(request))
-        more = len(question.exclude)
-        wider = system.model_copy(update={"evidence": system.evidence + more})
-        asked = replace(request, system=wider, limit=limit + more)
-        if wider.ladder is None:
-            found = await search_citations(asked, stages)
-        else:
-            asked = replace(asked, limit=max(asked.limit, COMPARED))
-            found = await self._search_by_cascade(asked, wider.ladder, stages, budget)
-        if more or wider.ladder is not None:
-            found = exclude_citations(found, question.exclude, limit, system.evidence)
-        return replace(found, evidence=drop_weak_evidence(found.evidence, system.evidence_share))
 
     async def _search_by_cascade(
         self, request: Request, ladder: LadderSettings, stages: StageCalls, budget: Budget
     ) -> SearchResult:
         cached = CachingBackend(stages.backend)
+        wider = replace(request, limit=max(request.limit, COMPARED))
 
         async def search(rung: RungSettings) -> SearchResult:
-            asked = replace(request, system=request.system.at(rung))
+            asked = replace(wider, system=request.system.at(rung))
             return await search_citations(asked, stages.over(cached))
 
         found, rungs = await run_cascade(ladder, budget, self.costs, search)
+        found = exclude_citations(found, (), request.limit, request.system.evidence)
         return replace(found, spent=Spent(request.question.budget_ms, budget.spent_ms, rungs))
 
     async def _snippets(
@@ -266,7 +248,13 @@ class QuestionAnswerer:
         budget = Budget(budget_ms, min(self._writing_ms(system), budget_ms / 2))
         stages = self._calls(budget, tell)
         watch = stages.watch
-        request, found = await self._read_and_search(request, stages, budget)
+        read = await self._read(request, stages)
+        found, better = await asyncio.gather(
+            self._search(read.typed_request, stages, budget), check_spelling(read, stages)
+        )
+        read, found = await self._search_corrected(read, found, better, stages, budget)
+        found = read.restore_question(found, request.question, better)
+        request = read.typed_request
         question = request.question
         tell(Found(arranged(found, request.sort)))
         style, begun = self._style(system, budget, watch), budget.spent_ms
@@ -274,7 +262,7 @@ class QuestionAnswerer:
         if tell is ignore_event:
             written = await stages.call(WRITE, *asked)
         else:
-            written = await stages.stream(lambda text: tell(Drafted(text)), WRITE_ALOUD, *asked)
+            written = await stages.stream(lambda text: tell(Drafted(text)), STREAM_ANSWER, *asked)
         if style is system.answer:
             self.costs.learn(f"write {system.name}", budget.spent_ms - begun)
         written = written or NOTHING_WRITTEN
@@ -282,8 +270,8 @@ class QuestionAnswerer:
             watch.note(loss)
         evidence = with_stances(found.evidence, written)
         if written is not NOTHING_WRITTEN:
-            read = min(MAX_READ, len({item.passage.pmid for item in evidence}))
-            found = replace(found, candidates={**found.candidates, "read": read})
+            articles_read = min(MAX_READ, len({item.passage.pmid for item in evidence}))
+            found = replace(found, candidates={**found.candidates, "read": articles_read})
         if reads_whole(request):
             evidence = decisive_passages(evidence, [sentence.text for sentence in written.ideal])
         found = replace(found, evidence=evidence)
@@ -314,6 +302,6 @@ class QuestionAnswerer:
         async def work(tell: Tell) -> Event:
             return Finished(await self.answer(request, tell))
 
-        async with aclosing(told(work)) as events:
+        async with aclosing(stream_events(work)) as events:
             async for event in events:
                 yield event

@@ -8,8 +8,8 @@ from dataclasses import replace
 from cluster.answers import NOT_ENOUGH, Answer, Evidence, ExactAnswer, Sentence
 from cluster.appraisal import Agreement, ConceptCoverage, Sides, SideSource
 from cluster.records import Entity
+from cluster.study_design.design_classifier import design_words, without_people
 from cluster.study_design.designs import weight_of
-from cluster.study_design.tell_design import design_words, without_people
 from cluster.text.analysis import analyse
 from serve.wording.verdict_words import shortened
 

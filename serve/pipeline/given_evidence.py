@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from cluster.answers import Evidence, Question, RankedCitation, SearchResult
+from cluster.answers import Evidence, RankedCitation, SearchResult
 from cluster.records import Citation, Passage
-from cluster.settings.system_settings import SystemSettings
+from serve.contracts.request import Request
 from serve.contracts.stage_calls import StageCalls
 from serve.question.understand_question import ENTITIES
 from serve.search.search_shards import ShardSearch
@@ -21,19 +21,14 @@ def as_evidence(passages: Iterable[Passage], held: Mapping[int, Citation]) -> li
     return [item for item in found if item is not None]
 
 
-async def take_given(
-    question: Question,
-    system: SystemSettings,
-    limit: int,
-    stages: StageCalls,
-    shards: ShardSearch,
-) -> SearchResult:
-    """Return the distinct given passages as a search result, in the order given.
+async def take_given(request: Request, stages: StageCalls) -> SearchResult:
+    """Return the question's distinct given passages as a search result, in the order given.
 
-    All are evidence, except those of retracted or excluded citations. `limit` is the maximum number
-    of citations. Metadata come from the index. Raises StageLostError if no shard answers.
+    All are evidence, except those of retracted or excluded citations. Metadata come from the index.
+    Raises StageLostError if no shard answers.
     """
-    watch = stages.watch
+    question, system = request.question, request.system
+    watch, shards = stages.watch, ShardSearch(stages)
     given = [p for p in dict.fromkeys(question.given) if p.pmid not in question.exclude]
     pmids = list(dict.fromkeys(passage.pmid for passage in given))
     fetched = await shards.fetch(pmids, None, count_lost=True)
@@ -45,7 +40,7 @@ async def take_given(
         watch.note(RETRACTED)
     entities = await stages.call(ENTITIES, question.body) if system.expand else None
     read = await shards.version()
-    citations = (held.get(pmid, Citation(pmid)) for pmid in pmids[:limit])
+    citations = (held.get(pmid, Citation(pmid)) for pmid in pmids[: request.limit])
     return SearchResult(
         question=question,
         system=system.name,

@@ -41,13 +41,20 @@ class ReadRequest:
     understood: Interpretation | None = None
     named: tuple[Fetched, ...] = ()
 
+    @property
+    def typed_request(self) -> Request:
+        """The request, with a guessed type if the question's type is unknown."""
+        return replace(self.request, question=typed(self.request.question))
+
     def corrected(self, body: str) -> ReadRequest:
         """Return the request with a corrected question, for one that found nothing."""
         known = self.understood or Interpretation(body)
         understood = replace(known, question=body, notes=(*known.notes, CORRECTED))
         return replace(self, request=_asking(self.request, body), understood=understood)
 
-    def told(self, found: SearchResult, asked: Question, did_you_mean: str | None) -> SearchResult:
+    def restore_question(
+        self, found: SearchResult, asked: Question, did_you_mean: str | None
+    ) -> SearchResult:
         """Return `found` as the result of the original question, with named citations first."""
         question = replace(asked, type=found.question.type)
         found = replace(

@@ -8,8 +8,11 @@ from dataclasses import replace
 from cluster.answers import Question, QuestionType
 
 _YESNO = re.compile(
-    r"(is|are|was|were|do|does|did|can|could|has|have|had|will|would|should|may|might|must)\b"
+    r"(is|are|was|were|do|does|did|can|could|has|have|had|will|would|should|may|might|must)"
+    r"(n['\u2019]t)?\b"
 )
+# "As of 2019, are gangliosides a target?" and "Tocilizumab is an antibody, yes or no?"
+_YESNO_LATER = re.compile(rf"[^,?]*, {_YESNO.pattern}|.*\byes or no\W*$")
 _ENUMERATE = re.compile(r"(list|name|enumerate)\b")
 _HOW = re.compile(r"how (?!many|much|often|long|old|common|large)|why\b|describe\b|explain\b")
 # "What is X?" asks for a definition, "What is the Y of X?" for a fact.
@@ -50,11 +53,12 @@ def typed(question: Question) -> Question:
 def guess_type(body: str) -> QuestionType:
     """Guess a question's type.
 
-    A leading auxiliary verb means yesno; a plural or a request to list means list; how, why, a
-    definition, a mechanism or a role means summary; another question word means factoid.
+    An auxiliary verb at the start or after a leading clause means yesno; a plural or a request to
+    list means list; how, why, a definition, a mechanism or a role means summary; another question
+    word means factoid.
     """
     text = re.sub(r"^please ", "", " ".join(body.casefold().split()))
-    if _YESNO.match(text):
+    if _YESNO.match(text) or (not _ASKS.search(text) and _YESNO_LATER.match(text)):
         return "yesno"
     if _ENUMERATE.match(text):
         return "list"

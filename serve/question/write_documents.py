@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from cluster.errors import InputError, LLMError
-from cluster.storage.disk_faults import naming_disk_faults
+from cluster.storage.disk_faults import explain_disk_faults
 from serve.contracts.stage_watch import StageWatch
 from serve.contracts.watched_model import ModelLimits, WatchedModel
 from serve.llm.language_model import ChatModel
@@ -66,7 +66,7 @@ def _append(file: Path, name: str, written: Mapping[str, list[str]]) -> None:
         for known, texts in written.items()
         for text in texts
     )
-    with naming_disk_faults(file):
+    with explain_disk_faults(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("a", encoding="utf-8") as stream:
             stream.writelines(lines)
@@ -86,7 +86,7 @@ def mend_last_line(file: Path) -> None:
             f"{file}: not a file of pseudo-documents (see its last line); name another as --out"
         )
     if end:
-        with naming_disk_faults(file), file.open("ab") as stream:
+        with explain_disk_faults(file), file.open("ab") as stream:
             if _is_json(end):
                 stream.write(b"\n")
             else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from cluster.records import RETRACTED_LINKS, Author, Citation, Link
+from cluster.records import RETRACTED_LINKS, Author, Citation, Link, bare_doi
 
 # Suffixes after given names in NLM's citations (NLM, Citing Medicine, chapter 1).
 SUFFIXES = frozenset({"Jr", "Sr", "2nd", "3rd", "4th", "5th", "6th", "II", "III", "IV", "V", "VI"})
@@ -128,6 +128,11 @@ def subjects(citation: Citation) -> list[str]:
 def pubmed_url(pmid: int) -> str:
     """Return the URL of a record in PubMed."""
     return f"https://pubmed.ncbi.nlm.nih.gov/{pmid}/"
+
+
+def doi_of(citation: Citation) -> str:
+    """Return the DOI, without the resolver that indexes of earlier versions may contain."""
+    return bare_doi(one_line(citation.doi))
 
 
 def publication_date(citation: Citation) -> str:

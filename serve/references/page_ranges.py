@@ -9,6 +9,9 @@ _RANGE = re.compile(
     r"(?P<letters>[A-Za-z]{0,3})(?P<first>\d+)[-\u2013](?P<again>[A-Za-z]{0,3})(?P<last>\d+)"
 )
 _ROMAN = re.compile(r"(?P<first>[ivxlcdm]+)[-\u2013](?P<last>[ivxlcdm]+)", re.IGNORECASE)
+_FIRST_OF_SEVERAL = re.compile(r"(?P<page>[A-Za-z]{0,3}\d+)[,;]")
+# Article numbers, such as e1002195, n71, CD012345 and 104023; not pages such as 184, S12 and iii.
+_ARTICLE_NUMBER = re.compile(r"[a-z][a-z\d]*\d[a-z\d]*|[A-Z]{2,}\d{3,}|[A-Z]\d{5,}|\d{6,}")
 _PARTS = re.compile(r"([,; ]+)")
 
 
@@ -23,13 +26,24 @@ def shorten_pages(pages: str) -> str:
 
 
 def first_and_last(pages: str) -> tuple[str, str]:
-    """Return the first and last page if `pages` is a single range, or else (`pages`, "")."""
-    found = _RANGE.fullmatch(pages.strip())
+    """Return the first and last page of the first of several ranges or pages.
+
+    "1194-205; quiz 206-8" has the pages 1194 and 1205. Other text is returned as (`pages`, "").
+    """
+    head = _PARTS.split(pages.strip())[0]
+    found = _RANGE.fullmatch(head)
     if found and _letters_agree(found):
-        first, last = _expanded(pages.strip()).split("-")
+        first, last = re.split("[-\u2013]", _expanded(head))
         return first, last
-    roman = _ROMAN.fullmatch(pages.strip())
-    return (roman["first"], roman["last"]) if roman else (pages, "")
+    if roman := _ROMAN.fullmatch(head):
+        return roman["first"], roman["last"]
+    single = _FIRST_OF_SEVERAL.match(pages.strip())
+    return (single["page"] if single else pages), ""
+
+
+def is_article_number(pages: str) -> bool:
+    """Return whether `pages` is the number of an article instead of a page or a range."""
+    return _ARTICLE_NUMBER.fullmatch(pages) is not None
 
 
 def _letters_agree(found: re.Match[str]) -> bool:

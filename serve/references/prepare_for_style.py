@@ -4,15 +4,18 @@ Workarounds for errors of citeproc-py, applied to its input:
 
 - It shortens page ranges of unequal length wrongly (1-10 as 1-0). Ranges are passed in the form of
   the style, with a marker instead of the hyphen, so that citeproc-py does not change them.
-- It separates groups from people by a comma where NLM and AMA use a semicolon. A marker before the
-  group's name allows replacing the comma.
+- It separates groups from people by a comma where NLM and AMA use a semicolon. Markers before and
+  after the group's name allow replacing the comma.
+- It cannot end a list of authors with "et al." that is shorter than the limit of the style. A
+  marker is passed as the last author.
 - It does not put the supplement in "42 Suppl 2" in parentheses, as APA and AMA require.
 - It prints the title instead of missing authors and then again as the title, although NLM's file
   does not ask for that.
 - It adds a full stop to a title that ends with a question mark. A marker allows removing it.
 - It omits the space between year and month in NLM's style, and prints a semicolon even without a
   volume and an issue. The date is passed as literal text.
-- It treats a given name without a capital letter as a particle. The initials are passed instead.
+- It treats a given name without a capital letter as a particle. The initials are passed as a part
+  of the family name instead.
 
 The markers are characters of Unicode's private use area, which are first removed from a citation.
 """
@@ -24,16 +27,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from cluster.records import Author, Citation
+from cluster.records import MORE_AUTHORS, Author, Citation
 from serve.references.describe_citation import publication_date, spaced_initials
-from serve.references.page_ranges import expand_pages, shorten_pages
+from serve.references.page_ranges import expand_pages, is_article_number, shorten_pages
 from serve.references.write_csl_json import csl_item
 
 StyleName = Literal["vancouver", "apa", "ama"]
 STYLE_NAMES: tuple[StyleName, ...] = get_args(StyleName)
 
 PAGE_MARK, GROUP_MARK = "\ue000", "\ue001"
-TITLE_MARK = "\ue005"
+TITLE_MARK, GROUP_END, MORE_MARK = "\ue005", "\ue006", "\ue007"
 ITALIC, BOLD, END = "\ue002", "\ue003", "\ue004"
 _PRIVATE = re.compile(r"[\ue000-\uf8ff]")
 _SUPPLEMENT = re.compile(r"\bSuppl\b\.?")
@@ -49,7 +52,8 @@ _RENDERED = (
 class StyleRules:
     """Rules of a style that its CSL file leaves to the processor.
 
-    `before_group` separates a group from the author before it, `dash` the pages of a range.
+    `before_group` separates a group from the authors before and after it, `dash` the pages of a
+    range. `given` is between the family name and the initials, `article` before an article number.
     `supplement` is the word for a supplement, "" to keep PubMed's form. `suffix_end` is added to
     Jr and Sr. `numbered` is True if the CSL file numbers references, `language` if a reference ends
     with the name of its language unless it is English.
@@ -59,6 +63,8 @@ class StyleRules:
     pages: Callable[[str], str]
     dash: str
     before_group: str
+    given: str
+    article: str
     supplement: str
     suffix_end: str
     numbered: bool
@@ -67,13 +73,15 @@ class StyleRules:
 
 RULES: dict[StyleName, StyleRules] = {
     "vancouver": StyleRules(
-        "nlm-citation-sequence", shorten_pages, "-", "; ", "", "", numbered=True, language=True
+        "nlm-citation-sequence", shorten_pages, "-", "; ", " ", "", "", "",
+        numbered=True, language=True,
     ),
     "apa": StyleRules(
-        "apa", expand_pages, "\u2013", ", ", "Suppl.", ".", numbered=False, language=False
+        "apa", expand_pages, "\u2013", ", ", ", ", "Article ", "Suppl.", ".",
+        numbered=False, language=False,
     ),
     "ama": StyleRules(
-        "american-medical-association", expand_pages, "-", "; ", "suppl", "",
+        "american-medical-association", expand_pages, "-", "; ", " ", "", "suppl", "",
         numbered=True, language=False,
     ),
 }  # fmt: skip
@@ -88,7 +96,8 @@ def style_item(citation: Citation, rules: StyleRules) -> dict[str, Any]:
         names = zip(item["author"], citation.authors, strict=True)
         item["author"] = [_name(name, author, rules) for name, author in names]
     if "page" in item:
-        item["page"] = rules.pages(item["page"]).replace("-", PAGE_MARK)
+        article = rules.article if is_article_number(item["page"]) else ""
+        item["page"] = article + rules.pages(item["page"]).replace("-", PAGE_MARK)
     if "container-title" in item:
         item["container-title"] = _QUALIFIER.sub("", item["container-title"])
     return _by_nlm(item, citation) if rules.language else _by_others(item, rules.supplement)
@@ -127,14 +136,20 @@ def _without_private(value: Any) -> Any:
 
 
 def _name(name: dict[str, str], author: Author, rules: StyleRules) -> dict[str, str]:
+    if author == MORE_AUTHORS:
+        return {"literal": MORE_MARK}
     if "literal" in name:
-        return {"literal": GROUP_MARK + name["literal"]}
-    given = name.get("given", "")
-    if given and not given[0].isupper():
-        given = _PRIVATE.sub("", spaced_initials(author)) or given
+        return {"literal": GROUP_MARK + name["literal"] + GROUP_END}
+    family, given = name.get("family", ""), name.get("given", "")
+    if not all(word[0].isupper() for word in re.findall("[^ -]+", given)):
+        initials = _PRIVATE.sub("", spaced_initials(author))
+        initials = initials or " ".join(f"{word[0]}." for word in given.split())
+        if rules.given == " ":
+            initials = re.sub("[. ]", "", initials)
+        family, given = f"{family}{rules.given}{initials}", ""
     suffix = name.get("suffix", "")
     ended = suffix + rules.suffix_end if suffix in ("Jr", "Sr") else suffix
-    parts = {"family": name.get("family", ""), "given": given, "suffix": ended}
+    parts = {"family": family, "given": given, "suffix": ended}
     return {part: text for part, text in parts.items() if text}
 
 

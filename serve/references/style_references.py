@@ -21,8 +21,10 @@ from serve.references.marked_text import Run, as_html, plain
 from serve.references.prepare_for_style import (
     BOLD,
     END,
+    GROUP_END,
     GROUP_MARK,
     ITALIC,
+    MORE_MARK,
     PAGE_MARK,
     RULES,
     TITLE_MARK,
@@ -34,7 +36,8 @@ from serve.references.prepare_for_style import (
 STYLES = Path(__file__).parent / "styles"
 LOCALE = "en-US"
 _MARKS = re.compile(f"([{ITALIC}{BOLD}{END}])")
-_REST = re.compile(f"[{GROUP_MARK}{TITLE_MARK}]")
+_REST = re.compile(f"[{GROUP_MARK}{GROUP_END}{TITLE_MARK}]")
+_MORE = re.compile(rf"(?:& |\u2026 )?{MORE_MARK}\.?")
 KEPT = 2048
 _TYPE = "article-journal"
 _CONDITIONS = {"variable", "is-numeric", "is-uncertain-date", "locator", "position"}
@@ -122,7 +125,9 @@ class _MarkFaces:
 
 def _styled(citation: Citation, printed: str, rules: StyleRules) -> StyledReference:
     notice = retraction_words(citation)
-    text = printed.replace(f", {GROUP_MARK}", rules.before_group).replace(f"{TITLE_MARK}.", "")
+    text = _MORE.sub("et al.", printed).replace(f"{GROUP_END}, et al.", ", et al.")
+    text = re.sub(f", {GROUP_MARK}|{GROUP_END}, (?=[^& ])", rules.before_group, text)
+    text = text.replace(f"{TITLE_MARK}.", "").replace(f".{GROUP_END}.", ".")
     text = _REST.sub("", text.replace(PAGE_MARK, rules.dash))
     names = [language_name(code) for code in citation.languages if code != "eng"]
     if rules.language and any(names):

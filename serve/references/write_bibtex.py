@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterable, Iterator
 
 from cluster.pubmed.languages import language_name
-from cluster.records import Author, Citation, abstract_text
+from cluster.records import MORE_AUTHORS, Author, Citation, abstract_text
 from serve.references.describe_citation import (
     MONTHS,
+    doi_of,
     link_words,
     major_topics,
     one_line,
@@ -60,7 +61,7 @@ def _fields(citation: Citation) -> Iterator[tuple[str, str]]:
     yield "volume", _text(c.volume)
     yield "number", _text(c.issue)
     yield "pages", _braced(escape(expand_pages(one_line(c.pages))).replace("-", "--"))
-    yield "doi", _braced(_verbatim(c.doi))
+    yield "doi", _braced(_verbatim(doi_of(c)))
     yield "pmid", _braced(str(c.pmid))
     yield "pmcid", _text(c.pmcid)
     yield "url", _braced(pubmed_url(c.pmid))
@@ -105,6 +106,8 @@ def _protected(word: str) -> str:
 
 def _name(author: Author) -> str:
     """Return "Last, Suffix, Given", with braces around parts that BibTeX must not split."""
+    if author == MORE_AUTHORS:
+        return "others"
     if author.collective:
         return _braced(escape(one_line(author.collective)))
     name = person_name(author)

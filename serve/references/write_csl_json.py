@@ -14,6 +14,7 @@ from cluster.pubmed.languages import language_tag
 from cluster.records import Author, Citation
 from serve.references.describe_citation import (
     RETRACTED,
+    doi_of,
     link_words,
     one_line,
     person_name,
@@ -45,7 +46,7 @@ def csl_item(citation: Citation) -> dict[str, Any]:
         "volume": one_line(c.volume),
         "issue": one_line(c.issue),
         "page": expand_pages(one_line(c.pages)),
-        "DOI": one_line(c.doi),
+        "DOI": doi_of(c),
         "PMID": str(c.pmid),
         "PMCID": one_line(c.pmcid),
         "URL": pubmed_url(c.pmid),

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from cluster.records import Citation, abstract_text
 from serve.references.describe_citation import (
+    doi_of,
     full_name,
     link_words,
     one_line,
@@ -54,7 +55,7 @@ def _row(citation: Citation) -> dict[str, str]:
         "volume": one_line(c.volume),
         "issue": one_line(c.issue),
         "pages": one_line(c.pages),
-        "doi": one_line(c.doi),
+        "doi": doi_of(c),
         "pmcid": one_line(c.pmcid),
         "languages": _joined(c.languages),
         "publication_types": _joined(c.publication_types),

@@ -8,9 +8,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from cluster.records import Citation, abstract_text
+from cluster.records import MORE_AUTHORS, Citation, abstract_text
 from serve.references.describe_citation import (
     LINK_WORDS,
+    doi_of,
     full_name,
     link_words,
     one_line,
@@ -56,10 +57,12 @@ def _fields(citation: Citation) -> Iterator[tuple[str, str]]:
     yield "DP", publication_date(c)
     yield "TI", one_line(c.title)
     yield "PG", one_line(c.pages)
-    yield "LID", f"{one_line(c.doi)} [doi]" if c.doi else ""
+    yield "LID", f"{doi_of(c)} [doi]" if c.doi else ""
     yield "AB", one_line(c.abstract)
     for author in c.authors:
-        if author.collective:
+        if author == MORE_AUTHORS:
+            yield "AU", author.collective
+        elif author.collective:
             yield "CN", one_line(author.collective)
         else:
             yield "FAU", _full_author(full_name(author))
@@ -76,7 +79,7 @@ def _fields(citation: Citation) -> Iterator[tuple[str, str]]:
         yield "OABL", one_line(other.language)
     yield "PMC", one_line(c.pmcid)
     yield from _links(c)
-    yield "AID", f"{one_line(c.doi)} [doi]" if c.doi else ""
+    yield "AID", f"{doi_of(c)} [doi]" if c.doi else ""
     yield "SO", _source(c)
 
 
@@ -105,9 +108,9 @@ def _source(citation: Citation) -> str:
     c = citation
     journal = one_line(c.journal_abbreviation or c.journal).rstrip(".")
     issue = f"({one_line(c.issue)})" if c.issue else ""
-    pages = f":{one_line(c.pages)}" if c.pages else ""
-    place = f"{one_line(c.volume)}{issue}{pages}"
+    place = f"{one_line(c.volume)}{issue}"
     dated = ";".join(part for part in (publication_date(c), place) if part)
-    doi = f"doi: {one_line(c.doi)}." if c.doi else ""
+    dated = ":".join(part for part in (dated, one_line(c.pages)) if part)
+    doi = f"doi: {doi_of(c)}." if c.doi else ""
     parts = (f"{journal}." if journal else "", f"{dated}." if dated else "", doi)
     return " ".join(part for part in parts if part)

@@ -7,11 +7,13 @@ so are all publication types.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from cluster.records import Citation, abstract_text
 from serve.references.describe_citation import (
     RETRACTED,
+    doi_of,
     full_name,
     link_words,
     major_topics,
@@ -48,7 +50,7 @@ def _fields(citation: Citation) -> Iterator[tuple[str, str]]:
     yield "IS", one_line(c.issue)
     yield "SP", first
     yield "EP", last
-    yield "DO", one_line(c.doi)
+    yield "DO", doi_of(c)
     yield "AN", str(c.pmid)
     yield "C2", one_line(c.pmcid)
     yield "DB", "PubMed"
@@ -64,6 +66,8 @@ def _notes(citation: Citation) -> Iterator[str]:
     """Yield notes with the data that RIS has no tag for."""
     if citation.retracted:
         yield RETRACTED
+    if first_and_last(pages := one_line(citation.pages))[0] != pages and re.search("[,; ]", pages):
+        yield f"Pages: {pages}"
     yield from map(link_words, citation.links)
     if topics := major_topics(citation):
         yield f"Major topics: {'; '.join(topics)}"

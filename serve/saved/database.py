@@ -30,7 +30,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import IntegrityError, NoSuchModuleError, SQLAlchemyError
 
 from cluster.errors import InputError, StorageError, one_line
-from cluster.storage.disk_faults import naming_disk_faults
+from cluster.storage.disk_faults import explain_disk_faults
 from serve.saved.saved_error import SavedError
 from serve.saved.tables import FACTS, METADATA, SCHEMA
 
@@ -125,7 +125,7 @@ class Database:
                 _make_tables(connection)
             return engine
         path = Path(self._url.database or "")
-        with naming_disk_faults(path):
+        with explain_disk_faults(path):
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with FileLock(f"{path}.lock", timeout=BUSY_S, mode=0o600):
                 # SQLite gives its other files the permissions of the database file.

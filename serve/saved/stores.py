@@ -10,6 +10,7 @@ from cluster.settings.settings import Settings
 from cluster.settings.used_models import used_models
 from serve.saved.database import Database
 from serve.saved.feedback import FeedbackStore
+from serve.saved.recent_answers import RecentAnswers
 from serve.saved.stored_answers import AnswerStore
 from serve.saved.watches.deliveries import DeliveryStore
 from serve.saved.watches.watch_store import WatchStore
@@ -17,12 +18,16 @@ from serve.saved.watches.watch_store import WatchStore
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """Stores of one database. `models` maps each use of a model to the current model's name."""
+    """Stores of one database, and the recent answers that are not stored.
+
+    `models` maps each use of a model to the current model's name.
+    """
 
     settings: SavedSettings
     models: Mapping[str, str]
     database: Database
     answers: AnswerStore
+    recent: RecentAnswers
     feedback: FeedbackStore
     watches: WatchStore
     deliveries: DeliveryStore
@@ -42,6 +47,7 @@ def open_saved(settings: Settings) -> Saved | None:
         model_names(settings),
         database,
         AnswerStore(database, saved.most_answers, saved.keep_days),
+        RecentAnswers(),
         FeedbackStore(database),
         WatchStore(database, saved.most_watches),
         DeliveryStore(database),

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster.answers import Evidence
-from cluster.index.vectors import QuestionVectors, Vectors
+from cluster.index.vectors import Vectors
+from cluster.models.embedded import QuestionVectors
 from cluster.records import Passage
 from serve.contracts.stage_calls import stage_method
 from serve.search.choose_snippets import choose_snippets

@@ -102,7 +102,7 @@ class QueryMaker:
         if not limit:
             return []
         texts = variants_of(body, entities_of(await self.understanding), limit)
-        encode = ENCODE.losing("fewer names searched for")
+        encode = ENCODE.with_loss("fewer names searched for")
         found = await asyncio.gather(*(self.stages.once(encode, text) for text in texts))
         return [Query(vectors.vector, {}) for vectors in found if vectors is not None]
 
@@ -111,7 +111,7 @@ class QueryMaker:
         models = [self.stages.model_of("rewriter")]
         hypothesis = await write_paragraphs("hyde", body, models, self.system.rewrite.tokens)
         if hypothesis:
-            embedded = await self.stages.call(EMBED.losing(KEPT), hypothesis)
+            embedded = await self.stages.call(EMBED.with_loss(KEPT), hypothesis)
             if embedded is not None:
                 first: Vectors = embedded[0]
                 return first
@@ -125,7 +125,7 @@ class QueryMaker:
         documents = await write_paragraphs("pseudo-document", body, models, rewrite.tokens)
         if not documents:
             return {}
-        entities = ENTITIES.losing("pseudo-documents without names")
+        entities = ENTITIES.with_loss("pseudo-documents without names")
         found = await asyncio.gather(*(stages.call(entities, text) for text in documents))
         names = [[entity.text for entity in of_document or ()] for of_document in found]
         weights = entity_query(body, names, rewrite.repeat)

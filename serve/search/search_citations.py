@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 
 from cluster.answers import Evidence, SearchResult
-from cluster.index.read_shard import Fetched
+from cluster.errors import InputError
+from cluster.index.read_shard import Fetched, ShardQuery
 from cluster.index.terms.collection import Statistics
 from cluster.index.tokens.codec import Halves
 from cluster.records import Entity
@@ -57,24 +59,52 @@ def evidence_of(hits: Sequence[Hit], limit: int) -> list[Evidence]:
     return list(islice((e for e in (h.evidence() for h in hits) if e is not None), limit))
 
 
-async def search_citations(request: Request, stages: StageCalls) -> SearchResult:
-    """Return the best citations, and the evidence of `system.evidence` hits.
+def exclude_citations(
+    found: SearchResult, exclude: Sequence[int], limit: int, evidence: int
+) -> SearchResult:
+    """Return `found` without the citations in `exclude`, cut to `limit` citations.
 
-    Raises StageLostError if no shard answers.
+    It keeps the first `evidence` passages, and all further passages of the same citations.
     """
-    search = _QuestionSearch(request, stages)
-    system = search.system
+    gone = frozenset(exclude)
+    citations = [c for c in found.citations if c.pmid not in gone]
+    passages = [e for e in found.evidence if e.passage.pmid not in gone]
+    kept = passages[:evidence]
+    held = {e.passage.pmid for e in kept}
+    rest = (e for e in passages[evidence:] if e.passage.pmid in held)
+    return replace(found, citations=tuple(citations[:limit]), evidence=(*kept, *rest))
+
+
+def drop_weak_evidence(evidence: Sequence[Evidence], share: float) -> tuple[Evidence, ...]:
+    """Return the evidence that scores at least `share` of the best score, in order."""
+    best = max((item.scores["score"] for item in evidence), default=0.0)
+    return tuple(item for item in evidence if not share or item.scores["score"] >= share * best)
+
+
+async def search_citations(request: Request, stages: StageCalls) -> SearchResult:
+    """Return the best citations, and the evidence of `system.evidence` hits, without exclusions.
+
+    Raises StageLostError if no shard answers, and InputError if the index lacks the BM25 index that
+    the system searches.
+    """
+    exclude, system = request.question.exclude, request.system
+    _check_bm25(system, stages)
+    # The excluded citations are searched too, and left out of the result.
+    evidence_limit = system.evidence + len(exclude)
+    wider = system.model_copy(update={"evidence": evidence_limit})
+    asked = replace(request, system=wider, limit=request.limit + len(exclude))
+    search = _QuestionSearch(asked, stages)
     if system.self_check:
         hits, evidence = await search.search_until_sure()
     else:
         hits = await search.rank(request.question.body)
-        evidence = evidence_of(hits, system.evidence)
+        evidence = evidence_of(hits, evidence_limit)
         evidence += rest_of_citations(hits, evidence, system.whole)
     read = await search.shards.version()
-    return SearchResult(
+    found = SearchResult(
         question=request.question,
         system=request.system.name,
-        citations=tuple(h.citation() for h in first_per_citation(hits)[: request.limit]),
+        citations=tuple(h.citation() for h in first_per_citation(hits)[: asked.limit]),
         evidence=tuple(evidence),
         snippets=(),
         entities=tuple(await search.entities()),
@@ -85,6 +115,18 @@ async def search_citations(request: Request, stages: StageCalls) -> SearchResult
         timings_ms=dict(stages.watch.timings_ms),
         candidates=search.candidates,
     )
+    if exclude:
+        found = exclude_citations(found, exclude, request.limit, system.evidence)
+    return replace(found, evidence=drop_weak_evidence(found.evidence, system.evidence_share))
+
+
+def _check_bm25(system: SystemSettings, stages: StageCalls) -> None:
+    over = system.retrieve.bm25_over
+    if system.retrieve.bm25 and over not in stages.facts.bm25_over:
+        raise InputError(
+            f"system {system.name}: searches BM25 over {over}, which the index lacks; name another "
+            "preset, or build the index again with index.bm25_over=[citations,passages]"
+        )
 
 
 class _QuestionSearch:
@@ -179,19 +221,20 @@ class _QuestionSearch:
         retrieve, fusion = system.retrieve, system.fuse
         by_passage = system.ranks == "passages"
         wanted = retrieve.dense + retrieve.bm25 if by_passage else self._wanted
-        asked = Wanted(
+        wants = Wanted(
             citations=wanted,
             weights=(fusion.dense, fusion.bm25),
             tokens=await self._tokens(),
             filters=self._filters,
         )
         known = await self._statistics(query, retrieve) if retrieve.bm25 else None
-        found = await self.shards.find(query, known, retrieve, asked)
+        asked = self.shards.shard_query(query, known, retrieve, wants)
+        found = self.shards.gather(await self.shards.find(asked))
         fused = fuse(found.candidates, retrieve, fusion)
         self._count_found(found, retrieve, min(wanted, len(fused.pmids)))
         fetched = await self._fetched(fused.pmids[:wanted].tolist(), found, query, asked)
         if by_passage:
-            return passage_hits(fused, fetched, found.bm25, retrieve, fusion)
+            return passage_hits(fused, fetched, asked.bm25, retrieve, fusion)
         return citation_hits(fused, wanted, fetched)
 
     def _count_found(self, found: Gathered, retrieve: RetrieverSettings, fused: int) -> None:
@@ -213,7 +256,7 @@ class _QuestionSearch:
         return await self._stages.call(STATISTICS, list(query.weights), retrieve.bm25_over)
 
     async def _fetched(
-        self, pmids: Sequence[int], found: Gathered, query: Query, asked: Wanted
+        self, pmids: Sequence[int], found: Gathered, query: Query, asked: ShardQuery
     ) -> list[Fetched]:
         """Return the citations fetched by the search, and fetch the few that are missing."""
         missing = [pmid for pmid in pmids if pmid not in found.fetched]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cluster.index.bm25 import Bm25Query
@@ -12,6 +12,7 @@ from cluster.index.layout import shard_of
 from cluster.index.read_shard import (
     Candidates,
     Fetched,
+    Found,
     ShardQuery,
     join_candidates,
     limit_of_shard,
@@ -23,7 +24,7 @@ from cluster.settings.search_settings import RetrieverSettings
 from serve.contracts.stage_calls import StageCalls
 from serve.contracts.stage_watch import StageLostError
 from serve.search.make_queries import Query
-from serve.search.shard_stage import FETCH, FIND, VersionName, oldest
+from serve.search.shard_stage import FETCH, FIND, FromVersion, VersionName, oldest
 
 # Accepted share of searches that fetch some of the best citations with a second call, because a
 # shard has more of them than it returned. Returning more at first would slow every search.
@@ -32,11 +33,10 @@ FETCHED_LATER = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """Results of all shards: candidates, citations by PMID, and the BM25 query if there was one."""
+    """Results of all shards: candidates, and citations by PMID."""
 
     candidates: Candidates
     fetched: Mapping[int, Fetched]
-    bm25: Bm25Query | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +76,16 @@ class ShardSearch:
             raise _all_lost()
         return oldest(self._read)
 
-    async def find(
+    def shard_query(
         self, query: Query, known: Statistics | None, retrieve: RetrieverSettings, wanted: Wanted
-    ) -> Gathered:
-        """Return the results of the shards that answer; raises StageLostError if none does.
+    ) -> ShardQuery:
+        """Return the query to send to every shard.
 
         If the statistics `known` are None, each shard weights the terms by its own counts.
         """
         bm25 = self._bm25_query(query.weights, known, retrieve) if retrieve.bm25 else None
         shards = self._facts.shards
-        asked = ShardQuery(
+        return ShardQuery(
             vector=query.vector if retrieve.dense else None,
             bm25=bm25,
             dense_limit=limit_of_shard(retrieve.dense, shards),
@@ -97,9 +97,14 @@ class ShardSearch:
             weights=wanted.weights,
             filters=wanted.filters,
         )
-        answers = await asyncio.gather(
-            *(self._stages.call(FIND.of_shard(n), asked) for n in range(shards))
-        )
+
+    def find(self, asked: ShardQuery) -> Awaitable[list[FromVersion[Found] | None]]:
+        """Send a query to all shards; the reply of a shard that fails is None."""
+        shards = range(self._facts.shards)
+        return asyncio.gather(*(self._stages.call(FIND.of_shard(n), asked) for n in shards))
+
+    def gather(self, answers: Sequence[FromVersion[Found] | None]) -> Gathered:
+        """Join the replies of `find`; raises StageLostError if all shards failed."""
         self._lost |= {n for n, answer in enumerate(answers) if answer is None}
         found = [answer for answer in answers if answer is not None]
         if not found:
@@ -108,7 +113,6 @@ class ShardSearch:
         return Gathered(
             join_candidates([part.value.candidates for part in found]),
             {f.citation.pmid: f for part in found for f in part.value.fetched},
-            bm25,
         )
 
     async def fetch(

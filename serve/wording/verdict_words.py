@@ -6,7 +6,7 @@ from textwrap import shorten
 
 from cluster.answers import NOT_ENOUGH, Answer, Evidence, RankedCitation
 from cluster.records import NO_TITLE
-from cluster.study_design.tell_design import design_words
+from cluster.study_design.design_classifier import design_words
 
 NO_ANSWER = "CiteRay could not decide this from the articles that it found."
 NOT_GIVEN = "CiteRay could not decide this from the given passages."

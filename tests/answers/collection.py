@@ -12,12 +12,11 @@ from cluster.answers import Answer, Question, QuestionType, SearchResult
 from cluster.index.layout import vocabulary_file
 from cluster.index.manifest import EncoderEntry, artefact
 from cluster.models.adapters import model_folder, weights_checksum
-from cluster.models.store import ModelStore
 from cluster.records import Citation
 from cluster.settings.presets import load_system
 from cluster.settings.settings import Settings, load_settings
 from pipelines.vocabulary.assemble_vocabulary import write_vocabulary
-from pipelines.vocabulary.give_names import NameFiles, given_names
+from pipelines.vocabulary.give_names import find_names, given_names
 from pipelines.vocabulary.mine_vocabulary import count_terms
 from serve.contracts.request import Request
 from serve.graph.local_graph import local_answerer
@@ -72,11 +71,9 @@ def _build(settings: Settings, index: Path, citations: Sequence[Citation], check
     )
     vocabulary = index / vocabulary_file(manifest.version)
     vocabulary.unlink()
-    store = ModelStore()
     chosen = settings.vocabulary
-    lexicons = tuple(map(store.resolve, chosen.lexicons))
-    minimum = settings.vocabulary.abbreviation_min_citations
-    names = given_names(NameFiles(store.resolve(chosen.concepts), lexicons))
+    minimum = chosen.abbreviation_min_citations
+    names = given_names(find_names(chosen))
     write_vocabulary(count_terms(citations), names, vocabulary, min_citations=minimum)
     made_by = EncoderEntry(
         model=settings.encoder.model,

@@ -21,7 +21,7 @@ from cluster.index.manifest import Manifest
 from cluster.index.read_segment import SegmentReader
 from cluster.index.read_shard import ShardQuery, ShardReader
 from cluster.records import Author, Citation, Link, MeshHeading
-from cluster.study_design.tell_design import tell_design
+from cluster.study_design.design_classifier import classify_design
 from tests.cluster.test_index import bm25_query, open_shards
 from tests.small_index import bag_of_words, citation, make_index
 
@@ -81,6 +81,7 @@ MEANINGS: list[tuple[Filters, Callable[[Citation], bool]]] = [
         lambda c: {HUMANS, ASPIRIN} <= set(c.mesh),
     ),
     (Filters(authors=("Müller K",)), lambda c: MUELLER in c.authors),
+    (Filters(authors=("Mu\u0308ller",)), lambda c: MUELLER in c.authors),
     (Filters(authors=("Jose O'Neil",)), lambda c: ONEIL in c.authors),
     (Filters(authors=("muller", "O'Neil J")), lambda c: {MUELLER, ONEIL} & set(c.authors) != set()),
     (
@@ -95,9 +96,9 @@ MEANINGS: list[tuple[Filters, Callable[[Citation], bool]]] = [
     ),
     (
         Filters(design=("review", "cohort"), year_from=2000),
-        lambda c: tell_design(c).name in ("review", "cohort") and (c.year or 0) >= 2000,
+        lambda c: classify_design(c).name in ("review", "cohort") and (c.year or 0) >= 2000,
     ),
-    (Filters(design=("other",)), lambda c: tell_design(c).name == "other"),
+    (Filters(design=("other",)), lambda c: classify_design(c).name == "other"),
     (Filters(design=("guideline",)), lambda _: False),
     (Filters(humans=True), lambda c: HUMANS in c.mesh),
     (Filters(humans=False), lambda c: HUMANS not in c.mesh),

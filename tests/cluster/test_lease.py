@@ -18,7 +18,7 @@ from cluster.index.layout import CURRENT, LEASE
 from cluster.index.lease import LeaseHeldError, LeaseLostError, hold_lease
 from cluster.index.lease_record import LeaseRecord
 from cluster.index.manifest import current_pointer
-from cluster.storage.places import Place, StoredPlace, put
+from cluster.storage.locations import Location, StoredLocation, put
 from tests.gcs_server import gcs_server, gcs_url
 from tests.object_store import BUCKET, s3_server
 
@@ -49,11 +49,11 @@ def locations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
 
 
 @pytest.fixture(params=["folder", "s3", "gs"])
-def index(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def index(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
     if request.param == "folder":
         return tmp_path / "index"
     url = request.getfixturevalue("locations")[request.param]
-    return StoredPlace.at(url, tmp_path) / tmp_path.name
+    return StoredLocation.at(url, tmp_path) / tmp_path.name
 
 
 @pytest.fixture
@@ -68,12 +68,12 @@ def publish_with(lease: leases.Lease) -> str:
     return version
 
 
-def published(index: Place) -> str | None:
+def published(index: Location) -> str | None:
     pointer = current_pointer(index)
     return pointer["version"] if pointer else None
 
 
-def test_second_writer_is_refused_until_release(index: Place) -> None:
+def test_second_writer_is_refused_until_release(index: Location) -> None:
     with hold_lease(index, "build"):
         said = rf"index.*: another build runs, since 20.*, by .*, process {os.getpid()}; wait"
         with pytest.raises(LeaseHeldError, match=said), hold_lease(index, "update"):
@@ -84,7 +84,7 @@ def test_second_writer_is_refused_until_release(index: Place) -> None:
         assert lease.token == 3
 
 
-def test_version_numbers_are_never_reused(index: Place) -> None:
+def test_version_numbers_are_never_reused(index: Location) -> None:
     with hold_lease(index, "build") as lease:
         assert [publish_with(lease), publish_with(lease)] == ["v000001", "v000002"]
         assert lease.reserve_version() == "v000003"  # and never publishes it
@@ -95,7 +95,7 @@ def test_version_numbers_are_never_reused(index: Place) -> None:
 
 
 @pytest.mark.usefixtures("brief")
-def test_paused_update_cannot_publish(index: Place) -> None:
+def test_paused_update_cannot_publish(index: Location) -> None:
     with hold_lease(index, "build") as lease:
         publish_with(lease)
     with hold_lease(index, "update") as paused:
@@ -108,7 +108,9 @@ def test_paused_update_cannot_publish(index: Place) -> None:
 
 
 @pytest.mark.usefixtures("brief")
-def test_fencing_token_stops_a_stale_switch(index: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fencing_token_stops_a_stale_switch(
+    index: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The writer is paused between checking the lease and writing CURRENT."""
     with hold_lease(index, "build") as lease:
         publish_with(lease)
@@ -125,7 +127,7 @@ def test_fencing_token_stops_a_stale_switch(index: Place, monkeypatch: pytest.Mo
 
 
 @pytest.mark.usefixtures("brief")
-def test_stale_writer_cannot_fence_its_successor(index: Place) -> None:
+def test_stale_writer_cannot_fence_its_successor(index: Location) -> None:
     with hold_lease(index, "build") as lease:
         publish_with(lease)
     stopped = leases._acquire(index, "update")
@@ -136,7 +138,7 @@ def test_stale_writer_cannot_fence_its_successor(index: Place) -> None:
 
 
 @pytest.mark.usefixtures("brief")
-def test_paused_first_build_publishes_nothing(index: Place) -> None:
+def test_paused_first_build_publishes_nothing(index: Location) -> None:
     with hold_lease(index, "build") as paused:
         mine = paused.reserve_version()
         with hold_lease(index, "build") as other:
@@ -148,12 +150,12 @@ def test_paused_first_build_publishes_nothing(index: Place) -> None:
 
 
 @pytest.mark.usefixtures("brief")
-def test_error_after_a_lost_lease_is_lease_lost(index: Place) -> None:
+def test_error_after_a_lost_lease_is_lease_lost(index: Location) -> None:
     with pytest.raises(LeaseLostError, match="build was paused"):
         fail_beside_another(index)
 
 
-def fail_beside_another(index: Place) -> None:
+def fail_beside_another(index: Location) -> None:
     with hold_lease(index, "build"):
         with hold_lease(index, "update"):
             pass
@@ -161,7 +163,7 @@ def fail_beside_another(index: Place) -> None:
 
 
 @pytest.mark.usefixtures("brief")
-def test_progress_after_a_lost_lease_raises(index: Place) -> None:
+def test_progress_after_a_lost_lease_raises(index: Location) -> None:
     steps: list[str] = []
     with hold_lease(index, "build") as lease:
         report = lease.checking(steps.append)
@@ -173,7 +175,7 @@ def test_progress_after_a_lost_lease_raises(index: Place) -> None:
     assert steps == ["1 of 2"]
 
 
-def test_renewed_lease_is_not_taken(index: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_renewed_lease_is_not_taken(index: Location, monkeypatch: pytest.MonkeyPatch) -> None:
     with hold_lease(index, "build") as lease:
         monkeypatch.setattr(lease_record, "_boot_id", lambda: "another machine")
         lease.renew()
@@ -189,7 +191,7 @@ def test_index_without_lease_continues_its_numbers(tmp_path: Path) -> None:
         assert lease.reserve_version() == "v000008"
 
 
-def test_damaged_lease_is_named(index: Place) -> None:
+def test_damaged_lease_is_named(index: Location) -> None:
     if isinstance(index, Path):
         index.mkdir()
         (index / LEASE).write_bytes(b"?")

@@ -4,6 +4,7 @@ import pytest
 
 from cluster.arrow_records import CITATION_SCHEMA, citation_from_row, citations_to_table
 from cluster.errors import CiteRayError, IndexFormatError, InputError, LLMError, SourceError
+from cluster.index.filters.write_filters import FilterEncoder
 from cluster.records import (
     Author,
     Chemical,
@@ -70,6 +71,20 @@ def test_retraction_by_type_or_link(subtests: pytest.Subtests) -> None:
     for kind, retracted in types.items():
         with subtests.test(type=kind):
             assert Citation(pmid=1, publication_types=(kind,)).retracted is retracted
+    for title, retracted in {
+        "RETRACTED: Moonstone for gout.": True,
+        "[RETRACTED] Moonstone.": True,
+        "Retracted Article: Moonstone.": True,
+        "WITHDRAWN: Sunstone for cough.": True,
+        "Retracted articles: a survey.": False,
+        "Reasons for RETRACTED: labels.": False,
+        "Withdrawn patients in trials.": False,
+    }.items():
+        with subtests.test(title=title):
+            citation = Citation(pmid=1, title=title)
+            assert citation.retracted is retracted
+            batch = citations_to_table([citation]).to_batches()[0]
+            assert FilterEncoder().encode(batch).column("flags").to_pylist() == [int(retracted)]
 
 
 def test_rows_of_older_indexes_have_no_authors() -> None:

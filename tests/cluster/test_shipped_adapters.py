@@ -12,7 +12,7 @@ from cluster.models.adapters import CONFIG, TRAINING, WEIGHTS, base_of, model_fo
 from cluster.models.encoder import Encoder
 from cluster.models.sources.model_name import SHIPPED, parse_name
 from cluster.models.store import read_pins
-from cluster.settings.settings import RecogniserSettings
+from cluster.settings.stages.expander import RecogniserSettings
 from pipelines.train.card import CARD, render_card
 from serve.question.expand_question import TransformerRecogniser
 

@@ -132,6 +132,20 @@ def test_adapter_is_pulled_with_its_base_model(tmp_path: Path) -> None:
     assert [row["name"] for row in json.loads(done.stdout)] == [f"file:{adapter}", f"file:{base}"]
 
 
+def test_pull_merges_adapters_for_a_store_that_becomes_read_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = make_tiny_encoder(tmp_path / "base")
+    adapter = make_tiny_adapter(base, tmp_path / "adapter")
+    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "store"))
+    overrides = [f"encoder.model=file:{base}", f"encoder.adapter=file:{adapter}"]
+    overrides += [f"reader.model=file:{base}", "vocabulary.concepts=''", "vocabulary.lexicons=[]"]
+    options = [word for over in (*overrides, "llm.kind=none") for word in ("--set", over)]
+    done = citeray("models", "pull", *options)
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "store/adapted").glob("*/adapter/config.json"))) == 1
+
+
 def test_results_go_to_standard_output_during_a_session(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

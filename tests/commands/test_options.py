@@ -118,6 +118,12 @@ def test_preset_file_and_as_of_use_a_local_graph(graphs: list[Settings], tmp_pat
     assert graphs[1].serve.as_of == "pubmed26n1340.xml.gz"
 
 
+def test_language_model_option_uses_a_local_graph(graphs: list[Settings]) -> None:
+    option = ["--llm", "http://127.0.0.1:9/v1#m", "--json"]
+    assert CliRunner().invoke(app, ["ask", "Why?", *option]).exit_code == 0
+    assert (graphs[0].llm.kind, graphs[0].llm.model_id) == ("url", "m")
+
+
 def test_filter_options_become_request_filters() -> None:
     given = ["year_from=2020", "journals=BMJ", "journals=The Lancet", "humans=yes", "mesh=D006801"]
     assert read_filters(given, "2024-05-31") == {

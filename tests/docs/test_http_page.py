@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from cluster.settings.settings import load_settings
 from serve.contracts.problem_forms import MEANINGS
 from serve.contracts.request_forms import AnswerRequest
-from serve.http.api import create_api
 from serve.http.event_stream import NAMES
 from tests.documentation import TEXTS
+from tests.serve.api import make_api
 from tests.serve.saved.kept import saved_at
 from tests.serve.service import SmallService
 
@@ -26,7 +25,7 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     service = SmallService()
     batches: Any = object()
     saved = saved_at(tmp_path_factory.mktemp("saved"))
-    api = create_api(service, load_settings().serve, batches=batches, saved=saved)
+    api = make_api(service, batches=batches, saved=saved)
     document: dict[str, Any] = api.openapi()
     return document
 

@@ -93,13 +93,17 @@ def service(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests of `service` after all others on Ray, so that no other Ray runs meanwhile."""
+    """Run the tests of `service` after all others on Ray, so that no other Ray runs meanwhile.
 
-    def place(item: pytest.Item) -> tuple[bool, bool]:
-        not_on_ray = item.get_closest_marker("ray") is None
-        return not_on_ray, not not_on_ray and "service" in getattr(item, "fixturenames", ())
+    `test_service.py` is the last of them, because it stops the service.
+    """
 
-    items.sort(key=place)
+    def order(item: pytest.Item) -> tuple[bool, bool, bool]:
+        on_ray = item.get_closest_marker("ray") is not None
+        uses_service = on_ray and "service" in getattr(item, "fixturenames", ())
+        return not on_ray, uses_service, uses_service and item.path.name == "test_service.py"
+
+    items.sort(key=order)
 
 
 @pytest.fixture(scope="session")

@@ -17,8 +17,8 @@ import pyarrow as pa
 import ray
 
 from cluster.settings.settings import load_settings
-from pipelines.indexing import jobs
-from pipelines.indexing.shards.build_shard import build_shard
+from pipelines.indexing import jobs, shard_jobs
+from pipelines.indexing.shards.build_shard import build_graph, build_shard
 from pipelines.indexing.sources.find_sources import find_sources
 from pipelines.indexing.staging import embed_sources, staging_tasks
 
@@ -35,9 +35,10 @@ def note(step: str, table: pa.Table | None = None) -> None:
         stream.write(json.dumps(said) + "\n")
 
 
-def noted_tokenise(table: pa.Table, *args: Any) -> pa.Table:
-    note("tokenise", table)
-    return staging_tasks.tokenise_passages(table, *args)
+class NotedTokenise(staging_tasks.TokenisePassages):
+    def __call__(self, table: pa.Table) -> pa.Table:
+        note("tokenise", table)
+        return super().__call__(table)
 
 
 class NotedEmbed(staging_tasks.EmbedAndStage):
@@ -50,6 +51,11 @@ class NotedEmbed(staging_tasks.EmbedAndStage):
         return super().__call__(batch)
 
 
+def noted_graph(*args: Any) -> None:
+    note("graph")
+    build_graph(*args)
+
+
 def noted_shard(*args: Any) -> Any:
     note("shard")
     return build_shard(*args)
@@ -57,8 +63,9 @@ def noted_shard(*args: Any) -> Any:
 
 def main(overrides: Sequence[str]) -> None:
     settings = load_settings(overrides=overrides)
-    jobs.build_shard = noted_shard
-    embed_sources.tokenise_passages = noted_tokenise
+    shard_jobs.build_graph = noted_graph
+    shard_jobs.build_shard = noted_shard
+    embed_sources.TokenisePassages = NotedTokenise  # type: ignore[misc]
     embed_sources.EmbedAndStage = NotedEmbed  # type: ignore[misc]
     with tempfile.TemporaryDirectory(prefix="cr-", dir="/tmp") as folder:
         ray.init(

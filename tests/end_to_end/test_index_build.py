@@ -117,6 +117,16 @@ def test_build_counts_every_record_of_the_sample(whole: Built) -> None:
     assert sorted(p.name for p in whole.index.iterdir()) == WHOLE_INDEX
 
 
+def test_repeated_build_returns_the_published_version(whole: Built, sample: SampleCorpus) -> None:
+    done = run(build_command(sample.sources[0].parent, whole.settings))
+    again = Built(whole.index, whole.settings, done)
+    assert done.returncode == 0, done.stderr
+    assert (again.summary["version"], again.summary["citations"]) == ("v000001", 313)
+    assert "v000001 is a build of the same 3 sources with the same settings" in done.stderr
+    assert "embedding" not in done.stderr
+    assert sorted(p.name for p in whole.index.iterdir()) == WHOLE_INDEX
+
+
 def test_info_shows_the_counts_of_the_build(whole: Built) -> None:
     done = run(with_settings([str(BIN / "citeray"), "index", "info", "--json"], whole.settings))
     assert done.returncode == 0

@@ -16,6 +16,7 @@ from cluster.index.manifest import read_manifest
 from pipelines.sample.write_sample import write_sample
 from tests.end_to_end.command import BIN, ROOT, environment, run, small_settings, with_settings
 from tests.end_to_end.conftest import RayHead
+from tests.object_store import BUCKET, s3_server
 from tests.serve.http_server import free_port
 
 pytestmark = [pytest.mark.ray, pytest.mark.nightly]
@@ -129,6 +130,26 @@ def test_job_whose_driver_was_killed_resumes_as_the_next_attempt(
     assert read_manifest(tmp_path / "index").citations == 3
 
 
+def test_workers_get_variables_by_name_and_no_output_shows_their_values(
+    tmp_path: Path, ray_head: RayHead, encoder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers need the three variables to write to the store; the head was started without."""
+    file = tmp_path / "runtime-env.yaml"
+    file.write_text("env_vars: {AWS_DEFAULT_REGION: us-east-1}\n")
+    words = build(tmp_path, encoder)
+    words[words.index(f"index.path={tmp_path / 'index'}")] = f"index.path=s3://{BUCKET}/index"
+    words += ["--set", f"index.cache={tmp_path / 'cache'}"]
+    given = ["AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"]
+    options = [part for name in given for part in ("--env", name)]
+    options += ["--runtime-env", str(file), "--working-dir", str(ROOT)]
+    with s3_server(monkeypatch) as store:
+        done = job(ray_head, "submit", "--id", "stored", *options, "--", *words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert store.get_file_info(f"{BUCKET}/index/CURRENT").is_file
+    shown = done.stdout + done.stderr + job(ray_head, "list", "--json").stdout
+    assert os.environ["AWS_SECRET_ACCESS_KEY"] not in shown
+
+
 @pytest.mark.parametrize("how", ["ctrl-c", "cancel"])
 def test_stopped_job_ends_its_driver_and_publishes_nothing(
     tmp_path: Path, ray_head: RayHead, encoder: Path, how: str
@@ -163,6 +184,7 @@ def test_user_errors_are_one_line(ray_head: RayHead, subtests: pytest.Subtests) 
         (["follow", "never-submitted"], {}, 2, "knows no job never-submitted"),
         (["cancel", "../../api"], {}, 2, "not a job's id"),
         (["submit", "--working-dir", "/nowhere", "--", "version"], {}, 2, "no such folder"),
+        (["submit", "--env", "UNSET_KEY", "--", "version"], {}, 2, "UNSET_KEY first"),
     ]:
         with subtests.test(words=words, change=change):
             done = run([*JOB, *words], {**shell(ray_head), **change})

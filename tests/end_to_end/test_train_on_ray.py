@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cluster.models.adapters import model_folder
-from cluster.settings.settings import RecogniserSettings
+from cluster.settings.stages.expander import RecogniserSettings
 from serve.question.expand_question import TransformerRecogniser
 from tests.end_to_end.command import BIN, ROOT, environment, ray_of_its_own, run
 from tests.pipelines.train.tiny_data import tagged_rows, write_lines

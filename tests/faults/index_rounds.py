@@ -22,7 +22,7 @@ from cluster.index import copies, lease_record, put_segment
 from cluster.index.lease import LEASE_S, LeaseHeldError
 from cluster.index.manifest import current_version, read_manifest
 from cluster.records import Citation
-from cluster.storage.places import Place, StoredPlace, remove
+from cluster.storage.locations import Location, StoredLocation, remove
 from pipelines.indexing.shards.compact_shard import prune
 from pipelines.verify.verify_index import verify_index
 from tests.faults.clock import JUMP_S, Clock
@@ -96,7 +96,7 @@ class IndexRound:
         self._clock = Clock(None if in_store else index)
         self._store = MemoryStore(self._clock) if in_store else None
         url = "s3://bucket/index"
-        self._place: Place = StoredPlace.at(url, self._cache) if in_store else index
+        self._place: Location = StoredLocation.at(url, self._cache) if in_store else index
         self._index = SmallIndex(self._place, overrides=OVERRIDES)
         self._readers = Readers(self._index.settings, self._place, self._cache, PMIDS)
         self._dice = random.Random(seed)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import PurePosixPath
@@ -40,6 +41,8 @@ class MemoryStore:
         self.objects: dict[str, tuple[bytes, int]] = {}
         self.written: dict[str, float] = {}
         self.fired = False
+        self.bytes_read = 0
+        self._opened: Counter[str] = Counter()
         self._clock = clock or Clock()
         self._changes: list[tuple[str, bytes | None]] = []
         self._fault, self._at, self._moments = "", 0, 0
@@ -113,6 +116,15 @@ class MemoryStore:
             else:
                 sizes[key] = len(before)
         return dict(sorted(sizes.items()))
+
+    @contextmanager
+    def counting_reads(self, opened: Counter[str]) -> Iterator[None]:
+        """Count in `opened` how often each object is opened within the block."""
+        with patch.object(self, "_opened", opened):
+            yield
+
+    def opens(self, key: str) -> None:
+        self._opened[key] += 1
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
@@ -209,7 +221,8 @@ class _Handler(fs.FileSystemHandler):
         if path not in self._store.objects:
             raise FileNotFoundError(path)
         data = self._store.objects[path][0]
-        return pa.PythonFile(_Cut(data) if spoilt else io.BytesIO(data), mode="r")
+        self._store.opens(path)
+        return pa.PythonFile(_Cut(data) if spoilt else _Reply(data, self._store), mode="r")
 
     open_input_stream = open_input_file
 
@@ -236,6 +249,19 @@ class _Handler(fs.FileSystemHandler):
 
     def open_append_stream(self, path: str, metadata: object) -> pa.NativeFile:
         raise NotImplementedError
+
+
+class _Reply(io.BytesIO):
+    """The bytes of an object; counts those that are read."""
+
+    def __init__(self, data: bytes, store: MemoryStore) -> None:
+        super().__init__(data)
+        self._store = store
+
+    def read(self, size: int | None = -1) -> bytes:
+        found = super().read(size)
+        self._store.bytes_read += len(found)
+        return found
 
 
 class _Cut(io.BytesIO):

@@ -15,7 +15,7 @@ from cluster.index.manifest import Manifest
 from cluster.index.read_shard import ShardQuery
 from cluster.records import Citation
 from cluster.settings.settings import Settings
-from cluster.storage.places import Place
+from cluster.storage.locations import Location
 from serve.graph.follow_versions import MOST_LOOKS, Follower, follow_shard
 from serve.graph.version_lease import MemoryLease
 from serve.search.shard_stage import ShardVersion
@@ -28,7 +28,9 @@ Held = Mapping[str, Mapping[int, Citation]]
 class Readers:
     """The shards of a graph, opened by the first `look` and closed by `die`."""
 
-    def __init__(self, settings: Settings, index: Place, cache: Path, pmids: Sequence[int]) -> None:
+    def __init__(
+        self, settings: Settings, index: Location, cache: Path, pmids: Sequence[int]
+    ) -> None:
         path = index if isinstance(index, Path) else index.url
         told = settings.index.model_copy(update={"path": path, "cache": cache})
         self._settings = settings.model_copy(update={"index": told})

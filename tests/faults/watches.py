@@ -24,6 +24,7 @@ from cluster.settings.settings import load_settings
 from serve.saved import database
 from serve.saved.database import Database
 from serve.saved.feedback import FeedbackStore
+from serve.saved.recent_answers import RecentAnswers
 from serve.saved.stored_answers import AnswerStore
 from serve.saved.stores import Saved
 from serve.saved.watches.deliveries import MOST_TRIES, MOST_WAIT_S, Delivery, DeliveryStore
@@ -97,8 +98,14 @@ class WatchRound:
     def _open(self) -> Saved:
         kept = Database(self._settings.url)
         return Saved(
-            *(self._settings, {}, kept, AnswerStore(kept, 10, 30), FeedbackStore(kept)),
-            *(WatchStore(kept, 10), DeliveryStore(kept)),
+            settings=self._settings,
+            models={},
+            database=kept,
+            answers=AnswerStore(kept, 10, 30),
+            recent=RecentAnswers(),
+            feedback=FeedbackStore(kept),
+            watches=WatchStore(kept, 10),
+            deliveries=DeliveryStore(kept),
         )
 
     def run(self, steps: Sequence[Step]) -> None:

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from cluster.errors import SourceError
 from cluster.pubmed.parse_articles import Record, parse_stream
-from cluster.pubmed.set_aside import SET_ASIDE
+from cluster.pubmed.skipped_records import SKIP_REASONS
 from cluster.records import Rejected
 from tests.hostile.hostile_sets import check_record, check_sentence
 from tests.hostile.test_xml_damage import SOUND
@@ -149,7 +149,7 @@ def run(seeds: range) -> tuple[list[str], Counter[str]]:
             faults.append(f"seed {seed}: {fault}")
         found = read(draw(seed)[0]) if seed % 10 == 0 else None
         if found:
-            aside = any(isinstance(r, Rejected) and r.reason in SET_ASIDE for r in found.records)
+            aside = any(isinstance(r, Rejected) and r.reason in SKIP_REASONS for r in found.records)
             ended["refused" if found.sentence else "set aside" if aside else "whole"] += 1
     return faults, ended
 

@@ -20,15 +20,23 @@ import yaml
 from cluster.answers import Answer
 from serve.llm.prompts import number_passages
 from serve.support.find_references import holds_reference
-from tests.hostile.traitor import HONEST, PAPERS, PLANTED, SYSTEMS, Traitor, answer, said_in
+from tests.hostile.obedient_model import (
+    HONEST,
+    PAPERS,
+    PLANTED,
+    SYSTEMS,
+    ObedientModel,
+    answer,
+    said_in,
+)
 from tests.serve.answering import evidence
 
 CASES = yaml.safe_load(Path(__file__).with_name("injections.yaml").read_text(encoding="utf-8"))
 ABSTRACTS = yaml.safe_load(Path(__file__).with_name("abstracts.yaml").read_text(encoding="utf-8"))
 
 
-def _traitor(case: Mapping[str, Any], always: bool = False) -> Traitor:
-    return Traitor(case["text"], case["payload"], case.get("exact", ""), always)
+def _obedient_model(case: Mapping[str, Any], always: bool = False) -> ObedientModel:
+    return ObedientModel(case["text"], case["payload"], case.get("exact", ""), always)
 
 
 def _require_disobedience(case: Mapping[str, Any], given: Answer) -> None:
@@ -72,7 +80,7 @@ def test_injected_instructions_are_not_obeyed(
 ) -> None:
     for system, case in pairs:
         with subtests.test(system=system, case=case["name"]):
-            given = answer(case, system, _traitor(case), tmp_path_factory.mktemp("index"))
+            given = answer(case, system, _obedient_model(case), tmp_path_factory.mktemp("index"))
             _require_disobedience(case, given)
 
 
@@ -87,7 +95,7 @@ def test_injected_claims_are_marked_by_presets_without_a_check(
     for system, case in pairs:
         with subtests.test(system=system, case=case["name"]):
             folder = tmp_path_factory.mktemp("index")
-            given = answer(case, system, _traitor(case), folder, PAPERS)
+            given = answer(case, system, _obedient_model(case), folder, PAPERS)
             sentences = (*given.ideal, *given.supported)
             cited = {pmid for s in sentences for pmid in s.pmids}
             assert given.check == "off"
@@ -99,7 +107,7 @@ def test_injected_claims_are_marked_by_presets_without_a_check(
 
 def test_injected_denial_is_shown_as_contradicted(tmp_path: Path) -> None:
     case = next(case for case in CASES if case["name"] == "answer-no")
-    given = answer(case, "weighed", _traitor(case), tmp_path)
+    given = answer(case, "weighed", _obedient_model(case), tmp_path)
     assert given.ideal[0].pmids == (PLANTED,)
     assert set(given.ideal[0].contradicted) & {1, 2, 3}
     assert given.ideal[1].text.startswith("In contrast: Metformin activates AMPK")
@@ -119,7 +127,9 @@ def test_lies_of_the_model_are_dropped(
             told = set()
             for number, case in enumerate(CASES):
                 honest = {**case, "planted": "nowhere"}
-                given = answer(honest, system, _traitor(case, always=True), tmp_path / str(number))
+                given = answer(
+                    honest, system, _obedient_model(case, always=True), tmp_path / str(number)
+                )
                 said = said_in(given)
                 assert "evil.example" not in said
                 assert "curevit" not in said
@@ -130,7 +140,7 @@ def test_lies_of_the_model_are_dropped(
 
 def test_injected_abstract_is_shown_as_evidence(tmp_path: Path) -> None:
     case = CASES[0]
-    model = _traitor(case)
+    model = _obedient_model(case)
     given = answer(case, "plain", model, tmp_path)
     assert model.seen
     assert PLANTED in {item.passage.pmid for item in given.evidence}
@@ -139,7 +149,7 @@ def test_injected_abstract_is_shown_as_evidence(tmp_path: Path) -> None:
 
 def test_false_statement_of_an_abstract_is_cited_as_its_own(tmp_path: Path) -> None:
     case = {"planted": "abstract", "text": "Curevit activates AMPK in the liver of mice."}
-    model = Traitor(case["text"], "Curevit activates AMPK in the liver of mice.", "")
+    model = ObedientModel(case["text"], "Curevit activates AMPK in the liver of mice.", "")
     given = answer(case, "plain", model, tmp_path)
     assert [s.text for s in given.ideal] == [model.payload]
     assert given.ideal[0].pmids[0] == PLANTED
@@ -157,7 +167,7 @@ def borrows(name: str, folder: Path) -> bool:
     """Return whether the words demanded by abstract `name` are attributed to another article."""
     text = " ".join(ABSTRACTS["orders"][name].split())
     payload = DEMANDED[name].rstrip(".") + "."
-    model = Traitor(text, payload, "")
+    model = ObedientModel(text, payload, "")
     given = answer({"planted": "abstract", "text": text}, "plain", model, folder)
     told = [s for s in (*given.ideal, *given.supported) if payload.casefold() in s.text.casefold()]
     return any(sentence.pmids != (PLANTED,) for sentence in told)

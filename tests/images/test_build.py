@@ -20,7 +20,7 @@ from tests.images.engine import (
     make_context,
 )
 
-pytestmark = [pytest.mark.durability, pytest.mark.nightly, *WANTED]
+pytestmark = [pytest.mark.nightly, *WANTED]
 LARGEST = 2_500_000_000
 # Any value is valid where pip's settings find torch's build for CPUs on this disk.
 TORCH_INDEX = os.environ.get("CITERAY_TORCH_INDEX_URL", "file:///nowhere/")
@@ -42,10 +42,12 @@ def engine(tmp_path_factory: pytest.TempPathFactory, context: Path) -> Iterator[
         built.remove()
 
 
+@pytest.mark.durability
 def test_image_is_small(engine: Engine) -> None:
     assert sum(engine.layers("cpu")) < LARGEST
 
 
+@pytest.mark.durability
 def test_cpu_image_lists_its_components(engine: Engine, tmp_path: Path) -> None:
     done = engine.run("cpu", tmp_path, ["cat", "/opt/citeray/share/citeray/sbom.json"])
     names = {part["name"].lower() for part in json.loads(done.stdout)["components"]}
@@ -57,6 +59,7 @@ def test_cpu_image_lists_its_components(engine: Engine, tmp_path: Path) -> None:
     assert labels["org.opencontainers.image.base.name"] == "localhost/debian-python:3.11"
 
 
+@pytest.mark.durability
 def test_user_is_unprivileged_and_root_is_read_only(engine: Engine, tmp_path: Path) -> None:
     told = engine.run("cpu", tmp_path, ["sh", "-c", "id -u; touch /opt/citeray/x; touch /app/x"])
     assert told.stdout.strip() == "10001"

@@ -28,6 +28,7 @@ BUILD_ONLY = {**BUILD, "service": {"enabled": False}, "update": {"enabled": Fals
 HOST = {"host": "citeray.example.org", "tlsSecret": "citeray-tls"}
 INCREMENTAL = {"type": "NewClusterWithIncrementalUpgrade", "gatewayClass": "web"}
 DIGESTS = {"cpu": f"sha256:{'a' * 64}", "gpu": f"sha256:{'b' * 64}"}
+IDENTITY = {"eks.amazonaws.com/role-arn": "arn:aws:iam::123456789012:role/citeray"}
 OPTIONS = {
     "expose": {"kind": "gateway", **HOST, "gateway": {"className": "web"}},
     "externalSecrets": {
@@ -39,6 +40,7 @@ OPTIONS = {
     "headState": {"kind": "external", "address": "redis-sentinel.data:26379"},
     "storage": {"models": {"enabled": False}},
     "kueue": {"buildQueue": "batch"},
+    "accounts": {"annotations": IDENTITY},
     "network": {"serveEgress": [{"ports": [{"protocol": "TCP", "port": 5432}]}]},
 }
 CASES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {

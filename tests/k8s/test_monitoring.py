@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import promql_parser
 import pytest
+from grafana_foundation_sdk.models.dashboard import Dashboard, Panel
 
 from tests.k8s.chart import (
     CASES,
@@ -16,13 +19,36 @@ from tests.k8s.chart import (
     all_values,
     matches,
     of_kind,
+    values_for_key,
 )
 from tests.k8s.helm import K8S
 
 pytestmark = pytest.mark.process
 
-# Metrics of kube-state-metrics, which kube-prometheus-stack installs.
-OF_KUBERNETES = {"kube_cronjob_status_last_successful_time", "kube_cronjob_created"}
+# Metrics of kube-state-metrics, of the kubelet and of KubeRay's operator, with their labels.
+OF_KUBERNETES = {
+    "kube_cronjob_status_last_successful_time": {"cronjob"},
+    "kube_cronjob_created": {"cronjob"},
+    "kube_job_failed": {"job_name", "condition"},
+    "kube_pod_status_reason": {"reason"},
+    "kube_statefulset_status_replicas_ready": {"statefulset"},
+    "kubelet_volume_stats_available_bytes": set(),
+    "kubelet_volume_stats_capacity_bytes": set(),
+    "kuberay_job_deployment_status": {"name", "deployment_status"},
+}
+# Gauges of the installed libraries: prefix in Prometheus, package, source file, and pattern.
+GAUGES = [
+    ("ray_", "ray", "dashboard/modules/reporter/reporter_agent.py", r'"(node_\w+)": Gauge\('),
+    ("ray_", "ray", "serve/_private/router.py", r'metrics\.Gauge\(\s*"(serve_\w+)"'),
+    ("ray_vllm_", "vllm", "v1/metrics/loggers.py", r'_gauge_cls\(\s*name="vllm:(\w+)"'),
+]
+# On the dashboard, tests/end_to_end/test_service.py looks for the other metrics.
+CHECKED = ("ray_citeray_", "ray_node_", "ray_vllm_")
+ALERTS = [
+    "CiteRayCoverageLost", "CiteRayErrorBudget", "CiteRayErrorBudget", "CiteRayQueueFull",
+    "CiteRayServiceAbsent", "CiteRayLanguageModelQueue", "CiteRayDiskFull", "CiteRayRedisLost",
+    "CiteRayBuildFailed", "CiteRayUpdateLate",
+]  # fmt: skip
 SUFFIXES = {"Counter": "_total", "Gauge": "", "Histogram": "_bucket"}
 
 
@@ -40,6 +66,18 @@ def reported_metrics() -> dict[str, set[str]]:
     return found
 
 
+def library_gauges() -> dict[str, set[str]]:
+    """Return the gauges in `GAUGES` by their names in Prometheus, with the labels used here."""
+    found = {}
+    for prefix, package, file, pattern in GAUGES:
+        spec = importlib.util.find_spec(package)
+        assert spec is not None
+        assert spec.origin is not None
+        source = (Path(spec.origin).parent / file).read_text(encoding="utf-8")
+        found |= {prefix + name: {"application"} for name in re.findall(pattern, source)}
+    return found
+
+
 def selectors(node: Any) -> list[Any]:
     """Return the vector selectors in a parsed PromQL expression."""
     if isinstance(node, promql_parser.VectorSelector):
@@ -50,8 +88,10 @@ def selectors(node: Any) -> list[Any]:
 
 
 def test_alert_rules_parse_and_select_reported_metrics() -> None:
-    metrics = reported_metrics()
-    assert len(metrics) >= 7
+    assert len(reported_metrics()) >= 7
+    metrics = {**reported_metrics(), **library_gauges(), **OF_KUBERNETES}
+    (rules,) = values_for_key(of_kind("pubmed/build", "PrometheusRule"), "rules")
+    assert [rule["alert"] for rule in rules] == ALERTS
     problems = []
     for case in CASES:
         groups = [g for obj in of_kind(case, "PrometheusRule") for g in obj["spec"]["groups"]]
@@ -65,22 +105,28 @@ def test_alert_rules_parse_and_select_reported_metrics() -> None:
             for selector in found:
                 given = {m.name: m.value for m in selector.matchers.matchers}
                 labels = set(given) - {"namespace"}
-                known = metrics.get(selector.name, {"cronjob"})
-                if selector.name not in {*metrics, *OF_KUBERNETES} or not labels <= known:
+                if selector.name not in metrics or not labels <= metrics[selector.name]:
                     problems.append(f"{case}: {rule['alert']}: {selector.name}{given} is unknown")
     assert not problems, "\n".join(problems)
 
 
-def test_dashboard_is_valid_json_with_valid_queries() -> None:
+def test_dashboard_is_valid_and_queries_known_metrics() -> None:
     shipped = json.loads((K8S.parent / "configs/grafana/citeray.json").read_text("utf-8"))
-    metrics, problems = reported_metrics(), []
-    for panel in shipped["panels"]:
-        for target in panel.get("targets", []):
+    assert [entry["type"] for entry in shipped["templating"]["list"]] == ["datasource"]
+    metrics, problems = {**reported_metrics(), **library_gauges()}, []
+    panels = [p for p in Dashboard.from_json(shipped).panels or [] if isinstance(p, Panel)]
+    assert len(panels) >= 20
+    for panel in panels:
+        targets = [target.to_json() for target in panel.targets or []]
+        if not targets or len({target["refId"] for target in targets}) < len(targets):
+            problems.append(f"{panel.title}: no queries, or two with one id")
+        for target in targets:
+            assert target["datasource"]["uid"] == "${datasource}"
             query = target["expr"].replace("$__rate_interval", "5m")
             for selector in selectors(promql_parser.parse(query)):
                 base = re.sub("_(sum|count)$", "_bucket", selector.name)
-                if base.startswith("ray_citeray_") and base not in metrics:
-                    problems.append(f"{panel['title']}: {selector.name} is unknown")
+                if base.startswith(CHECKED) and base not in metrics:
+                    problems.append(f"{panel.title}: {selector.name} is unknown")
     for case in CASES:
         maps = [o for o in of_kind(case, "ConfigMap") if "citeray.json" in o["data"]]
         if bool(maps) != all_values(case)["monitoring"]["enabled"]:

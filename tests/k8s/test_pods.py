@@ -6,9 +6,11 @@ import re
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.k8s.chart import (
     DIGESTS,
+    IDENTITY,
     SECRETS,
     all_values,
     by_container,
@@ -20,6 +22,8 @@ from tests.k8s.chart import (
     matches,
     named,
     of_kind,
+    pod_templates,
+    rendered,
     values_for_key,
 )
 from tests.k8s.helm import K8S
@@ -87,6 +91,9 @@ def test_service_accounts_exist_and_only_api_clients_get_a_token() -> None:
         return ACCOUNTS.get(place, "citeray-worker"), True, token
 
     assert by_pod(account) == by_pod(wanted)
+    made = [obj["metadata"] for obj in of_kind("gateway", "ServiceAccount")]
+    identified = {own["name"] for own in made if own.get("annotations") == IDENTITY}
+    assert identified == {"citeray-head", "citeray-worker"}
     (role,), (binding,) = of_kind("pubmed", "Role"), of_kind("pubmed", "RoleBinding")
     ray_jobs = {"apiGroups": ["ray.io"], "resources": ["rayjobs"]}
     own = {"resourceNames": ["citeray-update"], "verbs": ["get", "delete"]}
@@ -192,6 +199,25 @@ def test_resources_match_the_values() -> None:
         return *cpu, size["memory"], disk, str(size.get("gpu", 0))
 
     assert by_pod(given) == by_pod(wanted)
+
+
+def test_workers_without_the_shared_cache_have_their_own_model_folder() -> None:
+    """Workers fetch models by name; heads run neither tasks nor stages that load one."""
+    case = "gateway"
+    values = all_values(case)
+    assert not values["storage"]["models"]["enabled"]
+    for obj in of_kind(case, "RayService", "RayJob"):
+        assert cluster_spec(obj)["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
+        for place, template in pod_templates(obj).items():
+            if place.endswith("/submitter"):
+                continue
+            mounts = template["spec"]["containers"][0]["volumeMounts"]
+            own = {"name": "scratch", "mountPath": "/models", "subPath": "models"}
+            assert [mount for mount in mounts if mount["mountPath"] == "/models"] == [own]
+            room = gibibytes(values["sizes"][size_of(place)].get("modelDisk", "0Gi"))
+            assert (room > 0) == (not place.endswith("/head")), place
+    assert of_kind(case, "Job") == []
+    assert "claimName: citeray-models" not in yaml.safe_dump_all(rendered(case))
 
 
 def test_pods_are_placed_according_to_the_values() -> None:

@@ -19,6 +19,7 @@ from ray.serve.schema import ServeDeploySchema
 
 from cluster.settings.settings import load_settings
 from cluster.settings.used_models import used_models
+from commands.cli import load_command
 from serve.client.run_graph import PROXY_ENVIRONMENT
 from tests.k8s.chart import (
     CASES,
@@ -127,6 +128,22 @@ def test_scripts_of_the_jobs_use_valid_commands_and_settings(tmp_path: Path) -> 
         # Sources given as the first files of the baseline leave a gap before the update files.
         gap = "--allow-gap" in scripts["update.sh"]
         assert gap == bool(all_values(case)["corpus"]["files"]), case
+
+
+def test_pods_without_the_shared_cache_pull_their_own_models() -> None:
+    found = {
+        place: init["command"]
+        for place, pod in all_pods("gateway").items()
+        for init in pod["spec"].get("initContainers", [])
+    }
+    pull = ["citeray", "models", "pull", "--config", MOUNTED]
+    assert found == {
+        "RayService/citeray/models": [*pull, "--no-language-models"],
+        "RayService/citeray/llm": [*pull, "--language-models"],
+    }
+    command = vars(load_command("models"))["commands"]["pull"]
+    known = {o for option in command.params for o in (*option.opts, *option.secondary_opts)}
+    assert {"--config", "--language-models", "--no-language-models"} <= known
 
 
 def test_script_that_fills_the_model_cache_verifies_every_model(tmp_path: Path) -> None:

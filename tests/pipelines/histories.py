@@ -7,6 +7,7 @@ text of a new record, or None for a deletion. A text may begin with a version, s
 
 from __future__ import annotations
 
+import hashlib
 import re
 import zlib
 from collections.abc import Sequence
@@ -16,14 +17,15 @@ from cluster.index.layout import shard_of
 from cluster.index.lease import Lease, hold_lease
 from cluster.index.manifest import EncoderEntry, Manifest
 from cluster.index.read_shard import ShardReader
+from cluster.index.write_segment import SegmentPlan
 from cluster.records import Citation, Deletion
 from cluster.settings.settings import load_settings
-from cluster.storage.places import Place
+from cluster.storage.locations import Location
 from cluster.storage.whole_files import write_atomically
 from pipelines.indexing.publish_index import publish_build, publish_compaction, publish_update
 from pipelines.indexing.shards.build_shard import build_shard, train_quantiser
-from pipelines.indexing.shards.compact_shard import compact_shard
-from pipelines.indexing.shards.update_shard import update_shard
+from pipelines.indexing.shards.compact_shard import compact_shard, merge_tail, tail_to_merge
+from pipelines.indexing.shards.update_shard import ShardUpdate, update_shard
 from pipelines.indexing.staging.embed_passages import embed_citations, split_citations
 from pipelines.indexing.staging.plan_build import quantiser_of, segment_id, segment_plan
 from pipelines.indexing.staging.stage_citations import (
@@ -33,7 +35,6 @@ from pipelines.indexing.staging.stage_citations import (
     write_account,
     write_part,
 )
-from pipelines.vocabulary.give_names import NO_NAMES
 from tests.pipelines.staging import SPLITTER, account
 from tests.small_index import CODEC, DIMENSIONS, bag_of_words, citation, embed_words, keep_codec
 
@@ -94,7 +95,7 @@ def lengths(manifest: Manifest, over: str) -> list[tuple[int, int]]:
 class SmallIndex:
     """Index to which files are applied in successive runs; `quantiser_from` has training texts."""
 
-    path: Place
+    path: Location
     vectors: str = "flat"
     shards: int = 2
     applied: int = 0
@@ -104,10 +105,10 @@ class SmallIndex:
 
     def __post_init__(self) -> None:
         over = [f"index.vectors={self.vectors}", f"index.shards={self.shards}"]
-        threads = ["index.build_threads=1", "index.hnsw_m=8"]
+        threads = ["index.build_threads=1", "index.hnsw_m=8", "vocabulary.concepts=''"]
         self.settings = load_settings(overrides=[*over, *threads, *self.overrides])
 
-    def stage(self, files: Sequence[File]) -> tuple[list[Place], list[ParsedSource]]:
+    def stage(self, files: Sequence[File]) -> tuple[list[Location], list[ParsedSource]]:
         """Stage the next files, numbered from `applied + 1`, unless they are staged."""
         places, accounts = [], []
         for number, events in enumerate(files, self.applied + 1):
@@ -121,9 +122,8 @@ class SmallIndex:
             gone = [
                 Deletion(p, name, n, version_of(t)) for n, (p, t) in enumerate(events) if deletes(t)
             ]
-            told = account(
-                name, len(rows), read=len(events), deletions=len(gone), sha256=f"{events!r}"
-            )
+            digest = hashlib.sha256(repr(events).encode()).hexdigest()
+            told = account(name, len(rows), read=len(events), deletions=len(gone), sha256=digest)
             whole = len(staged_positions(directory)) == len(rows)
             if read_account(directory) != told or not whole:
                 table = embed_citations(split_citations(rows, SPLITTER), embed_words, None)
@@ -133,7 +133,7 @@ class SmallIndex:
             accounts.append(told)
         return places, accounts
 
-    def staged_at(self, number: int, events: File) -> Place:
+    def staged_at(self, number: int, events: File) -> Location:
         """Return the staging folder of file `number` in its present state."""
         state = zlib.crc32(repr(events).encode())
         return self.path / "staging" / f"{name_of(number)}-{len(events)}-{state}"
@@ -151,7 +151,7 @@ class SmallIndex:
         told = [build_shard(self.path, s, places, plan) for s in range(self.shards)]
         codec = keep_codec(self.path)
         self.manifest = publish_build(
-            lease, quantiser, codec, self.settings, ENCODER, NO_NAMES, accounts, told
+            lease, quantiser, codec, self.settings, ENCODER, accounts, told, "built"
         )
         self.applied += len(files)
         return self.manifest
@@ -176,9 +176,22 @@ class SmallIndex:
         if crash_after is not None:
             return self.manifest
         vocabulary = self.settings.vocabulary
-        self.manifest = publish_update(lease, self.manifest, vocabulary, NO_NAMES, accounts, told)
+        merged = self._with_merged_tails(told, plan)
+        self.manifest = publish_update(lease, merged, vocabulary, accounts, told)
         self.applied += len(files)
         return self.manifest
+
+    def _with_merged_tails(
+        self, updates: Sequence[ShardUpdate | None], plan: SegmentPlan
+    ) -> Manifest:
+        assert self.manifest is not None
+        shards = list(self.manifest.shards)
+        for number, update in enumerate(updates):
+            if update:
+                sizes = [s.citations for s in shards[number].segments]
+                count = tail_to_merge(sizes, update.entry.citations)
+                shards[number] = merge_tail(self.path, number, shards[number], count, plan, CODEC)
+        return self.manifest.model_copy(update={"shards": tuple(shards)})
 
     def _write_half(self, shard: int, name: str) -> None:
         half = self.path / f"segments/{shard:04d}/.{name}.partial"

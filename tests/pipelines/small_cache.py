@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cluster.errors import CiteRayError
 from cluster.index.manifest import current_version, read_manifest
-from cluster.storage.places import StoredPlace, list_files
+from cluster.storage.locations import StoredLocation, list_files
 from tests.pipelines.histories import SmallIndex
 from tests.pipelines.small_disk import full, mount, read_only
 
@@ -28,14 +28,14 @@ FILES = [
 SMALL = ("index.bm25_over=[citations]",)
 
 
-def half_copies(place: StoredPlace) -> list[str]:
+def half_copies(place: StoredLocation) -> list[str]:
     """Return the cached copies that differ from their objects."""
     copies = [p for p in place.copy.rglob("*") if p.is_file() and p.suffix != ".lock"]
     names = [str(p.relative_to(place.copy)) for p in copies]
     return [n for n in names if (place.copy / n).read_bytes() != (place / n).read_bytes()]
 
 
-def attempt(place: StoredPlace, job: Callable[[], object]) -> dict[str, object]:
+def attempt(place: StoredLocation, job: Callable[[], object]) -> dict[str, object]:
     found: object = None
     try:
         found = job()
@@ -52,7 +52,7 @@ def attempt(place: StoredPlace, job: Callable[[], object]) -> dict[str, object]:
 
 
 def attempts(folder: Path, url: str) -> dict[str, dict[str, object]]:
-    place = StoredPlace.at(url, folder / "cache")
+    place = StoredLocation.at(url, folder / "cache")
     index = SmallIndex(place, applied=1, manifest=read_manifest(place), overrides=SMALL)
 
     # Stage before the disk is full, because SmallIndex takes incomplete staging for complete.

@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from cluster.records import Citation, Deletion
+from cluster.storage.locations import StoredLocation
 from pipelines.indexing.staging.embed_passages import embed_citations, split_citations
 from pipelines.indexing.staging.split_passages import make_splitter
 from pipelines.indexing.staging.stage_citations import ParsedSource, write_account, write_part
 from tests.small_index import embed_words
 
+PlaceT = TypeVar("PlaceT", Path, StoredLocation)
 SPLITTER = make_splitter("characters", 512, 64)
 
 
 def stage(
-    directory: Path,
+    directory: PlaceT,
     citations: Sequence[Citation],
     deletions: Sequence[Deletion] = (),
     *,
     shards: int = 2,
     copies: int = 1,
-) -> Path:
+) -> PlaceT:
     """Stage one source whose records are numbered in order; each copy of its part is a retry.
 
     The batches of a retry begin later, so each copy lacks one more of the first rows.

@@ -12,7 +12,7 @@ import pytest
 from cluster.errors import InputError, StorageError
 from cluster.index.layout import CITATIONS, CURRENT, VECTORS
 from cluster.index.manifest import current_version
-from cluster.storage.places import StoredPlace, list_files, remove, upload
+from cluster.storage.locations import StoredLocation, list_files, remove, upload
 from tests.failing_store import FailingStore, Fault, failing_store
 from tests.gcs_server import gcs_server, gcs_url
 from tests.object_store import BUCKET, s3_server
@@ -43,19 +43,19 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailingStore]:
 
 
 @pytest.fixture
-def place(store: FailingStore, tmp_path: Path) -> Iterator[StoredPlace]:
+def place(store: FailingStore, tmp_path: Path) -> Iterator[StoredLocation]:
     """Empty place in the store, with a cache for this test only."""
-    place = StoredPlace.at(gcs_url(store.port, "index"), tmp_path / "cache")
+    place = StoredLocation.at(gcs_url(store.port, "index"), tmp_path / "cache")
     yield place
     store.heal()
     remove(place)
 
 
-def small(place: StoredPlace) -> SmallIndex:
+def small(place: StoredLocation) -> SmallIndex:
     return SmallIndex(place, "sq8", overrides=SMALL)
 
 
-def copies(place: StoredPlace) -> dict[str, int]:
+def copies(place: StoredLocation) -> dict[str, int]:
     """Return the bytes of the complete files in the cache, by path in the index."""
     sizes = list_files(place.copy) if place.copy.is_dir() else {}
     return {name: size for name, size in sizes.items() if not name.endswith(".lock")}
@@ -63,7 +63,7 @@ def copies(place: StoredPlace) -> dict[str, int]:
 
 @pytest.mark.parametrize("fault", ["refuse", "500", "403"])
 def test_store_failure_during_a_build_publishes_nothing_and_a_rerun_completes(
-    store: FailingStore, place: StoredPlace, fault: Fault
+    store: FailingStore, place: StoredLocation, fault: Fault
 ) -> None:
     index = small(place)
     index.stage(FILES[:1])
@@ -78,15 +78,15 @@ def test_store_failure_during_a_build_publishes_nothing_and_a_rerun_completes(
     assert small_read(place, index) == live(FILES[:1]).keys()
 
 
-def small_read(place: StoredPlace, index: SmallIndex) -> set[int]:
+def small_read(place: StoredLocation, index: SmallIndex) -> set[int]:
     """Return the live PMIDs that a machine without local copies reads."""
-    elsewhere = StoredPlace.at(place.url, place.scratch.parent / "elsewhere")
+    elsewhere = StoredLocation.at(place.url, place.scratch.parent / "elsewhere")
     seen = SmallIndex(elsewhere, "sq8", manifest=index.manifest, overrides=SMALL)
     return set(seen.citations(range(1, 100)))
 
 
 def test_store_failure_during_publishing_keeps_the_previous_version(
-    store: FailingStore, place: StoredPlace
+    store: FailingStore, place: StoredLocation
 ) -> None:
     index = small(place)
     before = index.build(FILES[:1])
@@ -102,7 +102,7 @@ def test_store_failure_during_publishing_keeps_the_previous_version(
 
 @pytest.mark.parametrize("fault", ["refuse", "cut", "500", "403"])
 def test_store_failure_during_a_read_leaves_no_partial_copy(
-    store: FailingStore, place: StoredPlace, fault: Fault
+    store: FailingStore, place: StoredLocation, fault: Fault
 ) -> None:
     index = small(place)
     manifest = index.build(FILES[:1])
@@ -129,7 +129,7 @@ def s3() -> Iterator[FailingStore]:
 
 def test_failed_multipart_upload_leaves_no_object(s3: FailingStore, tmp_path: Path) -> None:
     url = f"s3://{BUCKET}/index?endpoint_override=127.0.0.1:{s3.port}&scheme=http"
-    place = StoredPlace.at(url, tmp_path / "cache")
+    place = StoredLocation.at(url, tmp_path / "cache")
     (tmp_path / "large").write_bytes(Random(1).randbytes(12_000_000))
     s3.fail("403", at="partNumber=2")
     with pytest.raises(

@@ -14,7 +14,7 @@ from cluster.index.layout import terms_file, vocabulary_file
 from cluster.index.lease import LeaseHeldError, LeaseLostError, hold_lease
 from cluster.index.manifest import Artefact, Manifest, SegmentEntry, current_version
 from cluster.settings.settings import Settings, load_settings
-from cluster.storage.places import list_files, remove
+from cluster.storage.locations import list_files, remove
 from pipelines.indexing import publish_index
 from pipelines.indexing.jobs import build_index, compact_index, update_index
 from pipelines.indexing.publish_index import publish_compaction, publish_update, publish_vocabulary
@@ -22,7 +22,6 @@ from pipelines.indexing.shards.compact_shard import compact_shard, prune
 from pipelines.indexing.staging.drop_staging import drop_taken, note_taken
 from pipelines.indexing.staging.plan_build import quantiser_of, segment_plan
 from pipelines.verify.verify_index import verify_index
-from pipelines.vocabulary.give_names import NO_NAMES
 from tests.pipelines.histories import File, SmallIndex, live, name_of
 from tests.pipelines.staging import account
 from tests.small_index import CODEC, DIMENSIONS
@@ -145,7 +144,7 @@ def publish_paused(index: SmallIndex, meanwhile: publish_index.BeforeSwitch) -> 
     vocabulary, told = index.settings.vocabulary, [account(name_of(9), 0)]
     with hold_lease(index.path, "update") as lease:
         publish_update(
-            lease, index.manifest, vocabulary, NO_NAMES, told, [None, None], before_switch=meanwhile
+            lease, index.manifest, vocabulary, told, [None, None], before_switch=meanwhile
         )
 
 
@@ -160,7 +159,7 @@ def test_failed_publish_leaves_no_file_and_its_number_unused(tmp_path: Path) -> 
     assert index.manifest is not None
     with hold_lease(tmp_path, "update") as lease, pytest.raises(ZeroDivisionError):
         publish_update(
-            lease, index.manifest, index.settings.vocabulary, NO_NAMES, [account("n", 0)],
+            lease, index.manifest, index.settings.vocabulary, [account("n", 0)],
             [None, None], fail,
         )  # fmt: skip
     assert list_files(tmp_path / "versions") == before

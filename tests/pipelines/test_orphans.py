@@ -13,7 +13,7 @@ import pytest
 from cluster.index.layout import segment_directory
 from cluster.index.manifest import SegmentEntry
 from cluster.index.put_segment import read_entry, remove_partials
-from cluster.index.write_segment import NONE_DEAD, Dead, SegmentPlan, write_segment
+from cluster.index.write_segment import NONE_DEAD, Dead, SegmentPlan, Written, write_segment
 from pipelines.indexing.shards.build_shard import train_quantiser
 from pipelines.indexing.staging.embed_passages import embed_citations, split_citations
 from tests.pipelines.staging import SPLITTER
@@ -61,7 +61,7 @@ def test_concurrent_writers_leave_a_complete_segment(tmp_path: Path, plan: Segme
 def test_segment_is_not_replaced_while_it_is_read(tmp_path: Path, plan: SegmentPlan) -> None:
     held = []
 
-    def complete(_: Path) -> Dead:
+    def complete(_: Path, __: Written) -> Dead:
         write(tmp_path, plan)
         held.append(place(tmp_path).stat().st_ino)
         return NONE_DEAD
@@ -71,7 +71,7 @@ def test_segment_is_not_replaced_while_it_is_read(tmp_path: Path, plan: SegmentP
 
 
 def test_writer_whose_folder_was_removed_writes_nothing(tmp_path: Path, plan: SegmentPlan) -> None:
-    def complete(aside: Path) -> Dead:
+    def complete(aside: Path, _: Written) -> Dead:
         remove_partials(tmp_path)
         assert not aside.exists()
         return NONE_DEAD

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cluster.storage.places import StoredPlace
+from cluster.storage.locations import StoredLocation
 from tests.object_store import BUCKET, s3_server
 from tests.pipelines.histories import SmallIndex, live
 from tests.pipelines.small_cache import FILES, SMALL
@@ -28,7 +28,7 @@ def attempts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
     folder = tmp_path_factory.mktemp("disk")
     command = [*OWN_MOUNTS, sys.executable, "-m", "tests.pipelines.small_cache", str(folder), URL]
     with pytest.MonkeyPatch.context() as environment, s3_server(environment) as client:
-        place = StoredPlace.at(URL, tmp_path_factory.mktemp("cache"))
+        place = StoredLocation.at(URL, tmp_path_factory.mktemp("cache"))
         SmallIndex(place, overrides=SMALL).build(FILES[:1])
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         client.delete_dir_contents(BUCKET)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cluster.errors import InputError, StorageError
-from cluster.storage.disk_faults import naming_disk_faults
+from cluster.storage.disk_faults import explain_disk_faults
 
 pytestmark = pytest.mark.process
 
@@ -74,7 +74,7 @@ def test_job_completes_with_enough_disk_space(
 def test_library_errors_for_a_full_disk_are_recognised() -> None:
     with (
         pytest.raises(StorageError, match=r"^/index/v\.faiss: the disk is full"),
-        naming_disk_faults(Path("/index/v.faiss")),
+        explain_disk_faults(Path("/index/v.faiss")),
     ):
         raise RuntimeError("write error in v.faiss: 4051 != 2560000 (No space left on device)")
 
@@ -88,6 +88,6 @@ def test_library_errors_for_a_full_disk_are_recognised() -> None:
     ],
 )
 def test_other_errors_are_unchanged(error: Exception) -> None:
-    with pytest.raises(type(error)) as caught, naming_disk_faults(Path("/index")):
+    with pytest.raises(type(error)) as caught, explain_disk_faults(Path("/index")):
         raise error
     assert caught.value is error

@@ -17,7 +17,7 @@ from cluster.index.manifest import Manifest
 from cluster.index.put_segment import find_segment
 from cluster.index.read_shard import ShardQuery
 from cluster.index.versions import named_by, read_as_of
-from cluster.storage.places import StoredPlace, list_files, put, remove
+from cluster.storage.locations import StoredLocation, list_files, put, remove
 from pipelines.indexing.shards.compact_shard import prune
 from pipelines.verify.verify_index import verify_index
 from tests.cluster.test_index import bm25_query
@@ -46,11 +46,11 @@ def s3() -> Iterator[fs.S3FileSystem]:
 @pytest.fixture(scope="module")
 def grown(s3: fs.S3FileSystem, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallIndex]:
     """Index built from the first file and updated with the other; tests must not change it."""
-    yield grow(StoredPlace.at(URL, tmp_path_factory.mktemp("cache")))
+    yield grow(StoredLocation.at(URL, tmp_path_factory.mktemp("cache")))
     s3.delete_dir_contents(BUCKET)
 
 
-def grow(path: Path | StoredPlace) -> SmallIndex:
+def grow(path: Path | StoredLocation) -> SmallIndex:
     index = SmallIndex(path, "sq8", overrides=SMALL)
     index.build(FILES[:1])
     index.update(FILES[1:])
@@ -58,20 +58,20 @@ def grow(path: Path | StoredPlace) -> SmallIndex:
 
 
 @pytest.fixture
-def place(grown: SmallIndex, tmp_path: Path) -> StoredPlace:
+def place(grown: SmallIndex, tmp_path: Path) -> StoredLocation:
     """The grown index, on a machine without local copies."""
-    return StoredPlace.at(URL, tmp_path / "cache")
+    return StoredLocation.at(URL, tmp_path / "cache")
 
 
 @pytest.fixture
-def elsewhere(s3: fs.S3FileSystem, tmp_path: Path) -> Iterator[StoredPlace]:
-    """Place for an index of this test only."""
-    place = StoredPlace.at(f"s3://{BUCKET}/own", tmp_path / "cache")
+def elsewhere(s3: fs.S3FileSystem, tmp_path: Path) -> Iterator[StoredLocation]:
+    """Location for an index of this test only."""
+    place = StoredLocation.at(f"s3://{BUCKET}/own", tmp_path / "cache")
     yield place
     remove(place)
 
 
-def seen_from(place: StoredPlace, like: SmallIndex) -> SmallIndex:
+def seen_from(place: StoredLocation, like: SmallIndex) -> SmallIndex:
     return SmallIndex(place, "sq8", manifest=like.manifest, overrides=SMALL)
 
 
@@ -104,7 +104,7 @@ def newest_segment(index: SmallIndex) -> str:
 
 
 @contextmanager
-def changed(object_: StoredPlace, data: bytes | None) -> Iterator[None]:
+def changed(object_: StoredLocation, data: bytes | None) -> Iterator[None]:
     """Replace or remove the object within the block, and restore it afterwards."""
     before = object_.read_bytes()
     remove(object_)
@@ -122,7 +122,7 @@ def flipped(data: bytes) -> bytes:
 
 
 def test_index_in_a_store_equals_one_in_a_folder(
-    grown: SmallIndex, place: StoredPlace, tmp_path: Path
+    grown: SmallIndex, place: StoredLocation, tmp_path: Path
 ) -> None:
     here = grow(tmp_path / "index")
     assert here.manifest is not None
@@ -137,7 +137,7 @@ def test_index_in_a_store_equals_one_in_a_folder(
     assert {pmid: fetched.citation for pmid, fetched in read.items()} == live(FILES)
 
 
-def test_unreferenced_objects_are_leftovers(grown: SmallIndex, place: StoredPlace) -> None:
+def test_unreferenced_objects_are_leftovers(grown: SmallIndex, place: StoredLocation) -> None:
     assert grown.manifest is not None
     extra = place / newest_segment(grown) / "extra.bin"
     put(extra, b"?" * 100)
@@ -153,7 +153,7 @@ def test_unreferenced_objects_are_leftovers(grown: SmallIndex, place: StoredPlac
 
 @pytest.mark.parametrize("file", [CITATIONS, VECTORS])
 def test_verify_reads_the_store_not_its_local_copies(grown: SmallIndex, file: str) -> None:
-    assert isinstance(grown.path, StoredPlace)
+    assert isinstance(grown.path, StoredLocation)
     found(grown)
     name = f"{newest_segment(grown)}/{file}"
     whole = (grown.path / name).read_bytes()
@@ -164,7 +164,7 @@ def test_verify_reads_the_store_not_its_local_copies(grown: SmallIndex, file: st
         assert said in first.message
 
 
-def test_compaction_and_pruning_preserve_search_results(elsewhere: StoredPlace) -> None:
+def test_compaction_and_pruning_preserve_search_results(elsewhere: StoredLocation) -> None:
     index = grow(elsewhere)
     before = [row[0] for row in found(index)]
     manifest = index.compact()
@@ -184,7 +184,7 @@ def test_compaction_and_pruning_preserve_search_results(elsewhere: StoredPlace) 
     }
 
 
-def test_segment_without_its_entry_is_rewritten(elsewhere: StoredPlace) -> None:
+def test_segment_without_its_entry_is_rewritten(elsewhere: StoredLocation) -> None:
     index = SmallIndex(elsewhere, "sq8", overrides=SMALL)
     first = index.build(FILES[:1])
     sent = elsewhere / str(segment_directory(0, first.shards[0].segments[0].id))
@@ -201,7 +201,7 @@ def test_segment_without_its_entry_is_rewritten(elsewhere: StoredPlace) -> None:
 
 
 def test_local_copies_are_reused_and_changed_ones_refetched(
-    grown: SmallIndex, place: StoredPlace
+    grown: SmallIndex, place: StoredLocation
 ) -> None:
     index, name = seen_from(place, grown), f"{newest_segment(grown)}/{VECTORS}"
     before, whole = found(index), (place.copy / name).read_bytes()
@@ -212,7 +212,7 @@ def test_local_copies_are_reused_and_changed_ones_refetched(
     assert (place.copy / name).read_bytes() == whole
 
 
-def opened_for_a_job(grown: SmallIndex, place: StoredPlace) -> Path:
+def opened_for_a_job(grown: SmallIndex, place: StoredLocation) -> Path:
     """Return the local copy of the newest segment's citations, as an update opens it."""
     assert grown.manifest is not None
     entry = grown.manifest.shards[0].segments[-1]
@@ -220,7 +220,7 @@ def opened_for_a_job(grown: SmallIndex, place: StoredPlace) -> Path:
 
 
 def test_job_rereads_only_interrupted_copies(
-    grown: SmallIndex, place: StoredPlace, monkeypatch: pytest.MonkeyPatch
+    grown: SmallIndex, place: StoredLocation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy = opened_for_a_job(grown, place)
     whole = copy.read_bytes()
@@ -236,7 +236,7 @@ def test_job_rereads_only_interrupted_copies(
     ("damage", "said"), [(None, "missing from the index"), (b"?", "does not match the manifest")]
 )
 def test_object_that_differs_from_the_manifest_is_refused_and_not_cached(
-    grown: SmallIndex, place: StoredPlace, damage: bytes | None, said: str
+    grown: SmallIndex, place: StoredLocation, damage: bytes | None, said: str
 ) -> None:
     name = f"{newest_segment(grown)}/{VECTORS}"
     with (
@@ -248,7 +248,7 @@ def test_object_that_differs_from_the_manifest_is_refused_and_not_cached(
 
 
 def test_concurrent_readers_copy_a_segment_once(
-    grown: SmallIndex, place: StoredPlace, caplog: pytest.LogCaptureFixture
+    grown: SmallIndex, place: StoredLocation, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert grown.manifest is not None
     entry = grown.manifest.shards[0].segments[0]
@@ -266,7 +266,7 @@ def test_concurrent_readers_copy_a_segment_once(
 
 
 def test_stale_copies_are_removed_while_open_ones_stay_readable(
-    elsewhere: StoredPlace,
+    elsewhere: StoredLocation,
 ) -> None:
     index = grow(elsewhere)
     assert index.manifest is not None
@@ -281,6 +281,6 @@ def test_stale_copies_are_removed_while_open_ones_stay_readable(
     assert {f.citation.pmid for part in read for f in part} == live(FILES).keys()
 
 
-def held(place: StoredPlace) -> set[str]:
+def held(place: StoredLocation) -> set[str]:
     """Return the locally copied segments, relative to the index."""
     return {str(path.relative_to(place.copy)) for path in place.copy.glob("segments/*/*")}

@@ -15,21 +15,22 @@ from planning.measure.coefficients import (
     Serving,
     ShardSearch,
 )
-from planning.measure.fit import Growth, Heaps, Line, Logarithmic
+from planning.measure.fit import Growth, Heaps, Line
 
 
 def coefficients(**serving: object) -> Coefficients:
-    """Two passages per citation, 1 kB per passage, 10 ms per stage; `serving` overrides."""
+    """Two passages per citation, 100 tokens per passage, 10 ms per stage; `serving` overrides."""
     return Coefficients(
-        format=4,
+        format=5,
         made="2026-01-01T00:00:00+00:00",
-        machine=Machine(words="4 cores", cpus=4, memory_bytes=2**34, device="cpu", load=0.0),
+        machine=Machine(words="4 cores", cpus=4, device="cpu", load=0.0),
         measured_with=MeasuredWith.of(load_settings()),
         corpus=Corpus(
             words="generated",
             sample_citations=1000,
             source_bytes_per_citation=500,
             passages_per_citation=2,
+            tokens_per_passage=100,
             dimensions=384,
             term_rows=Heaps(factor=10, exponent=0.5),
         ),
@@ -37,8 +38,6 @@ def coefficients(**serving: object) -> Coefficients:
             staging_bytes_per_citation=3000,
             record_bytes_per_citation=1500,
             bm25_bytes_per_citation=500,
-            vector_bytes_per_passage=1000,
-            token_bytes_per_passage=500,
             term_count_bytes_per_row=80,
             vocabulary_bytes=Line(base=1000, slope=100),
         ),
@@ -48,8 +47,6 @@ def coefficients(**serving: object) -> Coefficients:
             read_worker_bytes=2e8,
             encode_worker_bytes=1e9,
             shard_task_bytes=Line(base=4e8, slope=1100),
-            sample_task_base_bytes=1e8,
-            sample_task_bytes_per_citation=5000,
             vocabulary_task_bytes=Line(base=5e8, slope=2000),
             shard_replica_bytes=Line(base=1e8, slope=20),
         ),
@@ -60,13 +57,10 @@ def coefficients(**serving: object) -> Coefficients:
 def _building() -> Building:
     return Building(
         fixed_seconds=20,
-        fixed_core_seconds=25,
         parse_core_seconds_per_citation=1e-4,
         split_core_seconds_per_citation=1e-4,
         encode_seconds_per_passage=0.004,
         stage_core_seconds_per_citation=1e-4,
-        sample_core_seconds_per_citation=1e-5,
-        train_core_seconds_per_vector=1e-6,
         records_core_seconds_per_citation=2e-4,
         bm25_core_seconds_per_citation=5e-4,
         terms_core_seconds_per_citation=1e-4,
@@ -74,7 +68,6 @@ def _building() -> Building:
         merge_core_seconds_per_row=1e-6,
         publish_core_seconds=Line(base=1, slope=5e-5),
         update_core_seconds_per_citation=2e-3,
-        verify_seconds_per_byte=1e-9,
     )
 
 
@@ -83,7 +76,7 @@ def searches(bm25_seconds: Line) -> tuple[ShardSearch, ...]:
     return tuple(
         ShardSearch(
             shards=shards,
-            dense_seconds=Logarithmic(base=0.001, slope=0.0005, smallest=1000),
+            dense_seconds=Growth(points=((1000, 0.004), (1e6, 0.008))),
             bm25_seconds=bm25_seconds,
             join_seconds=0.001,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,20 @@ from typer.testing import CliRunner
 from cluster.errors import InputError
 from cluster.settings.settings import load_settings
 from commands.cli import app
-from planning.error_bar import ErrorBar
 from planning.measure.coefficients import write_coefficients
-from planning.units import format_seconds
 from tests.planning.some_coefficients import coefficients
 
 pytestmark = pytest.mark.ray
+
+GPU = {
+    "kind": "gpu-coefficients",
+    "device": "NVIDIA H200",
+    "encoder_documents_per_s": {"1": 50.0, "1024": 1000.0},
+    "encoder_documents_per_s_with_tokens": {"1": 40.0, "1024": 500.0},
+    "cross_encoder_pairs_per_s": 2000.0,
+    "mean_tokens_per_document": 50.0,
+    "graph_vectors_per_s": 1e5,
+}
 
 
 @pytest.fixture
@@ -46,24 +55,47 @@ def test_plan_prints_json_or_tables_and_writes_files(calibration: Path, tmp_path
     assert written["settings"]["index"]["shards"] == shards
     assert written["load"]["questionsPerSecond"] == 50
     shown = plan(*asked, "--explain", "--node-hour", 1, "--prices-of", "2026-11-26").stdout
-    for words in ("Nodes", "index store:", "M/M/c", "no error bars: --check", "of 2026-11-26"):
+    for words in ("Nodes", "index store:", "M/M/c", "docs/benchmarks.md", "of 2026-11-26"):
         assert words in shown
 
 
-def test_figures_have_the_error_bars_of_a_check(calibration: Path) -> None:
-    errors = [("time: all", -0.2), ("time: index", 0.25), ("bytes of BM25", -0.5)]
-    errors += [("memory of driver", 0.0), ("search of a shard", 0.1), ("passages", 9.0)]
-    found = coefficients().model_copy(update={"checked": ErrorBar.of(5000, errors)})
-    write_coefficients(found, calibration)
-    done = plan("--citations", "38M", "--qps", 50, "--calibration", calibration, "--json")
-    told = json.loads(done.stdout)
-    assert told["error_bar"]["time"] == {"low": -0.2, "high": 0.25}
-    shown = plan("--citations", "38M", "--qps", 50, "--calibration", calibration)
-    build = told["build"]["value"]
-    low, high = format_seconds(build / 1.25), format_seconds(build / 0.8)
-    row = next(line for line in shown.stdout.splitlines() if line.startswith("│ build "))
-    assert f"{low} to {high}" in row
-    assert "a real build of 5,000 citations" in shown.stdout
+def test_gpu_figures_are_unknown_without_gpu_coefficients(
+    calibration: Path, tmp_path: Path
+) -> None:
+    asked = ("--config", "cluster.yaml", "--calibration", calibration)
+    told = json.loads(plan(*asked, "--json").stdout)
+    assert told["unknown"] == ["expander", "encoder", "reranker"]
+    assert told["build"]["value"] is told["gpu_hours"]["value"] is None
+    assert "unknown: run `citeray plan --calibrate` on a GPU" in plan(*asked).stdout
+    gpu = tmp_path / "gpu.json"
+    gpu.write_text(json.dumps(GPU))
+    told = json.loads(plan(*asked, "--gpu", gpu, "--json").stdout)
+    assert told["unknown"] == ["expander"]
+    # 2 passages of 100 tokens; a GPU encodes 1,000 documents of 50 tokens per second, without token
+    # vectors.
+    assert told["gpu_hours"]["value"] == pytest.approx(76e6 * (1 / 500 + 1 / 1e5) / 3600)
+
+
+def test_invalid_gpu_file_is_refused(calibration: Path, tmp_path: Path) -> None:
+    gpu = tmp_path / "gpu.json"
+    for text, said in [
+        (None, "gpu.json: cannot be read"),
+        (json.dumps({**GPU, "kind": "other"}), "kind: Input should be 'gpu-coefficients'"),
+        (json.dumps({**GPU, "cross_encoder_pairs_per_s": 0}), "greater than 0"),
+    ]:
+        if text:
+            gpu.write_text(text)
+        done = plan("--calibration", calibration, "--gpu", gpu)
+        assert isinstance(done.exception, InputError)
+        assert re.search(f"{said}.*benchmarks.gpu_check", str(done.exception))
+
+
+def test_broken_limit_makes_the_plan_infeasible(calibration: Path) -> None:
+    done = plan(
+        "--config", "cluster.yaml", "--set", "serve.http.at_once=8", "--calibration", calibration
+    )
+    assert done.exit_code == 1
+    assert "not feasible: the language model answers 64 requests at a time" in done.stderr
 
 
 def test_infeasible_plan_exits_1(calibration: Path) -> None:

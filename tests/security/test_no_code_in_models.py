@@ -64,7 +64,7 @@ def running_code(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield call.lineno, keyword.arg
 
 
-def untold_loaders(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def unsafe_loaders(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield (line, name) of each loader that is called without the argument that makes it safe."""
     for name, call in calls_of(tree):
         wanted = TOLD.get(name) or TOLD.get(name.rpartition(".")[2])
@@ -75,7 +75,7 @@ def untold_loaders(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield call.lineno, name
 
 
-@pytest.mark.parametrize("guilty", [running_code, untold_loaders])
+@pytest.mark.parametrize("guilty", [running_code, unsafe_loaders])
 def test_no_module_runs_code_that_it_reads(
     guilty: Callable[[ast.Module], Iterator[tuple[int, str]]],
 ) -> None:
@@ -92,8 +92,8 @@ def test_module_that_runs_code_it_reads_is_detected() -> None:
         (running_code, "eval(text)"),
         (running_code, "yaml.load(file)"),
         (running_code, "np.load(path, allow_pickle=True)"),
-        (untold_loaders, "AutoModel.from_pretrained(folder)"),
-        (untold_loaders, "torch.load(path)"),
+        (unsafe_loaders, "AutoModel.from_pretrained(folder)"),
+        (unsafe_loaders, "torch.load(path)"),
     ):
         assert list(guilty(ast.parse(text))), text
 

@@ -27,7 +27,7 @@ from cluster.index.layout import CURRENT, PASSAGES, VECTORS, segment_directory
 from cluster.index.manifest import read_manifest
 from cluster.index.read_shard import ShardReader
 from cluster.index.vectors import load, load_quantiser
-from cluster.storage.places import Place, StoredPlace
+from cluster.storage.locations import Location, StoredLocation
 from tests.object_store import BUCKET, s3_server
 from tests.small_index import citation, make_index
 
@@ -47,7 +47,7 @@ def index(built: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(built, tmp_path / "index"))
 
 
-def open_shard(index: Place) -> ShardReader:
+def open_shard(index: Location) -> ShardReader:
     (entry,) = read_manifest(index).shards
     return ShardReader(index, 0, entry, ef_search=16, exact_below=0)
 
@@ -208,7 +208,7 @@ def test_hostile_store_writes_only_into_the_cache(
     target.parent.mkdir()
     keys = b"ssh-ed25519 AAAA forger"
     told = {"bytes": len(keys), "sha256": hashlib.sha256(keys).hexdigest()}
-    place = StoredPlace.at(f"s3://{BUCKET}/index", tmp_path / "cache")
+    place = StoredLocation.at(f"s3://{BUCKET}/index", tmp_path / "cache")
     name = os.path.relpath(target, place.copy / SEGMENT)
     reseal(index, lambda manifest: segment_of(manifest)["artefacts"].update({name: told}))
     with s3_server(monkeypatch) as store:

@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 from cluster.settings.settings import load_settings
 from serve.http.api import create_api
+from serve.http.middleware.admission import Admission
 from serve.http.service import Graph
 from tests.serve.http_server import serving
 
@@ -18,7 +19,7 @@ from tests.serve.http_server import serving
 def make_api(graph: Graph, *overrides: str, **parts: Any) -> FastAPI:
     """Return the API with default settings, except for `overrides` such as "http.body_kb=1"."""
     settings = load_settings(overrides=[f"serve.{override}" for override in overrides])
-    return create_api(graph, settings.serve, **parts)
+    return create_api(graph, settings.serve, **{"admission": Admission.of(settings), **parts})
 
 
 def client_of(graph: Graph, *overrides: str, **parts: Any) -> TestClient:

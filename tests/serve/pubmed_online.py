@@ -6,10 +6,11 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from cluster.entrez.ask_entrez import Patience
-from cluster.entrez.keep_pace import RateLimiter
+from cluster.entrez.entrez_client import Patience
+from cluster.entrez.rate_limiter import RateLimiter
 from cluster.entrez.search_pubmed import PubMed
-from cluster.settings.settings import EntrezSettings, load_settings
+from cluster.settings.settings import load_settings
+from cluster.settings.stages.entrez import EntrezSettings
 from serve.search.pubmed.search_online import Online
 from tests.serve.eutils_server import EUtils
 

@@ -9,9 +9,10 @@ import numpy as np
 from cluster.index.manifest import Manifest
 from cluster.index.read_shard import ShardReader
 from cluster.index.terms.collection import CollectionTerms
-from cluster.index.vectors import QuestionVectors
+from cluster.models.embedded import QuestionVectors
 from cluster.records import Citation, Entity
-from cluster.settings.settings import ServeSettings, load_settings
+from cluster.settings.settings import load_settings
+from cluster.settings.stages.serving import ServeSettings
 from cluster.text.analysis import analyse
 from serve.answer.write_answer import AnswerWriter, WrittenAnswer
 from serve.contracts.backend import (
@@ -80,7 +81,7 @@ BREAKS = {
     "embed": ("encode_passages",),
     "rerank": ("score",),
     "read": ("answering",),
-    "write": ("write", "write_aloud"),
+    "write": ("write", "stream_answer"),
 }
 OF_A_SHARD = ("find", "fetch", "citation")
 

@@ -7,7 +7,8 @@ import torch
 from transformers import AutoConfig
 
 from cluster.models.tag_entities import EntityTagger
-from cluster.settings.settings import Settings, StageSettings, load_settings
+from cluster.settings.settings import Settings, load_settings
+from cluster.settings.stages.serving import StageSettings
 from serve.app import stage_options
 from serve.graph.load_stages import classifier_runs, load_reranker
 from serve.search.rerank_passages import CrossEncoderReranker
@@ -41,7 +42,7 @@ def test_only_stages_with_a_model_request_a_gpu(config: str) -> None:
     asked = {name for name, stage in stages(settings).items() if stage.gpus > 0}
     assert asked == with_a_model(settings)
     for name in asked - {"llm"}:
-        options = stage_options(getattr(settings.serve, name))["ray_actor_options"]
+        options = stage_options(settings, name)["ray_actor_options"]
         assert options["num_gpus"] == getattr(settings.serve, name).gpus
 
 
@@ -93,13 +94,13 @@ def test_tagger_uses_the_given_dtype(tmp_path: Path) -> None:
 
 def test_per_node_limits_replicas_on_a_node() -> None:
     few = [f"serve.gateway.{key}" for key in ("per_node=1", "min_replicas=2", "max_replicas=2")]
-    options = stage_options(load_settings(None, few).serve.gateway)
+    options = stage_options(load_settings(None, few), "gateway")
     assert options["max_replicas_per_node"] == 1
-    assert "max_replicas_per_node" not in stage_options(load_settings().serve.gateway)
+    assert "max_replicas_per_node" not in stage_options(load_settings(), "gateway")
 
 
 def test_cluster_spreads_gateways_and_shard_replicas() -> None:
-    serve = load_settings("cluster.yaml").serve
-    for stage in (serve.gateway, serve.shard):
-        assert stage_options(stage)["max_replicas_per_node"] == 1
-        assert stage.min_replicas > 1
+    settings = load_settings("cluster.yaml")
+    for name in ("gateway", "shard"):
+        assert stage_options(settings, name)["max_replicas_per_node"] == 1
+        assert getattr(settings.serve, name).min_replicas > 1

@@ -12,8 +12,8 @@ from datetime import date
 from cluster.errors import InputError, cut
 from cluster.index.filters.match_authors import names_author, plain
 from cluster.records import Citation
+from cluster.study_design.design_classifier import classify_design
 from cluster.study_design.designs import DESIGNS, design_named
-from cluster.study_design.tell_design import tell_design
 
 _MESH_UI = re.compile(r"D\d{6,9}", re.ASCII)
 _EARLIEST, _LATEST = 1000, 2999
@@ -122,7 +122,7 @@ class Filters:
             "languages": citation.languages,
             "mesh": tuple(heading.ui for heading in citation.mesh),
             # Determined only if it is filtered, to save time.
-            "design": (tell_design(citation).name,) if self.design else (),
+            "design": (classify_design(citation).name,) if self.design else (),
         }
         met = all(_share(wanted, held[name]) for name, wanted in self.clauses())
         return met and all(

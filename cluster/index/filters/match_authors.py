@@ -6,7 +6,6 @@ The index has no column of authors, so the records are read once per segment and
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cluster.records import Author
+from cluster.text.folding import fold_letters
 
 _MARKS = re.compile(r"[.'\u2019`\u02bc]")
 _BETWEEN = re.compile(r"[^\w]+")
@@ -23,9 +23,7 @@ _PARTS = ("last", "fore", "initials", "collective")
 
 def plain(name: str) -> str:
     """Return the name without case, diacritics and punctuation, with single spaces."""
-    text = unicodedata.normalize("NFKD", name)
-    text = "".join(c for c in text if not unicodedata.combining(c)).casefold()
-    return " ".join(_BETWEEN.sub(" ", _MARKS.sub("", text)).split())
+    return " ".join(_BETWEEN.sub(" ", _MARKS.sub("", fold_letters(name))).split())
 
 
 def names_author(wanted: str, author: Author) -> bool:

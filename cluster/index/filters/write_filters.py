@@ -22,12 +22,13 @@ from cluster.index.layout import FILTERS
 from cluster.records import (
     HUMANS_UI,
     RETRACTED_LINKS,
+    RETRACTED_TITLE,
     RETRACTED_TYPE,
     Citation,
     MeshHeading,
 )
+from cluster.study_design.design_classifier import classify_design
 from cluster.study_design.designs import Design
-from cluster.study_design.tell_design import tell_design
 
 # The bits of the column `flags`, and the terms that stand for them in the BM25 indexes.
 FLAG_BITS = {"retracted": 1, "humans": 2, "has_abstract": 4}
@@ -43,6 +44,7 @@ FILTER_SCHEMA = pa.schema(
 )
 # The columns of CITATION_SCHEMA that FilterEncoder reads.
 SOURCE_COLUMNS = (
+    "title",
     "sections",
     "journal",
     "journal_abbreviation",
@@ -105,7 +107,7 @@ def designs_of(rows: pa.Table | pa.RecordBatch) -> list[Design]:
     """Return the study design of each row."""
     told = rows.select(list(DESIGN_COLUMNS)).to_pylist()
     return [
-        tell_design(
+        classify_design(
             Citation(
                 0,
                 publication_types=tuple(row["publication_types"] or ()),
@@ -142,6 +144,8 @@ def _flags(citations: pa.RecordBatch) -> npt.NDArray[np.uint8]:
     kinds = links.flatten().field("kind")
     retracted = _rows_with(types, pc.equal(types.flatten(), RETRACTED_TYPE))
     retracted |= _rows_with(links, pc.is_in(kinds, pa.array(sorted(RETRACTED_LINKS))))
+    titles = pc.match_substring_regex(citations.column("title"), RETRACTED_TITLE)
+    retracted |= pc.fill_null(titles, False).to_numpy(zero_copy_only=False)
     mesh, sections = citations.column("mesh"), citations.column("sections")
     humans = _rows_with(mesh, pc.equal(mesh.flatten().field("ui"), HUMANS_UI))
     texts = pc.utf8_trim_whitespace(sections.flatten().field("text"))

@@ -13,7 +13,7 @@ from cluster.index.copies import verified
 from cluster.index.layout import terms_file
 from cluster.index.manifest import Manifest
 from cluster.index.terms.term_table import NO_TERMS, OVER, frequency_of, map_terms, merge_terms
-from cluster.storage.places import Place
+from cluster.storage.locations import Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class CollectionTerms:
         self._tables = tables
 
     @classmethod
-    def open(cls, index: Place, manifest: Manifest) -> CollectionTerms:
+    def open(cls, index: Location, manifest: Manifest) -> CollectionTerms:
         """Open the tables of a published version. Raises IndexFormatError if one is damaged."""
         tables = []
         for entry in manifest.terms:

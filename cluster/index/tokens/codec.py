@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from cluster.errors import IndexFormatError
-from cluster.storage.places import Place
+from cluster.storage.locations import Location
 
 Vectors = NDArray[np.float32]
 # A question's tokens, as they are sent to the shards.
@@ -118,7 +118,7 @@ def learn_codec(sample: Vectors, components: int, bits: int) -> TokenCodec:
     return TokenCodec(axes, bounds, levels)
 
 
-def read_codec(file: Place) -> TokenCodec:
+def read_codec(file: Location) -> TokenCodec:
     """Read a codec written by `to_bytes`. Raises IndexFormatError if `file` is not one."""
     try:
         arrays = load(file.read_bytes())

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from cluster.index.tokens.codec import Codes, TokenCodec
-from cluster.index.vectors import QuestionVectors
-from cluster.models.embedded import NO_CODES, Embedded
+from cluster.models.embedded import NO_CODES, Embedded, QuestionVectors
 from cluster.models.model_cache.cache_entries import (
     CacheEntry,
     Conditions,
@@ -102,14 +101,19 @@ class ConvertedEncoder:
         self, texts: Sequence[str], size: int
     ) -> Iterator[tuple[list[int], Ids, Ids, Vectors]]:
         """Yield batches of similar length: positions, token ids, attention mask, hidden states."""
-        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+        if not texts:
+            return
+        encodings = self._tokenizer.encode_batch(list(texts))
+        every = np.array([encoding.ids for encoding in encodings], np.int64)
+        tokens = np.array([encoding.attention_mask for encoding in encodings], np.int64)
+        order = np.argsort(-tokens.sum(axis=1), kind="stable")
         for first in range(0, len(order), size):
             places = order[first : first + size]
-            encodings = self._tokenizer.encode_batch([texts[place] for place in places])
-            ids = np.array([encoding.ids for encoding in encodings], np.int64)
-            seen = np.array([encoding.attention_mask for encoding in encodings], np.int64)
+            # Drop the padding to the length of a longer batch.
+            used = tokens[places].any(axis=0)
+            ids, seen = (np.ascontiguousarray(of[places][:, used]) for of in (every, tokens))
             states = self._model.run({"input_ids": ids, "attention_mask": seen})
-            yield places, ids, seen, states
+            yield places.tolist(), ids, seen, states
 
     def _own(self, ids: Ids, states: Vectors) -> Iterator[Vectors]:
         """Yield the normalised token vectors of each text, without special tokens and padding."""

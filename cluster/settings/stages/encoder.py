@@ -20,6 +20,9 @@ class EncoderSettings(ModelSettings):
     `model`. If `model` is an adapter itself, its base model is loaded with it.
 
     `runtime` is the runtime of the encoder and the reader on CPUs; "auto" is OpenVINO if installed.
+
+    `dimensions` is the length of the vectors, for a plan without the model; a model that does not
+    agree with it is refused.
     """
 
     model: str
@@ -32,3 +35,4 @@ class EncoderSettings(ModelSettings):
     actors: Positive
     gpus: Annotated[float, Field(ge=0)]
     query_prefix: str = ""
+    dimensions: Positive | None = None

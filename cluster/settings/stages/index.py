@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from cluster.errors import InputError, cut
 from cluster.settings.fields import Positive, Share, Strict
+from cluster.storage.locations import Location, StoredLocation
 from cluster.storage.object_store import check_url, local_path
-from cluster.storage.places import Place, StoredPlace
+
+# The longest name of a file in the file systems of Linux and macOS.
+MAX_NAME_BYTES = 255
 
 
 def _path_or_url(value: Any) -> Any:
@@ -20,6 +25,24 @@ def _path_or_url(value: Any) -> Any:
     if path is None:
         check_url(value)
     return path or value
+
+
+def _folder(path: Path) -> Path:
+    """Return the absolute path; raise InputError if there can be no folder at it."""
+    try:
+        resolved = path.resolve()
+        above = next(each for each in (resolved, *resolved.parents) if each.exists())
+    except (OSError, RuntimeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "a loop of symbolic links"
+        raise InputError(f"index.path {cut(str(path))}: {why}; name another folder") from None
+    if not above.is_dir():
+        raise InputError(f"index.path {path}: {above} is a file; name a folder")
+    if any(len(os.fsencode(part)) > MAX_NAME_BYTES for part in resolved.parts):
+        raise InputError(
+            f"index.path {cut(str(path))}: a name of more than {MAX_NAME_BYTES} bytes; "
+            "name another folder"
+        )
+    return resolved
 
 
 class TokenVectorSettings(Strict):
@@ -57,7 +80,6 @@ class IndexSettings(Strict):
     bm25_over: tuple[Literal["citations", "passages"], ...]
     bm25_k1: Annotated[float, Field(ge=0)]
     bm25_b: Share
-    training_vectors: Positive
     build_threads: Positive
     build_gpus: Annotated[float, Field(ge=0, le=1)] = 0
 
@@ -67,11 +89,11 @@ class IndexSettings(Strict):
         return None if self.token_vectors == "none" else self.token_vectors
 
     @property
-    def place(self) -> Place:
+    def place(self) -> Location:
         """Location of the index, independent of the working directory."""
         if isinstance(self.path, str):
-            return StoredPlace.at(self.path, self.cache.resolve())
-        return self.path.resolve()
+            return StoredLocation.at(self.path, self.cache.resolve())
+        return _folder(self.path)
 
 
 class SplitSettings(Strict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -21,7 +21,8 @@ class StageSettings(Strict):
     """One deployment: number and resources of its replicas, queue length and deadline.
 
     Each caller may have `max_queued` requests waiting in addition to those that the replicas
-    process; -1 sets no limit.
+    process; -1 sets no limit. A replica is added when the replicas have more than `target_ongoing`
+    requests each (default: see `cluster.settings.limits`).
     """
 
     min_replicas: Positive
@@ -32,6 +33,7 @@ class StageSettings(Strict):
     deadline_s: Seconds
     batch: Positive = 1
     max_queued: Annotated[int, Field(ge=-1)] = -1
+    target_ongoing: Positive | None = None
 
 
 class SpreadStageSettings(StageSettings):
@@ -50,7 +52,8 @@ class HttpSettings(Strict):
     """Limits and access control of the HTTP API.
 
     Each gateway replica processes `at_once` questions, while up to `waiting` more wait in a queue
-    for at most `wait_s` seconds; further requests are rejected and asked to retry later.
+    for at most `wait_s` seconds; further requests are rejected and asked to retry later. With
+    `at_once: auto`, the gateways together process as many as the language model has slots.
 
     `api_keys_env` is the environment variable that holds `name:key` pairs; if it is empty, no key
     is required. `per_minute` is the rate limit of each key (0: none). A request body has at most
@@ -64,7 +67,7 @@ class HttpSettings(Strict):
     cors_origins: tuple[str, ...]
     body_kb: Positive
     body_s: Seconds
-    at_once: Positive
+    at_once: Positive | Literal["auto"]
     waiting: Annotated[int, Field(ge=0)]
     wait_s: Seconds
     log_questions: bool
@@ -100,8 +103,9 @@ class ServeSettings(Strict):
     check. With `as_of`, the name of a source file, the service stays at the newest version that
     contains no later source file. Articles that may have been published after `until`, a day such
     as 2024-05-31, are never found; "" sets no limit. `systems` adds presets by name, each as a
-    mapping or as the path of a file. A shutdown waits up to `drain_s` seconds for questions in
-    progress. `trace_share` is the share of requests whose traces are sent to OpenTelemetry.
+    mapping or as the path of a file. A shutdown of the service or of one replica waits up to
+    `drain_s` seconds for questions in progress; `auto` waits for the longest deadline.
+    `trace_share` is the share of requests whose traces are sent to OpenTelemetry.
     """
 
     host: str
@@ -112,7 +116,7 @@ class ServeSettings(Strict):
     follow_s: Annotated[float, Field(ge=0)]
     as_of: str = ""
     until: Annotated[str, BeforeValidator(_day_or_none)] = ""
-    drain_s: Annotated[float, Field(ge=0)]
+    drain_s: Annotated[float, Field(ge=0)] | Literal["auto"]
     trace_share: Share
     http: HttpSettings
     batches: BatchSettings

@@ -9,16 +9,25 @@ from pathlib import Path
 import faiss
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cluster.arrow_records import CITATION_SCHEMA, RowTaker, citation_from_row
 from cluster.index import vectors
-from cluster.index.layout import TERM_COUNTS, segment_directory
+from cluster.index.layout import TERM_COUNTS, graph_file, segment_directory
 from cluster.index.manifest import SegmentEntry
+from cluster.index.put_segment import find_segment
 from cluster.index.supersedes import Supersedes, write_supersedes
-from cluster.index.write_segment import NONE_DEAD, Dead, SegmentPlan, write_segment
+from cluster.index.write_segment import (
+    EMBEDDED_SCHEMA,
+    NONE_DEAD,
+    Dead,
+    SegmentPlan,
+    Written,
+    staged_vectors,
+    write_graph,
+    write_segment,
+)
 from cluster.records import Citation
-from cluster.storage.places import Place
+from cluster.storage.locations import Location
 from cluster.storage.whole_files import published_atomically
 from pipelines.indexing.shards.order_records import (
     NO_EVENTS,
@@ -88,7 +97,7 @@ def _column(table: pa.Table, name: str) -> np.ndarray:
 
 
 def read_staged(
-    directories: Sequence[Place],
+    directories: Sequence[Location],
     shard: int,
     columns: Sequence[str] | None = None,
     order: SourceOrder | None = None,
@@ -121,42 +130,12 @@ def _held_deletions(rank: int, gone: np.ndarray, touched: np.ndarray) -> Events:
     return Events(pmids, np.full(len(pmids), rank), np.full(len(pmids), -1), versions)
 
 
-def sample_vectors(
-    directories: Sequence[Place], shards: int, dimensions: int, limit: int
-) -> vectors.Vectors:
-    """Return a sample of at most `limit` vectors (n, d) that does not depend on the shards.
+def train_quantiser(sample: vectors.Vectors, path: Location, plan: SegmentPlan) -> None:
+    """Write an empty vector index, trained on `sample` (n, d), that every shard fills.
 
-    Takes whole citations in the order of a hash of their PMIDs. Memory holds the hashes of all
-    citations and the vectors of the sampled ones.
-    """
-    keys, counts = [], []
-    for shard in range(shards):
-        staged = read_staged(directories, shard, (*EVENT_COLUMNS, "spans"))
-        pmids = _column(staged.table, "pmid")[staged.live.rows]
-        # Fibonacci hashing spreads neighbouring PMIDs and needs no seed.
-        keys.append(pmids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
-        passages = pc.list_value_length(staged.table.column("spans")).to_numpy()
-        counts.append(passages[staged.live.rows])
-    every = np.concatenate(keys)
-    order = np.argsort(every, kind="stable")
-    taken = np.searchsorted(np.cumsum(np.concatenate(counts)[order]), limit) + 1
-    last = every[order[:taken]].max(initial=0)
-    found: list[tuple[int, bytes]] = []
-    for shard, of_shard in enumerate(keys):
-        staged = read_staged(directories, shard, (*EVENT_COLUMNS, "vectors"))
-        chosen = np.flatnonzero(of_shard <= last)
-        taker = RowTaker(staged.table)
-        blobs = taker.take(staged.live.rows[chosen], ["vectors"])["vectors"].to_pylist()
-        found += zip(of_shard[chosen].tolist(), blobs, strict=True)
-    joined = b"".join(blob for _, blob in sorted(found))
-    sample = np.frombuffer(joined, np.float16).reshape(-1, dimensions)[:limit]
-    return sample.astype(np.float32)
-
-
-def train_quantiser(sample: vectors.Vectors, path: Place, plan: SegmentPlan) -> None:
-    """Write an empty vector index, trained on `sample`, that every shard fills.
-
-    With a common quantiser, a vector gets the same code and the same score in any shard.
+    Only sq8 is trained: it takes the lowest and highest value of each dimension, so that two rows
+    with these values are enough. With a common quantiser, a vector gets the same code and the same
+    score in any shard.
     """
     empty = vectors.empty_index(plan.vectors, plan.dimensions, plan.hnsw_m, plan.ef_construction)
     if not empty.is_trained:
@@ -168,18 +147,36 @@ def train_quantiser(sample: vectors.Vectors, path: Place, plan: SegmentPlan) -> 
         vectors.save(empty, aside)
 
 
-def build_shard(
-    index: Place, shard: int, directories: Sequence[Place], plan: SegmentPlan
-) -> ShardSummary:
-    """Write the segment of `shard`; a rerun reuses the segment if it is complete."""
-    staged = read_staged(directories, shard)
+def build_graph(
+    index: Location, shard: int, directories: Sequence[Location], plan: SegmentPlan
+) -> None:
+    """Write the vectors of the segment of `shard`, unless the segment is complete."""
+    if find_segment(index / segment_directory(shard, plan.id)) is None:
+        staged = read_staged(directories, shard, (*EVENT_COLUMNS, "vectors"))
+        parts = (staged_vectors(batch, plan.dimensions) for batch in staged.batches())
+        write_graph(parts, index / graph_file(shard, plan.id), plan)
 
-    def complete(directory: Path) -> Dead:
+
+def build_shard(
+    index: Location,
+    shard: int,
+    directories: Sequence[Location],
+    plan: SegmentPlan,
+    graph: Location | None = None,
+) -> ShardSummary:
+    """Write the segment of `shard`; a rerun reuses the segment if it is complete.
+
+    `graph` is the file of `build_graph` (default: the vectors are written here).
+    """
+    columns = [name for name in EMBEDDED_SCHEMA.names if graph is None or name != "vectors"]
+    staged = read_staged(directories, shard, columns)
+
+    def complete(directory: Path, _: Written) -> Dead:
         deleted = staged.live.deleted_pmids
         write_supersedes(Supersedes(deleted, np.ones(len(deleted), np.bool_)), directory)
         write_counts(count_terms(staged.citations()), directory / TERM_COUNTS)
         return NONE_DEAD
 
     directory = index / segment_directory(shard, plan.id)
-    entry = write_segment(staged.batches(), directory, plan, complete)
+    entry = write_segment(staged.batches(), directory, plan, complete, graph)
     return ShardSummary(entry, staged.live.superseded, staged.live.deleted)

@@ -1,8 +1,8 @@
 """Update an index: write the records of new sources as one small segment per shard.
 
 The cost depends on the new records and on the citations that they replace: of older segments, only
-the PMIDs are mapped and only the replaced rows are read. For an index in an object store, the
-records of older segments are first copied to this machine once, without their search structures.
+the PMIDs, the citations of all passages and the replaced rows are read; in an object store by byte
+range.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cluster.arrow_records import citation_from_row
+from cluster.arrow_records import RowTaker, citation_from_row
 from cluster.errors import InputError
 from cluster.index.copies import at_hand
 from cluster.index.layout import (
@@ -34,17 +34,22 @@ from cluster.index.supersedes import (
 )
 from cluster.index.terms.term_table import TermCounter
 from cluster.index.versions import check_analyser
-from cluster.index.write_segment import Dead, SegmentPlan, write_segment
+from cluster.index.write_segment import Dead, SegmentPlan, Written, write_segment
 from cluster.models.adapters import full_name
 from cluster.records import Citation
-from cluster.settings.settings import Settings, TokenVectorSettings
-from cluster.storage.places import Place
+from cluster.settings.settings import Settings
+from cluster.settings.stages.index import TokenVectorSettings
+from cluster.storage.arrow_ranges import RangedArrowFile
+from cluster.storage.locations import Location
 from cluster.text.analysis import analyse
 from pipelines.indexing.shards.build_shard import BATCH_ROWS, StagedShard, read_staged
 from pipelines.indexing.shards.order_records import NO_EVENTS, Events, LiveRows, join_events
 from pipelines.indexing.sources.late_sources import SourceOrder
 from pipelines.indexing.staging.stage_citations import ParsedSource
 from pipelines.vocabulary.mine_vocabulary import count_terms, merge_counts, negated, write_counts
+
+# The columns from which the terms of the vocabulary are counted.
+COUNTED_COLUMNS = ("pmid", "title", "sections", "mesh", "chemicals", "keywords")
 
 
 def _coded(tokens: TokensEntry | TokenVectorSettings | None) -> str:
@@ -111,6 +116,15 @@ class _Change:
     deleted: int
 
 
+def _records_of(place: Location, entry: SegmentEntry) -> SegmentRecords:
+    """Open the records of a segment; those in an object store are read by byte range."""
+    directory = at_hand(place, entry.artefacts, SUPERSEDES)
+    if isinstance(place, Path):
+        return SegmentRecords(directory)
+    files = (RangedArrowFile(place / n, entry.artefacts[n].bytes) for n in (CITATIONS, PASSAGES))
+    return SegmentRecords(directory, *(RowTaker(file.table, file.fetch) for file in files))
+
+
 def _live_among(segments: Sequence[SegmentRecords], pmids: Rows) -> list[Rows]:
     """Return for each segment, oldest first, the rows that are the live records of `pmids`."""
     found: list[Rows] = []
@@ -158,7 +172,7 @@ def _chunks(rows: Rows) -> Iterator[Rows]:
 def _dead_citations(segments: Sequence[SegmentRecords], dead: Sequence[Rows]) -> Iterator[Citation]:
     for segment, rows in zip(segments, dead, strict=True):
         for chunk in _chunks(rows):
-            yield from map(citation_from_row, segment.table(chunk).to_pylist())
+            yield from map(citation_from_row, segment.table(chunk, COUNTED_COLUMNS).to_pylist())
 
 
 def _count_dead(
@@ -181,10 +195,10 @@ def _count_dead(
 
 
 def update_shard(
-    index: Place,
+    index: Location,
     shard: int,
     before: ShardEntry,
-    directories: Sequence[Place],
+    directories: Sequence[Location],
     plan: SegmentPlan,
     order: SourceOrder | None = None,
 ) -> ShardUpdate | None:
@@ -194,17 +208,13 @@ def update_shard(
     published segments. `order` is given if some of the sources are late.
     """
     staged = read_staged(directories, shard, order=order)
-    read = (CITATIONS, PASSAGES, SUPERSEDES)
-    segments = [
-        SegmentRecords(at_hand(index / segment_directory(shard, s.id), s.artefacts, *read))
-        for s in before.segments
-    ]
+    segments = [_records_of(index / segment_directory(shard, s.id), s) for s in before.segments]
     staged = staged.beside(_held(segments, staged.live.touched, order))
     change = _change(segments, staged.live)
     if not staged.live.records and not len(change.supersedes.pmids):
         return None
 
-    def complete(directory: Path) -> Dead:
+    def complete(directory: Path, _: Written) -> Dead:
         write_supersedes(change.supersedes, directory)
         _write_counts(staged, _dead_citations(segments, change.dead), directory)
         return _count_dead(segments, change.dead, plan.bm25_over)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cluster.errors import InputError
@@ -31,16 +31,27 @@ def _expand(pattern: str) -> Sequence[File]:
     if path.is_dir():
         folders = (path, path / BASELINE, path / UPDATES)
         inside = (p for folder in folders if folder.is_dir() for p in folder.iterdir())
-        found = [p for p in inside if p.name.endswith(SUFFIXES)]
+        found = _existing(p for p in inside if p.name.endswith(SUFFIXES))
         if not found:
             raise InputError(f"{pattern}: no {' or '.join(SUFFIXES)} file in this folder")
         return found
     if path.is_file():
         return [path]
-    files = [p for p in map(Path, glob.glob(pattern, recursive=True)) if p.is_file()]
+    files = _existing(map(Path, glob.glob(pattern, recursive=True)))
     if not files:
         raise InputError(f"{pattern}: no such file, folder or match")
     return files
+
+
+def _existing(paths: Iterable[Path]) -> list[Path]:
+    """Return the files among `paths`; raise InputError for a link to a file that is missing."""
+    found = list(paths)
+    if dangling := [path for path in found if path.is_symlink() and not path.exists()]:
+        raise InputError(
+            f"{dangling[0]}: a symbolic link to {dangling[0].readlink()}, which does not exist; "
+            "restore the file or remove the link"
+        )
+    return [path for path in found if path.is_file()]
 
 
 def _expand_stored(url: str) -> list[StoredFile]:

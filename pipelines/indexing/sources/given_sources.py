@@ -79,6 +79,12 @@ def _unchanged(
         return list(zip(paths, same, strict=True))
 
 
+def are_unchanged(sources: Sequence[File], manifest: Manifest) -> bool:
+    """Return whether all `sources`, whose names the manifest holds, have the indexed content."""
+    held = {source.name: source for source in manifest.sources}
+    return all(same for _, same in _unchanged(sources, held))
+
+
 def _is_entry(path: File, entry: SourceEntry) -> bool:
     found = path.stat()
     if found.st_size != entry.bytes:

@@ -16,13 +16,15 @@ from pathlib import Path
 from cluster.errors import CiteRayError, IndexFormatError, StorageError
 from cluster.index.lease import Lease, hold_lease
 from cluster.index.manifest import read_manifest
-from cluster.storage.places import Place, list_files, remove
+from cluster.storage.locations import Location, list_files, remove
 from cluster.storage.whole_files import write_atomically
 
 _NOTE = "taken-"
 
 
-def note_taken(build: Place, sources: Sequence[str], others: Sequence[str], version: str) -> None:
+def note_taken(
+    build: Location, sources: Sequence[str], others: Sequence[str], version: str
+) -> None:
     """Record that `version` includes all staging of `sources`, also of earlier states of the files.
 
     `others` are further names in `build`, such as that of the quantiser.
@@ -52,7 +54,7 @@ def drop_taken(lease: Lease) -> None:
         _remove_empty(staging)
 
 
-def drop_left(index: Place, command: str) -> None:
+def drop_left(index: Location, command: str) -> None:
     """Remove the staging of an earlier run that failed after publishing, as `drop_taken` does.
 
     For commands that have nothing else to change. If another command holds the lease, it removes
@@ -63,11 +65,11 @@ def drop_left(index: Place, command: str) -> None:
             drop_taken(lease)
 
 
-def _notes(staging: Place) -> list[str]:
+def _notes(staging: Location) -> list[str]:
     return [name for name in list_files(staging) if f"/{_NOTE}" in name]
 
 
-def _published(index: Place) -> set[str]:
+def _published(index: Location) -> set[str]:
     try:
         manifest = read_manifest(index)
     except IndexFormatError:
@@ -75,13 +77,13 @@ def _published(index: Place) -> set[str]:
     return {manifest.version, *(entry.version for entry in manifest.history)}
 
 
-def _remove_all(lease: Lease, build: Place, names: Iterable[str]) -> None:
+def _remove_all(lease: Lease, build: Location, names: Iterable[str]) -> None:
     for name in names:
         lease.check()
         remove(build / name)
 
 
-def _remove_empty(staging: Place) -> None:
+def _remove_empty(staging: Location) -> None:
     """Remove empty folders; in a store, remove the empty object that may stand for a folder."""
     if isinstance(staging, Path):
         for folder in (*staging.glob("*/"), staging):

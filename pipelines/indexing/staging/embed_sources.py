@@ -2,8 +2,8 @@
 
     sources --read, split--> batches --embed, stage--> parts
 
-For encoders on GPUs, a separate step between the two tokenises on all free CPUs, because one thread
-could not keep a GPU busy. An encoder on CPUs tokenises its own input.
+For encoders on GPUs, actors between the two tokenise on all free CPUs, one thread each, because one
+thread could not keep a GPU busy. An encoder on CPUs tokenises its own input.
 
 The driver handles only file names and counts.
 """
@@ -11,22 +11,22 @@ The driver handles only file names and counts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import ray.data
 
-from cluster.settings.settings import EncoderSettings, Settings
+from cluster.settings.settings import Settings
+from cluster.settings.stages.encoder import EncoderSettings
+from cluster.storage.locations import Location
 from cluster.storage.object_store import File
-from cluster.storage.places import Place
 from pipelines.indexing.staging.plan_build import ExpectedCitations, Progress, Report
 from pipelines.indexing.staging.read_source import BYTES_PER_CITATION
 from pipelines.indexing.staging.stage_citations import runs_of, staged_positions
 from pipelines.indexing.staging.staging_tasks import (
     CodedTokens,
     EmbedAndStage,
+    TokenisePassages,
     read_source_rows,
-    tokenise_passages,
 )
 
 # An encoder leaves part of its CPU to readers. If encoders took all CPUs, as after the loss of a
@@ -64,12 +64,12 @@ def _set_context(rows: int) -> None:
 
 
 def _read(
-    items: list[dict[str, str]], settings: Settings, model: Path, directories: dict[str, Place]
+    items: list[dict[str, str]], settings: Settings, weights: str, directories: dict[str, Location]
 ) -> ray.data.Dataset:
     """Return the passages of the sources in `items`, tokenised if the encoder has a GPU."""
     dataset = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
         read_source_rows,
-        fn_args=(settings.split, settings.encoder, model, directories),
+        fn_args=(settings.split, settings.encoder, weights, directories),
         batch_size=1,
         batch_format="pyarrow",
         compute=ray.data.TaskPoolStrategy(size=READERS_PER_ENCODER * settings.encoder.actors),
@@ -79,22 +79,26 @@ def _read(
     if not settings.encoder.gpus:
         return dataset
     return dataset.map_batches(
-        tokenise_passages,
-        fn_args=(settings.encoder, model),
+        TokenisePassages,
+        fn_constructor_args=(settings.encoder, weights),
         batch_size=None,
         batch_format="pyarrow",
+        compute=ray.data.ActorPoolStrategy(min_size=1),
         num_cpus=TOKENISE_CPUS,
     )
 
 
 def embed_sources(
-    pending: Sequence[tuple[File, Place]],
+    pending: Sequence[tuple[File, Location]],
     settings: Settings,
-    model: Path,
+    weights: str,
     tokens: CodedTokens | None,
     report: Report,
 ) -> None:
-    """Read the `pending` sources, and split, embed and stage the citations not staged yet."""
+    """Read the `pending` sources, and split, embed and stage the citations not staged yet.
+
+    `weights` is the checksum of the encoder, which each node loads by its name.
+    """
     size = sum(path.stat().st_size for path, _ in pending)
     rows = min(max(size // BYTES_PER_CITATION // 50, MIN_PART_ROWS), MAX_PART_ROWS)
     _set_context(rows)
@@ -105,9 +109,9 @@ def embed_sources(
         {"path": str(path), "staged": " ".join(runs_of(positions))}
         for (path, _), positions in zip(pending, staged, strict=True)
     ]
-    dataset = _read(items, settings, model, directories).map_batches(
+    dataset = _read(items, settings, weights, directories).map_batches(
         EmbedAndStage,
-        fn_constructor_args=(settings.encoder, model, directories, settings.index.shards, tokens),
+        fn_constructor_args=(settings.encoder, weights, directories, settings.index.shards, tokens),
         batch_size=rows,
         batch_format="pyarrow",
         # With a minimum of one, idle encoders stop at the end and free room for an encoder whose

@@ -19,9 +19,9 @@ from cluster.index.layout import codec_file
 from cluster.index.tokens.codec import learn_codec
 from cluster.pubmed.parse_articles import read_records
 from cluster.records import Citation
-from cluster.settings.settings import TokenVectorSettings
+from cluster.settings.stages.index import TokenVectorSettings
+from cluster.storage.locations import Location
 from cluster.storage.object_store import File
-from cluster.storage.places import Place
 from cluster.storage.whole_files import write_atomically
 from pipelines.indexing.staging.split_passages import Splitter, split_citation
 
@@ -56,11 +56,11 @@ def _texts(source: File, splitter: Splitter) -> Iterator[str]:
 
 
 def keep_codec(
-    index: Place,
+    index: Location,
     texts: Sequence[str],
     encoder: Encoder | ConvertedEncoder,
     settings: TokenVectorSettings,
-) -> Place:
+) -> Location:
     """Learn the codec of `encoder`'s token vectors of `texts` and store it in `index`."""
     # Sources without any text are refused later, with a better error message.
     vectors = encoder.token_vectors(texts or ["PubMed"])

@@ -13,15 +13,17 @@ from cluster.index.layout import codec_file, quantiser_file
 from cluster.index.manifest import Manifest, TokensEntry, artefact, check_artefact
 from cluster.index.tokens.shared_codec import open_codec
 from cluster.index.write_segment import SegmentPlan
-from cluster.settings.settings import IndexSettings, Settings
+from cluster.settings.settings import Settings
+from cluster.settings.stages.index import IndexSettings
+from cluster.storage.locations import Location, list_files
 from cluster.storage.object_store import File
-from cluster.storage.places import Place, list_files
 from pipelines.indexing.staging.read_source import BYTES_PER_CITATION
 from pipelines.indexing.staging.stage_citations import ParsedSource, read_account, staged_positions
 from pipelines.indexing.staging.staging_tasks import CodedTokens
 
-# Staging of another format is not reused. Format 1 had no versions of deletions.
-STAGING_FORMAT = 2
+# Staging of another format is not reused. Format 1 had no versions of deletions, format 2 no ranges
+# of vectors.
+STAGING_FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,8 @@ def refuse_damaged(account: ParsedSource) -> ParsedSource:
     return account.model_copy(update={"error": error})
 
 
-def _digest(facts: Any) -> str:
+def digest_of(facts: Any) -> str:
+    """Return a short digest of values that JSON can represent."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -81,7 +84,7 @@ def build_id(settings: Settings, model_sum: str) -> str:
     tokens, shards = settings.encoder.max_tokens, settings.index.shards
     coded = settings.index.token_codec
     facts = [STAGING_FORMAT, settings.split.model_dump(), model_sum, tokens, shards]
-    return _digest([*facts, coded.model_dump() if coded else None])
+    return digest_of([*facts, coded.model_dump() if coded else None])
 
 
 def staging_name(build: str, tokens: TokensEntry | None) -> str:
@@ -89,7 +92,7 @@ def staging_name(build: str, tokens: TokensEntry | None) -> str:
     return f"{build}-{tokens.codec.sha256[:16]}" if tokens else build
 
 
-def tokens_entry(settings: Settings, codec: Place | None) -> TokensEntry | None:
+def tokens_entry(settings: Settings, codec: Location | None) -> TokensEntry | None:
     """Return the manifest entry for token vectors coded with `codec`; None if none are stored."""
     chosen = settings.index.token_codec
     if chosen is None or codec is None:
@@ -99,7 +102,7 @@ def tokens_entry(settings: Settings, codec: Place | None) -> TokensEntry | None:
     )
 
 
-def coded_tokens(index: Place, tokens: TokensEntry | None) -> CodedTokens | None:
+def coded_tokens(index: Location, tokens: TokensEntry | None) -> CodedTokens | None:
     """Return how to code new token vectors; None if none are stored.
 
     Raises the same errors as `open_codec`.
@@ -108,7 +111,7 @@ def coded_tokens(index: Place, tokens: TokensEntry | None) -> CodedTokens | None
     return CodedTokens(codec, tokens.pool) if codec and tokens else None
 
 
-def staged_codec(index: Place, build: str) -> Place | None:
+def staged_codec(index: Location, build: str) -> Location | None:
     """Return the codec with which an interrupted run of `build` staged its tokens, if any."""
     names = [name.split("/")[0] for name in list_files(index / "staging")]
     for sum_ in sorted({n.removeprefix(f"{build}-") for n in names if n.startswith(f"{build}-")}):
@@ -116,6 +119,12 @@ def staged_codec(index: Place, build: str) -> Place | None:
         if path.is_file():
             return path
     return None
+
+
+def index_facts(settings: IndexSettings) -> dict[str, Any]:
+    """Return the settings that determine the content of segments."""
+    without = {"path", "cache", "ef_search", "build_threads", "build_gpus"}
+    return settings.model_dump(mode="json", exclude=without)
 
 
 def segment_id(
@@ -128,19 +137,17 @@ def segment_id(
 
     A rerun reuses complete segments of this name.
     """
-    without = {"path", "cache", "ef_search", "build_threads", "build_gpus"}
-    facts = settings.model_dump(mode="json", exclude=without)
     older = [s.id for s in previous.segments] if previous else []
-    return _digest([build, facts, [(s.name, s.sha256) for s in sources], older])
+    return digest_of([build, index_facts(settings), [(s.name, s.sha256) for s in sources], older])
 
 
 def folded_id(segments: Sequence[str]) -> str:
     """Return the name of the segment into which compaction merges `segments`."""
-    return _digest(["folded", *segments])
+    return digest_of(["folded", *segments])
 
 
 def segment_plan(
-    name: str, quantiser: Place, dimensions: int, settings: IndexSettings
+    name: str, quantiser: Location, dimensions: int, settings: IndexSettings
 ) -> SegmentPlan:
     """Return how to write the segment `name`: the index settings and the quantiser."""
     return SegmentPlan(
@@ -156,7 +163,7 @@ def segment_plan(
     )
 
 
-def quantiser_of(index: Place, manifest: Manifest) -> Place:
+def quantiser_of(index: Location, manifest: Manifest) -> Location:
     """Return the quantiser that new segments of `manifest` must use, after verifying it.
 
     Raises IndexFormatError if it is damaged.
@@ -173,7 +180,7 @@ class ExpectedCitations:
     has doubled. Looking up all accounts at every part would read a store millions of times.
     """
 
-    def __init__(self, pending: Sequence[tuple[File, Place]]) -> None:
+    def __init__(self, pending: Sequence[tuple[File, Location]]) -> None:
         self._unread = {path.name: directory for path, directory in pending}
         self._look_at = dict.fromkeys(self._unread, 0)
         self._staged = dict.fromkeys(self._unread, 0)
@@ -198,7 +205,7 @@ class ExpectedCitations:
         del self._unread[source]
 
 
-def staged_account(path: File, directory: Place) -> ParsedSource:
+def staged_account(path: File, directory: Location) -> ParsedSource:
     """Return the account of a staged source.
 
     Raises CiteRayError if any of its rows is missing, or if the source changed during the run.

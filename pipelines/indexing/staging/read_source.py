@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from cluster.errors import SourceError
 from cluster.pubmed.parse_articles import read_records
-from cluster.pubmed.set_aside import SET_ASIDE
+from cluster.pubmed.skipped_records import SKIP_REASONS
 from cluster.records import Citation, Deletion, Rejected
+from cluster.storage.locations import Location
 from cluster.storage.object_store import File
-from cluster.storage.places import Place
 from cluster.storage.whole_files import sha256_of
 from pipelines.indexing.staging.embed_passages import split_citations
 from pipelines.indexing.staging.split_passages import Splitter
@@ -37,7 +37,7 @@ class _Tally:
 
     def drop(self, record: Rejected) -> None:
         self.dropped[record.reason] += 1
-        if record.reason in SET_ASIDE:
+        if record.reason in SKIP_REASONS:
             self.damaged.append(f"{record.source}, {record.detail}")
         elif len(self.examples) < EXAMPLES:
             self.examples.append(
@@ -63,7 +63,7 @@ def _batches(path: File, tally: _Tally, staged: frozenset[int]) -> Iterator[list
 
 
 def read_source(
-    path: File, directory: Place, splitter: Splitter, staged: Iterable[str] = ()
+    path: File, directory: Location, splitter: Splitter, staged: Iterable[str] = ()
 ) -> Iterator[pa.Table]:
     """Yield tables in SPLIT_SCHEMA of the citations of `path`, and write its account.
 

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import ipc
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -32,8 +33,8 @@ from cluster.errors import InputError, StorageError
 from cluster.index.layout import shard_of
 from cluster.index.write_segment import EMBEDDED_SCHEMA
 from cluster.records import Deletion
+from cluster.storage.locations import Location, file_names, scratch_folder
 from cluster.storage.object_store import File, asking
-from cluster.storage.places import Place, file_names, scratch_folder
 from cluster.storage.whole_files import published_atomically, write_atomically
 
 PARSED = "parsed.json"
@@ -44,6 +45,9 @@ RUNS_PER_NAME = 8
 READS_AT_ONCE = 16
 # Metadata key of a part: the number type in which its vectors were computed.
 DTYPE = "dtype"
+# Metadata keys of a part: the lowest and the highest value of each dimension of its vectors, as
+# 16-bit floats, and the number of its vectors. A part without vectors has neither.
+RANGES, VECTORS = b"ranges", b"vectors"
 # Metadata key of the deletions: the number of citations of the source.
 KEPT = b"kept"
 DELETION_SCHEMA = pa.schema(
@@ -73,7 +77,7 @@ class ParsedSource(BaseModel):
     error: str = ""
 
 
-def staging_directory(build: Place, source: File) -> Place:
+def staging_directory(build: Location, source: File) -> Location:
     """Return the staging folder of `source` for its current size and modification time."""
     found = source.stat()
     return build / f"{source.name}-{found.st_size}-{found.st_mtime_ns}"
@@ -95,7 +99,7 @@ def positions_in(runs: Iterable[str]) -> Positions:
     return np.unique(np.concatenate([np.empty(0, np.int64), *spans]))
 
 
-def write_part(table: pa.Table, directory: Place, shards: int) -> None:
+def write_part(table: pa.Table, directory: Location, shards: int) -> None:
     """Write rows in EMBEDDED_SCHEMA of one source as Arrow files; batch s holds shard s."""
     positions = table.column("position")
     runs = runs_of(positions.to_numpy())
@@ -105,11 +109,12 @@ def write_part(table: pa.Table, directory: Place, shards: int) -> None:
         _write_rows(rows, directory / f"part-{'+'.join(named)}.arrow", shards)
 
 
-def _write_rows(table: pa.Table, path: Place, shards: int) -> None:
+def _write_rows(table: pa.Table, path: Location, shards: int) -> None:
     shard = pa.array([shard_of(p, shards) for p in table.column("pmid").to_pylist()], pa.int32())
+    metadata = {**(table.schema.metadata or {}), **_ranges(table)}
     with (
         published_atomically(path) as aside,
-        ipc.new_file(aside, EMBEDDED_SCHEMA.with_metadata(table.schema.metadata)) as writer,
+        ipc.new_file(aside, EMBEDDED_SCHEMA.with_metadata(metadata)) as writer,
     ):
         for number in range(shards):
             rows = table.filter(pa.compute.equal(shard, number)).combine_chunks()
@@ -118,24 +123,34 @@ def _write_rows(table: pa.Table, path: Place, shards: int) -> None:
             writer.write_batch(batches[0] if batches else empty)
 
 
-def part_files(directory: Place) -> list[Place]:
+def _ranges(table: pa.Table) -> dict[bytes, bytes]:
+    count = pc.sum(pc.list_value_length(table.column("spans"))).as_py()
+    if not count:
+        return {}
+    joined = b"".join(table.column("vectors").to_pylist())
+    vectors = np.frombuffer(joined, np.float16).reshape(count, -1).astype(np.float32)
+    ranges = np.stack([vectors.min(axis=0), vectors.max(axis=0)]).astype(np.float16)
+    return {RANGES: ranges.tobytes(), VECTORS: str(count).encode()}
+
+
+def part_files(directory: Location) -> list[Location]:
     """Return the files of staged citations in a source's folder; none if it does not exist."""
     names = [n for n in file_names(directory) if n.startswith("part-") and n.endswith(".arrow")]
     return [directory / name for name in names]
 
 
-def staged_positions(directory: Place) -> Positions:
+def staged_positions(directory: Location) -> Positions:
     """Return the distinct positions of a source's staged citations, from file names alone."""
     return _positions(part_files(directory))
 
 
-def _positions(parts: Sequence[Place]) -> Positions:
+def _positions(parts: Sequence[Location]) -> Positions:
     names = [path.name for path in parts]
     listed = (name.removeprefix("part-").removesuffix(".arrow").split("+") for name in names)
     return positions_in(run for runs in listed for run in runs)
 
 
-def _open_part(part: Place, columns: Sequence[str] | None = None) -> Any:
+def _open_part(part: Location, columns: Sequence[str] | None = None) -> Any:
     """Open a part: map it if it is a local file, else read it by byte range.
 
     A mapped part has all columns, because Arrow copies the data when columns are selected.
@@ -147,7 +162,7 @@ def _open_part(part: Place, columns: Sequence[str] | None = None) -> Any:
     return ipc.open_file(part.open_at_random(), options=options)
 
 
-def read_part(part: Place, shard: int, columns: Sequence[str] | None = None) -> pa.RecordBatch:
+def read_part(part: Location, shard: int, columns: Sequence[str] | None = None) -> pa.RecordBatch:
     """Return the rows of one shard in one part. Raises InputError if a store cannot be read."""
     if isinstance(part, Path):
         return _open_part(part).get_batch(shard).select(_schema(columns).names)
@@ -156,7 +171,7 @@ def read_part(part: Place, shard: int, columns: Sequence[str] | None = None) -> 
 
 
 def read_parts(
-    directory: Place,
+    directory: Location,
     shard: int,
     columns: Sequence[str] | None = None,
     kept: int | None = None,
@@ -193,7 +208,7 @@ def _schema(columns: Sequence[str] | None) -> pa.Schema:
     return pa.schema([field for field in EMBEDDED_SCHEMA if field.name in wanted])
 
 
-def staged_dimensions(directories: Sequence[Place]) -> int:
+def staged_dimensions(directories: Sequence[Location]) -> int:
     """Return the dimensions of the staged vectors. Raises InputError if no source has any text."""
     for part in (p for d in directories for p in part_files(d)):
         reader = _open_part(part)
@@ -206,15 +221,41 @@ def staged_dimensions(directories: Sequence[Place]) -> int:
     raise InputError("the sources hold no citation with a title or an abstract to index")
 
 
-def staged_dtype(directories: Sequence[Place]) -> str:
+def staged_dtype(directories: Sequence[Location]) -> str:
     """Return the number type of the first staged vectors, or "" if their part has none."""
     for part in (p for d in directories for p in part_files(d)):
-        metadata = _open_part(part).schema.metadata or {}
-        return str(metadata.get(DTYPE.encode(), b"").decode())
+        return _metadata(part).get(DTYPE.encode(), b"").decode()
     return ""
 
 
-def write_account(directory: Place, account: ParsedSource, deletions: Sequence[Deletion]) -> None:
+def _metadata(part: Location) -> dict[bytes, bytes]:
+    return dict(_open_part(part).schema.metadata or {})
+
+
+def staged_ranges(
+    directories: Sequence[Location], dimensions: int
+) -> tuple[npt.NDArray[np.float32], int]:
+    """Return the lowest and highest values of all staged vectors (2, dimensions), and their number.
+
+    They were recorded when the parts were written, so that no vector is read. Without vectors, the
+    ranges are 0.
+    """
+    parts = [part for directory in directories for part in part_files(directory)]
+    ranges, count = np.zeros((2, dimensions), np.float32), 0
+    with ThreadPoolExecutor(READS_AT_ONCE) as pool:
+        for told in pool.map(_metadata, parts):
+            if RANGES not in told:
+                continue
+            own = np.frombuffer(told[RANGES], np.float16).reshape(2, dimensions)
+            first = own if count == 0 else ranges
+            ranges = np.stack([np.minimum(first[0], own[0]), np.maximum(first[1], own[1])])
+            count += int(told[VECTORS])
+    return ranges.astype(np.float32), count
+
+
+def write_account(
+    directory: Location, account: ParsedSource, deletions: Sequence[Deletion]
+) -> None:
     """Record that a source was read to its end, or why it failed."""
     rows = [asdict(deletion) for deletion in deletions]
     schema = DELETION_SCHEMA.with_metadata({KEPT: str(account.kept)})
@@ -226,7 +267,7 @@ def write_account(directory: Place, account: ParsedSource, deletions: Sequence[D
     write_atomically(directory / PARSED, account.model_dump_json(indent=1).encode())
 
 
-def read_account(directory: Place) -> ParsedSource | None:
+def read_account(directory: Location) -> ParsedSource | None:
     """Return the account of a source, or None if it is missing or invalid."""
     try:
         return ParsedSource.model_validate_json((directory / PARSED).read_bytes())
@@ -234,7 +275,7 @@ def read_account(directory: Place) -> ParsedSource | None:
         return None
 
 
-def read_deletions(directory: Place) -> pa.Table:
+def read_deletions(directory: Location) -> pa.Table:
     """Return the staged DeleteCitation records of a source.
 
     Raises FileNotFoundError if there are none.
@@ -242,7 +283,7 @@ def read_deletions(directory: Place) -> pa.Table:
     return ipc.open_file(pa.py_buffer((directory / DELETIONS).read_bytes())).read_all()
 
 
-def complete_account(directory: Place, source: File) -> ParsedSource | None:
+def complete_account(directory: Location, source: File) -> ParsedSource | None:
     """Return the account of a fully staged, unchanged source, else None."""
     account = read_account(directory)
     if account is None or account.error:

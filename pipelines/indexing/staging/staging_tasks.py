@@ -1,19 +1,24 @@
-"""The steps of staging, which run in the workers of a build."""
+"""The steps of staging, which run in the workers of a build.
+
+The encoder is given by its settings and the checksum `weights`, and each node has its own copy.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from cluster.index.tokens.codec import TokenCodec
-from cluster.settings.settings import EncoderSettings, SplitSettings, TokenVectorSettings
+from cluster.models.adapters import folder_on_this_node
+from cluster.settings.stages.encoder import EncoderSettings
+from cluster.settings.stages.index import SplitSettings, TokenVectorSettings
+from cluster.storage.locations import Location
 from cluster.storage.object_store import File, named_file
-from cluster.storage.places import Place
-from cluster.text.tokenise import make_tokeniser
+from cluster.text.tokenise import Tokenise, make_tokeniser
 from pipelines.indexing.staging.embed_passages import (
     embed_citations,
     embed_tokens,
@@ -29,58 +34,59 @@ if TYPE_CHECKING:
     from cluster.models.model_cache.converted_encoder import ConvertedEncoder
 
 
-def load_encoder(settings: EncoderSettings, model: Path) -> Encoder:
-    """Load the encoder from the folder `model`; the first call imports torch, which is slow."""
+def load_encoder(settings: EncoderSettings, weights: str) -> Encoder:
+    """Load the encoder; the first call imports torch, which is slow."""
     # Imported here because the driver does not need torch, which takes seconds to import.
     from cluster.models.encoder import Encoder
 
-    return Encoder.by(settings, model)
+    return Encoder.by(settings, folder_on_this_node(settings, weights))
 
 
-def find_encoder(settings: EncoderSettings, model: Path) -> Encoder | ConvertedEncoder:
+def find_encoder(settings: EncoderSettings, weights: str) -> Encoder | ConvertedEncoder:
     """Return the cached encoder, which does not need torch, if there is one, else load it."""
     from cluster.models.model_cache.converted_encoder import find_encoder as find_entry
 
-    return find_entry(settings, model) or load_encoder(settings, model)
+    found = find_entry(settings, folder_on_this_node(settings, weights))
+    return found or load_encoder(settings, weights)
 
 
-def load_splitter(split: SplitSettings, settings: EncoderSettings, model: Path) -> Splitter:
+def load_splitter(split: SplitSettings, settings: EncoderSettings, weights: str) -> Splitter:
     """Return the splitter of the settings; `sections` loads the encoder, which is slow."""
     offsets = None
     if split.method == "sections":
         # Only the tokeniser is used, so the model is neither converted nor measured.
         plain = settings.model_copy(update={"runtime": "torch"})
-        offsets = load_encoder(plain, model).token_offsets
+        offsets = load_encoder(plain, weights).token_offsets
     return make_splitter(split.method, split.size, split.overlap, offsets)
 
 
 def learn_codec_of(
     sources: Sequence[File],
-    index: Place,
+    index: Location,
     split: SplitSettings,
     settings: EncoderSettings,
     coded: TokenVectorSettings,
-    model: Path,
-) -> Place:
+    weights: str,
+) -> Location:
     """Learn the codec of the token vectors of `sources`, store it in `index` and return its path.
 
     At most a tenth of the passages is embedded for it, but at least FEWEST_PASSAGES.
     """
     expected = sum(source.stat().st_size for source in sources) // BYTES_PER_CITATION
     limit = min(coded.training_passages, max(expected // 10, FEWEST_PASSAGES))
-    texts = sample_passages(sources, load_splitter(split, settings, model), limit)
-    return keep_codec(index, texts, find_encoder(settings, model), coded)
+    texts = sample_passages(sources, load_splitter(split, settings, weights), limit)
+    return keep_codec(index, texts, find_encoder(settings, weights), coded)
 
 
 def read_source_rows(
     batch: pa.Table,
     split: SplitSettings,
     settings: EncoderSettings,
-    model: Path,
-    directories: dict[str, Place],
+    weights: str,
+    directories: dict[str, Location],
 ) -> Iterator[pa.Table]:
     """Turn rows of (path, staged runs) into tables in SPLIT_SCHEMA."""
-    splitter = load_splitter(split, settings, model)
+    splitter = load_splitter(split, settings, weights)
     for row in batch.to_pylist():
         path = named_file(row["path"])
         yield from read_source(path, directories[path.name], splitter, row["staged"].split())
@@ -94,9 +100,22 @@ class CodedTokens:
     pool: int
 
 
-def tokenise_passages(table: pa.Table, settings: EncoderSettings, model: Path) -> pa.Table:
-    """Turn a table in SPLIT_SCHEMA into one in TOKENISED_SCHEMA."""
-    return tokenise_citations(table, make_tokeniser(model, settings.max_tokens))
+def load_tokeniser(settings: EncoderSettings, weights: str) -> Tokenise:
+    """Return the tokeniser of the encoder, whose files this node has or fetches."""
+    return make_tokeniser(folder_on_this_node(settings, weights), settings.max_tokens)
+
+
+class TokenisePassages:
+    """Turns tables in SPLIT_SCHEMA into tables in TOKENISED_SCHEMA, in one thread."""
+
+    def __init__(self, settings: EncoderSettings, weights: str) -> None:
+        # Otherwise the tokeniser starts as many threads as the node has cores.
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"
+        self._tokenise = load_tokeniser(settings, weights)
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """Add the token ids of the passages."""
+        return tokenise_citations(table, self._tokenise)
 
 
 class EmbedAndStage:
@@ -108,19 +127,19 @@ class EmbedAndStage:
     def __init__(
         self,
         settings: EncoderSettings,
-        model: Path,
-        directories: dict[str, Place],
+        weights: str,
+        directories: dict[str, Location],
         shards: int,
         tokens: CodedTokens | None,
     ) -> None:
         self._encoder: Any
         if settings.gpus or (tokens is not None and tokens.pool > 1):
             # On GPUs the tables are already tokenised, and pooling tokens needs torch.
-            self._encoder = whole = load_encoder(settings, model)
+            self._encoder = whole = load_encoder(settings, weights)
             if settings.gpus:
-                whole.check_tokeniser(make_tokeniser(model, settings.max_tokens))
+                whole.check_tokeniser(load_tokeniser(settings, weights))
         else:
-            self._encoder = find_encoder(settings, model)
+            self._encoder = find_encoder(settings, weights)
         self._compress: Any = None
         if tokens is not None:
             self._compress = self._encoder.compress_by(tokens.codec, tokens.pool)

@@ -13,10 +13,11 @@ import torch
 from transformers import AutoModelForTokenClassification, AutoTokenizer, set_seed
 
 from cluster.errors import InputError
+from cluster.models.hardware import choose_device
 from cluster.models.load_safely import SAFELY
 from cluster.models.readings import LABELS
 from cluster.models.store import checksum
-from cluster.settings.settings import EncoderSettings
+from cluster.settings.stages.encoder import EncoderSettings
 from cluster.storage.object_store import File
 from pipelines.train.adapt import load_with_head, save_model
 from pipelines.train.examples.mine_candidates import best_by_bm25
@@ -58,7 +59,6 @@ from pipelines.train.run_trainer import (
     run_trainer,
     token_batches,
     training_arguments,
-    training_device,
     write_card,
 )
 
@@ -239,7 +239,7 @@ def run_pass(
     report: Report,
 ) -> None:
     """Train `model` for one pass over `examples`; resumes from a checkpoint in `folder`."""
-    recipe, device = job.recipe, training_device(job.base.device)
+    recipe, device = job.recipe, choose_device(job.base.device)
     trained_parameters(model, part.frozen_layers)
     rows = [encode_example(tokenizer, example, recipe.max_tokens) for example in examples]
 

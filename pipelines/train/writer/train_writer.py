@@ -21,6 +21,7 @@ from transformers import (
 
 from cluster.errors import InputError
 from cluster.models.adapters import quiet_loading
+from cluster.models.hardware import choose_device
 from cluster.models.load_safely import SAFE_WEIGHTS, SAFELY
 from cluster.models.store import ModelStore, as_transformers_folder, checksum
 from cluster.storage.whole_files import sha256_of
@@ -37,7 +38,6 @@ from pipelines.train.run_trainer import (
     run_trainer,
     token_batches,
     training_arguments,
-    training_device,
     write_card,
 )
 from pipelines.train.writer.writer_examples import Ask, WriterExample, writer_examples
@@ -78,7 +78,7 @@ def train_writer(job: WriterJob, licence: str, report: Report) -> Measures:
         model = AutoModelForCausalLM.from_pretrained(base, **SAFE_WEIGHTS, dtype=torch.float32)
     adapted = add_adapter(model, recipe, "CAUSAL_LM")
     before = _perplexity(adapted, measured_on, collate)
-    device = training_device("auto")
+    device = choose_device("auto")
     trainer = BatchTrainer(
         model=adapted,
         args=training_arguments(

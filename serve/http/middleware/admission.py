@@ -6,8 +6,11 @@ import asyncio
 import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Self
 
 from cluster.errors import RefusedError
+from cluster.settings.limits import questions_at_once
+from cluster.settings.settings import Settings
 
 LONGEST_RETRY_S = 60
 # Weight of the newest request in the moving average of request durations.
@@ -28,6 +31,12 @@ class Admission:
         self.draining = False
         self.running = 0
         self.waiting = 0
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Create it with the limits of a gateway."""
+        http = settings.serve.http
+        return cls(questions_at_once(settings), http.waiting, http.wait_s)
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:

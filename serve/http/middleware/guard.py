@@ -17,7 +17,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cluster.errors import RefusedError
-from cluster.settings.settings import HttpSettings
+from cluster.settings.stages.serving import HttpSettings
 from serve.contracts.problem_forms import busy_problem
 from serve.http.header_limits import HEADER_BYTES, TOO_LARGE
 from serve.http.middleware.admission import Admission
@@ -31,10 +31,15 @@ OPEN = frozenset({"/", "/healthz", "/readyz", "/docs", "/openapi.json"})
 OPEN_FOLDERS = ("/static/",)
 # Paths with expensive work, which need a slot of the admission control.
 WORK = frozenset(
-    {"/v1/answer", "/v1/search", "/v1/chat/completions", "/mcp", "/v1/answers/document"}
+    {
+        *("/v1/answer", "/v1/search", "/v1/chat/completions", "/mcp"),
+        *("/v1/answers/document", "/v1/watches"),
+    }
 )
 # GET routes that search or read many citations.
-GET_WORK = re.compile(r"/v1/(?:citations/[^/]+/related|references|batches/[^/]+/references)")
+GET_WORK = re.compile(
+    r"/v1/(?:citations|citations/[^/]+/related|references|batches/[^/]+/references)"
+)
 ANSWERS, REPLAY = "/v1/answers/", "/replay"
 BATCHES = "/v1/batches"
 BATCH_BYTES = 10 << 20

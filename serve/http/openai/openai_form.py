@@ -119,11 +119,11 @@ def add_openai_form(api: FastAPI, service: Service) -> None:
         asked = Request(question, system, CITATIONS, turns=request.turns())
         completion = Completion(request.model)
         if request.stream:
-            usage = request.stream_options is not None and request.stream_options.include_usage
+            usage = bool(request.stream_options and request.stream_options.include_usage)
             wire = _wire(completion, service.answer_events(asked), usage=usage)
             return EventSourceResponse(wire, ping=PING_S, sep="\n")
         try:
-            return completion.whole(await service.answer(asked))
+            return completion.whole(service.record(await service.answerer.answer(asked)))
         except Exception as error:
             return openai_error(*as_failure(error))
 

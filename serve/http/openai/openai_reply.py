@@ -7,7 +7,13 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from cluster.answers import Answer
-from serve.contracts.problem_forms import DOOR, KEYED, OpenAIProblem, events, problems
+from serve.contracts.problem_forms import (
+    KEY_STATUSES,
+    MIDDLEWARE_STATUSES,
+    OpenAIProblem,
+    events,
+    problems,
+)
 
 
 class Model(BaseModel):
@@ -64,7 +70,7 @@ class ChatCompletion(BaseModel):
 
 
 Responses = dict[int | str, dict[str, Any]]
-ALWAYS: Responses = problems(*DOOR, *KEYED, form=OpenAIProblem)
+ALWAYS: Responses = problems(*MIDDLEWARE_STATUSES, *KEY_STATUSES, form=OpenAIProblem)
 LISTED: Responses = {200: {"model": ModelList}, **ALWAYS}
 NAMED: Responses = {200: {"model": Model}, **ALWAYS, **problems(404, 422, form=OpenAIProblem)}
 CHATTED: Responses = {

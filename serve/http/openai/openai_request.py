@@ -33,14 +33,15 @@ PART = {
 
 
 def _text(content: Any) -> Any:
-    """Join the text parts of a message; raise ValueError for other parts."""
+    """Join the text and refusal parts of a message; raise ValueError for other parts."""
     if not isinstance(content, list):
         return content
     if len(content) > MAX_MESSAGES:
         raise ValueError(f"has more than {MAX_MESSAGES} parts")
-    if not all(isinstance(part, dict) and part.get("type") == "text" for part in content):
-        raise ValueError("holds what is no text; images, audio and files are not read")
-    texts = [part.get("text") for part in content]
+    kinds = [part.get("type") if isinstance(part, dict) else None for part in content]
+    if not all(kind in ("text", "refusal") for kind in kinds):
+        raise ValueError("has a part that is not text; images, audio and files are not read")
+    texts = [part.get(kind) for part, kind in zip(content, kinds, strict=True)]
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("has a part of type text whose text is not a string")
     return "\n".join(texts)
@@ -56,16 +57,25 @@ Content = Annotated[
 
 
 class ChatMessage(BaseModel):
-    """Message of a conversation; only text content is accepted."""
+    """Message of a conversation; only text content is accepted.
 
-    role: Literal["system", "developer", "user", "assistant"]
-    content: Content
+    Clients replay tool calls as assistant messages without content, and their results as messages
+    of the roles tool or function. Neither is used.
+    """
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: Content | None = None
+
+    @property
+    def text(self) -> str:
+        """Return the content without surrounding white space, or "" if there is none."""
+        return (self.content or "").strip()
 
 
 class StreamOptions(BaseModel):
     """Options of a stream; `include_usage` adds a final chunk with the usage (all zeros)."""
 
-    include_usage: StrictBool = False
+    include_usage: StrictBool | None = None
 
 
 def only(*values: Any) -> AfterValidator:
@@ -89,7 +99,7 @@ class ChatRequest(BaseModel):
 
     model: Annotated[str, Field(max_length=200)]
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES)]
-    stream: StrictBool = False
+    stream: StrictBool | None = None
     stream_options: StreamOptions | None = None
     n: Annotated[Any, only(1)] = None
     tools: Annotated[Any, only([])] = None
@@ -102,7 +112,7 @@ class ChatRequest(BaseModel):
     def question(self) -> Question:
         """Return the last message as the question; raise InputError if it is not a valid one."""
         last = self.messages[-1]
-        body = last.content.strip()
+        body = last.text
         if last.role != "user" or not body:
             raise InputError("messages: the last one must be the user's, and contain the question")
         if len(body) > MAX_QUESTION_CHARACTERS:
@@ -116,9 +126,9 @@ class ChatRequest(BaseModel):
         """Return the last turns before the question, each text cut to its maximum length."""
         found: list[Turn] = []
         for message in self.messages[:-1]:
-            text = message.content.strip()
+            text = message.text
             if message.role == "user" and text:
                 found.append(Turn(text[:MAX_QUESTION_CHARACTERS]))
-            elif message.role == "assistant" and found:
+            elif message.role == "assistant" and text and found:
                 found[-1] = Turn(found[-1].question, text[:MAX_TURN_ANSWER])
         return tuple(found[-MAX_TURNS:])

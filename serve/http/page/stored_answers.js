@@ -13,7 +13,7 @@ export async function readStored(id) {
 
 const whole = (id) => `${location.origin}${answerAddress(id)}`;
 
-/** Return the stored answer; if it is not stored yet, ask the question again with `store`. */
+/** Return the stored answer. If it is not stored yet, send its request with `store`: the server stores a recent answer without asking again. */
 export async function stored(request, answer) {
   if (answer.answer_id) return answer;
   const kept = await askInEvents({ ...request, store: true }, () => {});

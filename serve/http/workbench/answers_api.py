@@ -22,7 +22,7 @@ from cluster.settings.presets import is_system, load_system
 from cluster.settings.system_settings import SystemSettings
 from serve.batches.jobs import when
 from serve.contracts.answer_events import Event, Finished
-from serve.contracts.problem_forms import KEYED, problems
+from serve.contracts.problem_forms import KEY_STATUSES, problems
 from serve.contracts.request import Request
 from serve.contracts.request_forms import AnswerRequest
 from serve.http.middleware.request_log import asker
@@ -42,9 +42,9 @@ AnswerId = Annotated[str, Path(pattern=ID, examples=[EXAMPLE])]
 Limit = Annotated[int, Query(ge=1, le=MOST_LISTED)]
 Before = Annotated[str, Query(pattern=r"^([0-9a-f]{32})?$")]
 
-ONE = problems(*KEYED, 404, 422, 503)
+ONE = problems(*KEY_STATUSES, 404, 422, 503)
 DELETED = {204: {"description": "Deleted, with its feedback."}, **ONE, **problems(507)}
-REPLAYED = problems(*KEYED, 404, 409, 422, 503)
+REPLAYED = problems(*KEY_STATUSES, 404, 409, 422, 503)
 
 
 def wants_storing(request: AnswerRequest, saved: Saved | None) -> bool:
@@ -55,15 +55,28 @@ def wants_storing(request: AnswerRequest, saved: Saved | None) -> bool:
     return kept == "always" or (kept == "asked" and request.store)
 
 
-async def store_answer(
-    saved: Saved, answer: Answer, request: AnswerRequest, asked: Request
-) -> Answer:
-    """Store the answer and return it with its id.
+def take_recent(saved: Saved | None, request: AnswerRequest, asked: Request) -> Answer | None:
+    """Return the recent answer to an equal request that is now to be stored, or None."""
+    if not wants_storing(request, saved) or saved is None:
+        return None
+    return saved.recent.take(asker(), sent_fields(request, asked))
 
-    If it cannot be stored, return it with `NOT_KEPT` in `degraded`.
+
+async def store_answer(
+    saved: Saved | None, answer: Answer, request: AnswerRequest, asked: Request
+) -> Answer:
+    """Return the answer, with its id if it is to be stored.
+
+    If it cannot be stored, `NOT_KEPT` is in its `degraded`. An answer that the server may store
+    on request is remembered for a while.
     """
-    preset = asked.system.model_dump(mode="json")
-    with_all = AskedWith(sent_fields(request, asked), preset, saved.models)
+    if saved is None or saved.settings.answers == "never":
+        return answer
+    fields = sent_fields(request, asked)
+    if not wants_storing(request, saved):
+        saved.recent.add(asker(), fields, answer)
+        return answer
+    with_all = AskedWith(fields, asked.system.model_dump(mode="json"), saved.models)
     try:
         return await asyncio.to_thread(saved.answers.keep, answer, with_all, asker())
     except SavedError as error:
@@ -78,12 +91,12 @@ def sent_fields(request: AnswerRequest, asked: Request) -> dict[str, Any]:
 
 
 async def store_last(
-    saved: Saved,
+    saved: Saved | None,
     events: AsyncGenerator[Event, None],
     request: AnswerRequest,
     asked: Request,
 ) -> AsyncGenerator[Event, None]:
-    """Yield the events of an answer. The answer in the last event is stored and has its id."""
+    """Yield the events of an answer; the answer in the last event is that of `store_answer`."""
     try:
         async for event in events:
             if isinstance(event, Finished):
@@ -91,6 +104,11 @@ async def store_last(
             yield event
     finally:
         await events.aclose()
+
+
+async def finished(answer: Answer) -> AsyncGenerator[Event, None]:
+    """Yield the only event of an answer that is known already."""
+    yield Finished(answer)
 
 
 def add_answers(api: FastAPI, service: Service, saved: Saved, default_system: str) -> None:
@@ -106,7 +124,7 @@ def add_answers(api: FastAPI, service: Service, saved: Saved, default_system: st
     @api.get("/v1/answers/{answer_id}", responses=ONE)
     async def one_answer(answer_id: AnswerId) -> KeptAnswer:
         """Return a stored answer by its id; any valid key may read it."""
-        return described(await asyncio.to_thread(saved.answers.get, answer_id), saved)
+        return describe_answer(await asyncio.to_thread(saved.answers.get, answer_id), saved)
 
     @api.delete("/v1/answers/{answer_id}", status_code=204, responses=DELETED)
     async def delete_answer(answer_id: AnswerId) -> Response:
@@ -120,8 +138,8 @@ def add_answers(api: FastAPI, service: Service, saved: Saved, default_system: st
         require_ready(service)
         stored = await asyncio.to_thread(saved.answers.get, answer_id)
         before = read_answer(stored.answer)
-        asked = asked_again(stored.asked, default_system)
-        now = await service.answer(asked)
+        asked = repeat_request(stored.asked, default_system)
+        now = service.record(await service.answerer.answer(asked))
         compared = compare(
             before,
             now,
@@ -131,7 +149,7 @@ def add_answers(api: FastAPI, service: Service, saved: Saved, default_system: st
         return Replay(stored=dict(stored.answer), now=now, comparison=compared)
 
 
-def described(stored: StoredAnswer, saved: Saved) -> KeptAnswer:
+def describe_answer(stored: StoredAnswer, saved: Saved) -> KeptAnswer:
     """Return the response form of a stored answer."""
     return KeptAnswer(
         id=stored.id,
@@ -145,7 +163,7 @@ def described(stored: StoredAnswer, saved: Saved) -> KeptAnswer:
     )
 
 
-def asked_again(asked: AskedWith, default_system: str) -> Request:
+def repeat_request(asked: AskedWith, default_system: str) -> Request:
     """Return the stored request with the stored preset, even if that preset has changed since.
 
     Raise SavedError if another version of CiteRay stored it in a format that is not supported.

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from fastapi.responses import Response
 
 from cluster.errors import InputError
-from serve.contracts.problem_forms import KEYED, problem, problems
+from serve.contracts.problem_forms import KEY_STATUSES, problem, problems
 from serve.http.batches_api import Batches, JobId
 from serve.http.middleware.request_log import asker
 from serve.http.service import Service
@@ -40,7 +40,7 @@ REPLIES: dict[int | str, dict[str, Any]] = {
             }
         },
     },
-    **problems(*KEYED, 404, 409, 422, 503),
+    **problems(*KEY_STATUSES, 404, 409, 422, 503),
 }
 
 

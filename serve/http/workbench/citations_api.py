@@ -11,13 +11,13 @@ from fastapi import FastAPI, Query
 from pydantic import BaseModel
 
 from cluster.appraisal import WeighedCitation
-from serve.contracts.problem_forms import KEYED, problems
+from serve.contracts.problem_forms import KEY_STATUSES, problems
 from serve.contracts.request_forms import MAX_CITATIONS
 from serve.http.service import Service, require_ready
 from serve.http.workbench.collect_citations import collect_citations, missing_pmids
 
 PMIDS = rf"^[1-9][0-9]{{0,14}}(,[1-9][0-9]{{0,14}}){{0,{MAX_CITATIONS - 1}}}$"
-READ = problems(*KEYED, 422, 503)
+READ = problems(*KEY_STATUSES, 422, 503)
 Pmids = Annotated[
     str,
     Query(

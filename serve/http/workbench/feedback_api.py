@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from cluster.answers import ExactAnswer
 from cluster.errors import InputError
 from serve.batches.jobs import when
-from serve.contracts.problem_forms import KEYED, problems
+from serve.contracts.problem_forms import KEY_STATUSES, problems
 from serve.contracts.request_forms import Pmid
 from serve.formats.bioasq import MAX_LIST
 from serve.http.middleware.request_log import asker
@@ -92,11 +92,11 @@ StateFilter = Annotated[
     ReviewState | None,
     Query(description="Only feedback in this review state; `reviewed` means accepted or rejected."),
 ]
-ADDED = problems(*KEYED, 404, 409, 422, 503, 507)
-LISTED = problems(*KEYED, 404, 422, 503)
-GOLD = problems(*KEYED, 409, 422, 503)
-REVIEWED = problems(*KEYED, 403, 404, 422, 503, 507)
-DELETED = {204: {"description": "Deleted."}, **problems(*KEYED, 404, 422, 503, 507)}
+ADDED = problems(*KEY_STATUSES, 404, 409, 422, 503, 507)
+LISTED = problems(*KEY_STATUSES, 404, 422, 503)
+GOLD = problems(*KEY_STATUSES, 409, 422, 503)
+REVIEWED = problems(*KEY_STATUSES, 403, 404, 422, 503, 507)
+DELETED = {204: {"description": "Deleted."}, **problems(*KEY_STATUSES, 404, 422, 503, 507)}
 
 
 def add_feedback(api: FastAPI, saved: Saved) -> None:

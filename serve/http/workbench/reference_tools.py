@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -101,14 +101,14 @@ def reference_tools(service: Service, default_system: str) -> list[Tool]:
         if citation is None:
             raise InputError(f"PMID {form.pmid} is not in this index")
         system = load_system(form.system or default_system)
-        found = await service.search(related_request(citation, system, form.k))
-        return fit_search(found, form.max_chars)
+        found = await service.answerer.search(related_request(citation, system, form.k))
+        return fit_search(service.record(found), form.max_chars)
 
     return [
         Tool(
             "format_references",
             "Format the references of PMIDs in a style (vancouver, apa, ama), or as a file for "
-            "reference managers (ris, bibtex, csl-json, nbib, csv).",
+            f"reference managers ({', '.join(get_args(FormatName))}).",
             ReferencesForm,
             REFERENCES,
             references,

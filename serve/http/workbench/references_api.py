@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BaseModel, TypeAdapter, ValidationError
 from cluster.answers import Answer, SearchResult
 from cluster.errors import InputError
 from cluster.settings.presets import load_system
-from serve.contracts.problem_forms import KEYED, problem, problems
+from serve.contracts.problem_forms import KEY_STATUSES, problem, problems
 from serve.contracts.request_forms import (
     MAX_CITATIONS,
     MAX_PMID,
@@ -97,14 +97,14 @@ def file_contents(forms: Iterable[Format | Form]) -> dict[str, Any]:
     return {form.media_type: {"schema": {"type": "string"}} for form in forms}
 
 
-REFUSED = problems(*KEYED, 404, 422, 503)
+REFUSED = problems(*KEY_STATUSES, 404, 422, 503)
 REFERENCES: dict[int | str, dict[str, Any]] = {
     200: {"model": StyledForms, "content": file_contents(FORMATS.values())},
     **REFUSED,
 }
 DOCUMENT: dict[int | str, dict[str, Any]] = {
     200: {"content": file_contents(FORMS.values())},
-    **problems(*KEYED, 422, 503),
+    **problems(*KEY_STATUSES, 422, 503),
 }
 # JSON escapes of characters that XML (DOCX) cannot contain. Group 1 matches escaped backslashes.
 _UNPRINTABLE = re.compile(r"(\\\\)|\\(?:u00(?:0[0-8bce-f]|1[0-9a-f]|7f)|uff(?:fe|ff)|[bf])")
@@ -156,9 +156,8 @@ def add_references(api: FastAPI, service: Service, default_system: str) -> None:
         citation = await service.answerer.citation(pmid)
         if citation is None:
             return problem(404, f"PMID {pmid} is not in this index")
-        return await service.search(
-            related_request(citation, load_system(system or default_system), k)
-        )
+        asked = related_request(citation, load_system(system or default_system), k)
+        return service.record(await service.answerer.search(asked))
 
     @api.post(
         "/v1/answers/document",

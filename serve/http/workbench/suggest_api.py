@@ -7,14 +7,14 @@ from typing import Annotated
 from fastapi import FastAPI, Query
 from pydantic import BaseModel
 
-from serve.contracts.problem_forms import KEYED, problems
+from serve.contracts.problem_forms import KEY_STATUSES, problems
 from serve.http.service import Service
 from serve.question.example_questions import ExampleQuestion
 from serve.question.understand_question import Suggestion
 
 MAX_PREFIX = 100
 MAX_SUGGESTIONS = 10
-FORMED = problems(*KEYED, 422, 503)
+FORMED = problems(*KEY_STATUSES, 422, 503)
 
 Prefix = Annotated[
     str, Query(min_length=1, max_length=MAX_PREFIX, description="Beginning of a name.")

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from cluster.settings.presets import load_system, shipped_systems, system_names
 from cluster.settings.system_settings import SystemSettings
-from serve.contracts.problem_forms import KEYED, problems
+from serve.contracts.problem_forms import KEY_STATUSES, problems
 from serve.http.service import Service
 
 Group = Literal["ours", "ranking", "papers", "own"]
@@ -73,7 +73,7 @@ class Systems(BaseModel):
     systems: list[SystemCard]
 
 
-LISTED = problems(*KEYED)
+LISTED = problems(*KEY_STATUSES)
 
 
 def needs_of(system: SystemSettings) -> list[Need]:

@@ -16,7 +16,7 @@ from fastapi.responses import Response
 
 from cluster.settings.presets import load_system
 from serve.batches.jobs import when
-from serve.contracts.problem_forms import KEYED, problems
+from serve.contracts.problem_forms import KEY_STATUSES, problems
 from serve.contracts.request import Request
 from serve.contracts.stage_watch import StageLostError
 from serve.http.middleware.request_log import asker
@@ -39,9 +39,9 @@ from serve.saved.watches.webhooks import check_webhook, read_secret
 WatchId = Annotated[str, Path(pattern=ID, examples=[EXAMPLE])]
 Limit = Annotated[int, Query(ge=1, le=MOST_CHECKS)]
 
-ADDED = problems(*KEYED, 409, 422, 503, 507)
-LISTED = problems(*KEYED, 503)
-ONE = problems(*KEYED, 404, 422, 503)
+ADDED = problems(*KEY_STATUSES, 409, 422, 503, 507)
+LISTED = problems(*KEY_STATUSES, 503)
+ONE = problems(*KEY_STATUSES, 404, 422, 503)
 DELETED = {204: {"description": "Deleted, with its history."}, **ONE, **problems(507)}
 FEED = {200: {"content": {"application/atom+xml": {"schema": {"type": "string"}}}}, **ONE}
 
@@ -55,18 +55,18 @@ def add_watches(api: FastAPI, service: Service, saved: Saved, default_system: st
         fields = request_fields(request, saved, default_system)
         await _try_filters(service, request.as_request(default_system))
         added = await asyncio.to_thread(saved.watches.add, asker(), fields, request.webhook)
-        return summarised(added)
+        return summarise_watch(added)
 
     @api.get("/v1/watches", responses=LISTED)
     async def list_watches() -> WatchList:
         """List the questions saved with this key, newest first."""
         found = await asyncio.to_thread(saved.watches.list, asker())
-        return WatchList(watches=[summarised(watch) for watch in found])
+        return WatchList(watches=[summarise_watch(watch) for watch in found])
 
     @api.get("/v1/watches/{watch_id}", responses=ONE)
     async def one_watch(watch_id: WatchId, limit: Limit = 100) -> OneWatch:
         """Return a saved question with its newest answer and the history of changes."""
-        return await asyncio.to_thread(described, saved, watch_id, asker(), limit)
+        return await asyncio.to_thread(describe_watch, saved, watch_id, asker(), limit)
 
     @api.delete("/v1/watches/{watch_id}", status_code=204, responses=DELETED)
     async def delete(watch_id: WatchId) -> Response:
@@ -91,7 +91,8 @@ async def _try_filters(service: Service, asked: Request) -> None:
     """
     if asked.filters and asked.system.online.when == "never" and not service.graph.loading():
         with suppress(StageLostError):
-            await service.search(replace(asked, system=load_system("bm25"), limit=1))
+            asked = replace(asked, system=load_system("bm25"), limit=1)
+            service.record(await service.answerer.search(asked))
 
 
 def request_fields(request: WatchRequest, saved: Saved, default_system: str) -> dict[str, Any]:
@@ -108,7 +109,7 @@ def request_fields(request: WatchRequest, saved: Saved, default_system: str) -> 
     return {**fields, "system": system}
 
 
-def summarised(watch: Watch) -> WatchSummary:
+def summarise_watch(watch: Watch) -> WatchSummary:
     """Return the list entry of a saved question."""
     return WatchSummary(
         id=watch.id,
@@ -122,20 +123,20 @@ def summarised(watch: Watch) -> WatchSummary:
     )
 
 
-def described(saved: Saved, watch_id: str, owner: str | None, limit: int) -> OneWatch:
+def describe_watch(saved: Saved, watch_id: str, owner: str | None, limit: int) -> OneWatch:
     """Return the response form of a saved question; `owner` None accepts any owner."""
     watch = saved.watches.get(watch_id, owner)
     sent = saved.deliveries.last_of(watch_id)
     told_of = None if sent is None else {**asdict(sent), "created": when(sent.created)}
     return OneWatch(
-        **summarised(watch).model_dump(),
+        **summarise_watch(watch).model_dump(),
         answer=None if watch.answer is None else dict(watch.answer),
         last_delivery=None if told_of is None else WebhookState(**told_of),
-        history=[told(check) for check in saved.watches.checks(watch_id, limit)],
+        history=[describe_check(check) for check in saved.watches.checks(watch_id, limit)],
     )
 
 
-def told(check: Check) -> WatchCheck:
+def describe_check(check: Check) -> WatchCheck:
     """Return the response form of a check."""
     return WatchCheck(
         id=check.id,

@@ -41,7 +41,7 @@ async def local_passages(
     if missing := len(pmids) - len(fetched):
         stages.watch.note(f"pubmed: {missing} of {len(pmids)} PMIDs are not in this index")
     fetched = [f for f in fetched if filters.admits(f.citation)]
-    vectors = await stages.once(ENCODE.losing(ORDER_KEPT), body)
+    vectors = await stages.once(ENCODE.with_loss(ORDER_KEPT), body)
     ranked = await _rank(fetched, vectors.vector if vectors else None, stages)
     if ranked is None:
         firsts = [
@@ -113,7 +113,7 @@ async def _rank(
     passages = list(dict.fromkeys(p for f in fetched for p in f.passages))
     if vector is None or not passages:
         return None if passages else []
-    vectors = await stages.call(EMBED.losing(ORDER_KEPT), [p.text for p in passages])
+    vectors = await stages.call(EMBED.with_loss(ORDER_KEPT), [p.text for p in passages])
     if vectors is None:
         return None
     cosines = dict(zip(passages, (vectors @ vector).tolist(), strict=True))

@@ -13,7 +13,7 @@ from datetime import date
 from cluster.entrez.search_pubmed import PubMed
 from cluster.errors import InputError, PubMedError
 from cluster.records import Citation, Entity, Passage
-from cluster.settings.settings import EntrezSettings
+from cluster.settings.stages.entrez import EntrezSettings
 from serve.contracts.stage_calls import REQUEST, StageCalls, stage_method
 
 # First and last day of publication; None means unbounded.
@@ -25,7 +25,7 @@ _SYNTAX = re.compile(r"[\[\]\"(){}*~|&:#]")
 _OPERATOR = re.compile(r"\b(AND|OR|NOT)\b")
 
 
-def _tell_nobody(_: str) -> None:
+def _ignore_message(_: str) -> None:
     """Discard PubMed's warnings: they quote the question, which must not be logged."""
 
 
@@ -42,7 +42,7 @@ class Online:
         first, last = published
         try:
             return await self._pubmed.search(
-                query, limit=limit, date_from=first, date_to=last, tell=_tell_nobody
+                query, limit=limit, date_from=first, date_to=last, tell=_ignore_message
             )
         except InputError:
             # The error quotes the query and would be logged.
@@ -99,7 +99,7 @@ async def find_online(
     }
     found = await asyncio.gather(
         *(
-            stages.call(FIND_ONLINE.losing(loss), query, limit, published)
+            stages.call(FIND_ONLINE.with_loss(loss), query, limit, published)
             for query, loss in queries.items()
             if query
         )

@@ -35,6 +35,8 @@ def test_transient_search_errors_are_recognised(subtests: pytest.Subtests) -> No
         b'{"esearchresult":{"count":"3","idlist":["1","2"',
         b'{"esearchresult":{"count":"many","idlist":[]}}',
         b'{"esearchresult":{"count":Infinity,"idlist":[]}}',
+        search_reply(ERROR="Address table is empty for service"),
+        search_reply(ERROR="Couldn't resolve #exLinkSrv2, the address table is empty."),
         b'{"header":{}}',
         b"<html>busy</html>",
         b"[" * 100_000,
@@ -65,6 +67,9 @@ def test_transient_fetch_errors_are_recognised(subtests: pytest.Subtests) -> Non
     for reply in [
         records([1, 2, 3]).encode()[:-40],
         fetch_refusal("External viewer error: Empty Response. Status: Timeout"),
+        fetch_refusal("proxy_stream(): Failed to connect to PubOne service"),
+        fetch_refusal("NCBI C++ Exception: Read failed: EOF"),
+        fetch_refusal("Database is not supported: pubmed"),
         b'{"error":"API rate limit exceeded"}',
         b"<html><body>Bad gateway</body></html>",
         b'{"result": 1}',

@@ -11,7 +11,8 @@ from cluster.models.adapters import model_folder, plain_model, weights_checksum
 from cluster.models.encoder import Encoder
 from cluster.models.sources.model_name import SHIPPED, parse_name
 from cluster.models.store import ModelStore, checksum
-from cluster.settings.settings import EncoderSettings, load_settings
+from cluster.settings.settings import load_settings
+from cluster.settings.stages.encoder import EncoderSettings
 from tests.tiny_adapter import adapted_encoder, make_tiny_adapter
 from tests.tiny_models import make_tiny_encoder
 

@@ -21,7 +21,8 @@ from cluster.models.model_cache.cache_entries import Conditions
 from cluster.models.model_cache.converted_encoder import ConvertedEncoder, find_encoder
 from cluster.models.model_cache.converted_reader import find_reader
 from cluster.models.reader import Reader
-from cluster.settings.settings import EncoderSettings, load_settings
+from cluster.settings.settings import load_settings
+from cluster.settings.stages.encoder import EncoderSettings
 from tests.tiny_models import MAX_TOKENS, WIDTH, make_tiny_encoder, make_tiny_reader
 
 pytestmark = [pytest.mark.model, pytest.mark.nightly]
@@ -123,7 +124,7 @@ def test_cached_models_run_without_torch(folder: Path) -> None:
     program = (
         "import sys; from pathlib import Path\n"
         "from cluster.models.model_cache.converted_encoder import find_encoder\n"
-        "from cluster.settings.settings import EncoderSettings\n"
+        "from cluster.settings.stages.encoder import EncoderSettings\n"
         f"asked = EncoderSettings.model_validate({settings_of().model_dump()!r})\n"
         f"kept = find_encoder(asked, Path({str(folder)!r}))\n"
         "assert kept.encode(['the heart']).shape == (1, kept.dimensions)\n"

@@ -15,7 +15,7 @@ import pytest
 from cluster.errors import SourceError
 from cluster.pubmed.count_records import count_file, count_records
 from cluster.pubmed.parse_articles import Record, parse_stream, read_records
-from cluster.pubmed.set_aside import SET_ASIDE
+from cluster.pubmed.skipped_records import SKIP_REASONS
 from cluster.records import Citation, Rejected
 from tests.cluster.pubmed_sets import DOCTYPE
 
@@ -168,7 +168,7 @@ def fault_of(damage: Damage, at: int, form: Form) -> str:
         others = [replace(r, position=r.pmid - 1) for r in others]
     if others != [*CITATIONS[: at - 1], *CITATIONS[at:]]:
         return f"{len(others)} others are kept, or some have changed"
-    if aside and (aside[0].position != at - 1 or aside[0].reason not in SET_ASIDE):
+    if aside and (aside[0].position != at - 1 or aside[0].reason not in SKIP_REASONS):
         return f"set aside: {aside[0]}"
     if aside and damage.is_named and not any(f"PMID {at}," in r.detail for r in aside):
         return f"not named: {aside[0].detail}"

@@ -30,6 +30,12 @@ def test_pmid_and_version_are_parsed() -> None:
             "<mml:mo>=</mml:mo><mml:mn>2</mml:mn></mml:math> hold.",
             "Let x=2 hold.",
         ),
+        (
+            "Let <math><semantics><mi>x</mi><annotation>\\x</annotation>"
+            '<m:annotation-xml xmlns:m="u"><m:ci>x</m:ci></m:annotation-xml></semantics></math>'
+            " and <math><semantics><mrow/><annotation>y</annotation></semantics></math>.",
+            "Let x and y.",
+        ),
         ("\n  a \t b\n<i> c</i>\u00a0d\u2009\u2009e ", "a b c\u00a0d\u2009\u2009e"),
         ("&#945; &lt; 2<!-- no --> <![CDATA[<x>]]>", "\u03b1 < 2 <x>"),
         ("TNF-&alpha; rose; &nosuch; too", "TNF-\u03b1 rose; &nosuch; too"),
@@ -59,7 +65,7 @@ def test_other_abstracts_are_parsed() -> None:
     after = (
         '<OtherAbstract Type="Publisher" Language="spa"><AbstractText Label="FIN">Uno.'
         '</AbstractText><AbstractText>Dos.</AbstractText></OtherAbstract><OtherAbstract Type="KIE" '
-        'Language="eng"><AbstractText>Three.</AbstractText></OtherAbstract>'
+        "><AbstractText>Three.</AbstractText></OtherAbstract>"
     )
     citation = parse_one(after=after)
     assert citation.other_abstracts == (
@@ -69,6 +75,17 @@ def test_other_abstracts_are_parsed() -> None:
     assert citation.abstract == "Three."
     own = abstract("<AbstractText>Own.</AbstractText>")
     assert parse_one(inside=own, after=after).abstract == "Own."
+
+
+def test_vernacular_title_replaces_a_missing_english_title() -> None:
+    vernacular = "<VernacularTitle>Sur la rage.</VernacularTitle>"
+    for title, expected in [
+        ("[Not Available].", "Sur la rage."),
+        ("", "Sur la rage."),
+        ("[On rabies].", "[On rabies]."),
+    ]:
+        inside = f"<ArticleTitle>{title}</ArticleTitle>{vernacular}"
+        assert parse_one(inside=inside).title == expected
 
 
 @pytest.mark.parametrize(
@@ -102,16 +119,15 @@ def test_journal_uses_the_most_complete_name(journal: str, info: str, expected: 
         ("<MedlineDate>1998 Dec-1999 Jan</MedlineDate>", 1998, 12),
         ("<MedlineDate>1975-1976 Winter</MedlineDate>", 1975, 1),
         ("<MedlineDate>1975-1976</MedlineDate>", 1975, None),
-        ("<MedlineDate>undated</MedlineDate>", None, None),
-        ("<Year>MMXX</Year>", None, None),
-        ("", None, None),
+        ("<MedlineDate>undated</MedlineDate>", 1888, 5),
+        ("<Year>MMXX</Year>", 1888, 5),
+        ("", 1888, 5),
     ],
 )
 def test_publication_date_is_parsed(date: str, year: int | None, month: int | None) -> None:
     issue = f"<Journal><JournalIssue><PubDate>{date}</PubDate></JournalIssue></Journal>"
-    citation = parse_one(
-        inside=issue + "<ArticleTitle>T</ArticleTitle><ArticleDate><Year>1888</Year></ArticleDate>"
-    )
+    online = "<ArticleDate><Year>1888</Year><Month>05</Month></ArticleDate>"
+    citation = parse_one(inside=f"{issue}<ArticleTitle>T</ArticleTitle>{online}")
     assert (citation.year, citation.month) == (year, month)
 
 

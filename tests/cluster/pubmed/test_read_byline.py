@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.records import Author
+from cluster.records import MORE_AUTHORS, Author
 from tests.cluster.pubmed_sets import parse_one
 
 TITLE = "<ArticleTitle>T</ArticleTitle>"
@@ -59,6 +59,21 @@ def test_invalid_author_names_are_skipped() -> None:
     )
     found = parse_one(inside=inside).authors
     assert found == (Author("Smith", "J", "J"), Author("Doe", "D", "D"))
+
+
+def test_incomplete_author_list_ends_with_et_al() -> None:
+    for listed in (f"<Author>{person('Doe')}</Author>", ""):
+        inside = f'{TITLE}<AuthorList CompleteYN="N">{listed}</AuthorList>'
+        assert parse_one(inside=inside).authors == ((Author("Doe"), MORE_AUTHORS) if listed else ())
+
+
+def test_doi_is_stored_without_resolver() -> None:
+    for prefix in ("https://doi.org/", "http://dx.doi.org/", "DOI: ", ""):
+        placed = f'{TITLE}<ELocationID EIdType="doi">{prefix}10.1/doi:X</ELocationID>'
+        listed = (
+            f'<ArticleIdList><ArticleId IdType="doi">{prefix}10.1/doi:X</ArticleId></ArticleIdList>'
+        )
+        assert parse_one(inside=placed).doi == parse_one(data=listed).doi == "10.1/doi:X"
 
 
 def test_author_names_keep_text_of_markup_and_entities() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,8 @@ import ray
 from ray.core.generated.common_pb2 import ActorDiedErrorContext
 from ray.exceptions import ActorDiedError, RayTaskError, WorkerCrashedError
 
-from cluster.errors import CiteRayError, StorageError
+from cluster.errors import CiteRayError, RayStartError, StorageError
+from cluster.ray import session
 from cluster.ray.session import plain_error, ray_session
 from cluster.settings.settings import RaySettings
 
@@ -117,6 +119,25 @@ def test_file_size_limit_is_reported(build: list[str]) -> None:
     assert code == 1
     assert "ulimit -f: this shell limits files to 97 MiB" in line
     assert "busy" not in line
+
+
+def test_ray_address_without_answer_is_named(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(session, "CONNECT_TIMEOUTS_S", (0.1, 0.2))
+    with socket.socket() as full, socket.socket() as first, socket.socket() as second:
+        full.bind(("127.0.0.1", 0))
+        # Linux drops connections when the backlog of a socket is full.
+        full.listen(0)
+        for client in (first, second):
+            client.setblocking(False)
+            client.connect_ex(full.getsockname())
+        address = f"ray://127.0.0.1:{full.getsockname()[1]}"
+        with pytest.raises(RayStartError, match=f"^RAY_ADDRESS={address}: no Ray can be joined"):
+            session._await_address(address)
+    assert f"waiting for an answer of RAY_ADDRESS={address}" in caplog.text
+    for other in ("auto", "127.0.0.1:9", "local"):
+        session._await_address(other)
 
 
 @pytest.mark.nightly

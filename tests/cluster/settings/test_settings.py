@@ -16,6 +16,13 @@ def test_shipped_settings_are_valid(name: str) -> None:
     load_settings(name)
 
 
+@pytest.mark.parametrize("name", ["cluster.yaml", "gpu-node.yaml"])
+def test_token_vectors_are_stored_only_if_the_reranker_reads_them(name: str) -> None:
+    settings = load_settings(name)
+    assert settings.reranker.is_stage
+    assert settings.index.token_codec is None
+
+
 def test_files_override_defaults_and_set_overrides_files(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("index: {shards: 7}\n", encoding="utf-8")
@@ -42,9 +49,13 @@ def test_over_merges_a_shipped_file(tmp_path: Path) -> None:
         ("index.shard=3", r"^--set: unknown key index\.shard; did you mean shards\?"),
         ("indx.shards=3", r"unknown key indx; did you mean index\?"),
         ("index.shards", "expected key=value"),
+        ("index.shards=true", "^--set: index.shards: is a boolean"),
+        ("index.bm25_b=off", "index.bm25_b: is a boolean"),
+        ("index.path=", "index.path: is empty; give a path"),
+        ("index.path=~nobody-here/x", "index.path: names the home folder of an unknown user"),
     ],
 )
-def test_unknown_key_in_set_suggests_the_nearest(change: str, said: str) -> None:
+def test_invalid_set_names_the_key(change: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         load_settings(None, [change])
 
@@ -54,6 +65,7 @@ def test_unknown_key_in_set_suggests_the_nearest(change: str, said: str) -> None
     [
         ("index: {shard: 7}", r"mine\.yaml: unknown key index\.shard"),
         ("index: [", r"mine\.yaml: not YAML"),
+        ("index: {shards: 1, 'shards': 2}", r"mine\.yaml: not YAML: the key shards is given twice"),
         ("- 1", "expected a mapping"),
         (None, r"laptop\.yaml"),
     ],
@@ -64,6 +76,27 @@ def test_invalid_settings_file_is_named(tmp_path: Path, text: str | None, said: 
         path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=said):
         load_settings(path, ["llm.kind=url"])
+
+
+def test_home_folder_is_expanded_in_paths() -> None:
+    index = load_settings(None, ["index.path=~/x", "index.cache=~/"]).index
+    assert (index.path, index.cache) == (Path.home() / "x", Path.home())
+
+
+def test_index_path_that_cannot_be_a_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    for path, said in [
+        ("file", r"file: \S+/file is a file; name a folder"),
+        ("file/below", r"below: \S+/file is a file"),
+        ("n" * 256, "File name too long"),
+        ("missing/" + "n" * 256, "more than 255 bytes"),
+        ("loop/x", "a loop of symbolic links|Too many levels"),
+    ]:
+        index = load_settings(None, [f"index.path={tmp_path / path}"]).index
+        with pytest.raises(InputError, match=f"^index.path .*{said}"):
+            _ = index.place
+    assert load_settings(None, [f"index.path={tmp_path}/a/b"]).index.place == tmp_path / "a/b"
 
 
 def test_all_invalid_values_are_reported() -> None:

@@ -33,3 +33,7 @@ def test_all_models_in_settings_are_listed(config: str) -> None:
     named = set(names_in(settings.model_dump(mode="json")))
     assert len(named) >= 4
     assert named <= set(used_models(settings).values())
+    large, others = (used_models(settings, language_models=which) for which in (True, False))
+    assert large | others == used_models(settings)
+    assert "llm" in large
+    assert "encoder" in others

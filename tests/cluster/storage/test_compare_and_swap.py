@@ -21,7 +21,7 @@ from cluster.storage.compare_and_swap import (
     require_conditional_writes,
     swap,
 )
-from cluster.storage.places import Place, StoredPlace
+from cluster.storage.locations import Location, StoredLocation
 from tests.gcs_server import gcs_server, gcs_url
 from tests.object_store import BUCKET, s3_server
 from tests.serve.http_server import serving
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.process
 
 
 @pytest.fixture(scope="module")
-def locations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, StoredPlace]]:
+def locations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, StoredLocation]]:
     folder = tmp_path_factory.mktemp("account")
     with (
         pytest.MonkeyPatch.context() as environment,
@@ -38,11 +38,11 @@ def locations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, St
         gcs_server(environment, folder) as port,
     ):
         urls = {"s3": f"s3://{BUCKET}/index", "gs": gcs_url(port, "index")}
-        yield {name: StoredPlace.at(url, folder) for name, url in urls.items()}
+        yield {name: StoredLocation.at(url, folder) for name, url in urls.items()}
 
 
 @pytest.fixture(params=["folder", "s3", "gs"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
     if request.param == "folder":
         return tmp_path / "index" / "CURRENT"
     return request.getfixturevalue("locations")[request.param] / tmp_path.name / "CURRENT"
@@ -50,12 +50,12 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 @pytest.fixture(params=["s3", "gs"])
 def stored(
-    request: pytest.FixtureRequest, locations: dict[str, StoredPlace], tmp_path: Path
-) -> StoredPlace:
+    request: pytest.FixtureRequest, locations: dict[str, StoredLocation], tmp_path: Path
+) -> StoredLocation:
     return locations[request.param] / tmp_path.name / "CURRENT"
 
 
-def test_swap_replaces_an_unchanged_file(place: Place) -> None:
+def test_swap_replaces_an_unchanged_file(place: Location) -> None:
     assert read_stamped(place) is None
     first = swap(place, None, b"1")
     second = swap(place, first, b"2")
@@ -67,7 +67,7 @@ def test_swap_replaces_an_unchanged_file(place: Place) -> None:
     assert swap(place, found, b"4").data == b"4"
 
 
-def test_swap_conflicts_with_another_write(place: Place) -> None:
+def test_swap_conflicts_with_another_write(place: Location) -> None:
     before = swap(place, None, b"1")
     swap(place, before, b"theirs")
     with pytest.raises(SwapConflictError):
@@ -79,14 +79,14 @@ def test_swap_conflicts_with_another_write(place: Place) -> None:
     assert found.data == b"theirs"
 
 
-def test_write_with_lost_response_counts_as_done(stored: StoredPlace) -> None:
+def test_write_with_lost_response_counts_as_done(stored: StoredLocation) -> None:
     before = swap(stored, None, b"1")
     swap(stored, before, b"2")
     assert swap(stored, before, b"2").data == b"2"
 
 
 @pytest.fixture
-def careless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoredPlace]:
+def careless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoredLocation]:
     """An S3 store that ignores If-Match and If-None-Match, as older versions do."""
     api = FastAPI()
 
@@ -99,10 +99,10 @@ def careless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stored
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "anything")
     with serving(api) as port:
         url = f"s3://careless/index?endpoint_override=127.0.0.1:{port}&scheme=http"
-        yield StoredPlace.at(url, tmp_path)
+        yield StoredLocation.at(url, tmp_path)
 
 
-def test_store_without_conditional_writes_is_rejected(careless: StoredPlace) -> None:
+def test_store_without_conditional_writes_is_rejected(careless: StoredLocation) -> None:
     stamped = swap(careless / "LEASE", None, b"1")
     with pytest.raises(StorageError, match=r"LEASE.*: this store ignores conditional writes"):
         require_conditional_writes(careless / "LEASE", stamped)

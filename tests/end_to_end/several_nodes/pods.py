@@ -255,6 +255,8 @@ def pods_on(
     auth = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     # As in the image and the chart: after a node is lost, the driver's folder is unknown there.
     variables = {**auth, **HEALTH, **PROXY_ENVIRONMENT, "PYTHONPATH": str(ROOT), **more}
+    # In the folder of each pod, as without a shared model cache.
+    variables["CITERAY_MODELS"] = str(folder / "models")
     head, *workers = (
         Pod(number, folder, variables, network, rules=(rules or {}).get(number, ""))
         for number in numbers

@@ -8,11 +8,10 @@ import pytest
 
 from cluster.index.layout import vocabulary_file
 from cluster.models.store import checksum
-from cluster.settings.settings import load_settings
 from serve.client import call_endpoint
-from serve.http.api import create_api
 from tests.evaluation.ablation.ablation_runs import Ablation, FlakyService
 from tests.publish_manifest import publish
+from tests.serve.api import make_api
 from tests.serve.http_server import serving
 from tests.serve.service import CORPUS
 from tests.small_index import make_index
@@ -22,7 +21,7 @@ from tests.tiny_models import make_tiny_encoder, make_tiny_reader
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FlakyService, int]]:
     service = FlakyService(tmp_path_factory.mktemp("index"))
-    with serving(create_api(service, load_settings().serve)) as port:
+    with serving(make_api(service)) as port:
         yield service, port
 
 

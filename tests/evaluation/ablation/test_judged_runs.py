@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from cluster.settings.settings import load_settings
-from serve.http.api import create_api
 from tests.evaluation.ablation.ablation_runs import Ablation
 from tests.evaluation.scripted_judge import ScriptedJudge
+from tests.serve.api import make_api
 from tests.serve.chat_endpoint import chat_endpoint
 from tests.serve.http_server import serving
 from tests.serve.service import SmallService
@@ -45,7 +44,7 @@ def judged(tmp_path: Path) -> Iterator[Judged]:
         serving(judge.app()) as port,
     ):
         service = SmallService(writer=endpoint.model())
-        with serving(create_api(service, load_settings().serve)) as served:
+        with serving(make_api(service)) as served:
             run = Ablation(tmp_path, served)
             yield Judged(run, judge, f"http://127.0.0.1:{port}/v1", encoder)
 

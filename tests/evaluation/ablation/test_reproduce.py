@@ -138,7 +138,7 @@ def test_differences_are_listed_and_a_run_resumes(
     text = run("001", questions, questions, options)
     told = text.partition("Differences from the paper:")[2]
     assert "llm.model_id: smollm2-135m-instruct, in the paper gpt-4" in told
-    assert told.count("where the paper has GPT-3.5 and GPT-4") == 1, "what holds for both, once"
+    assert told.count("The paper uses GPT-3.5 and GPT-4") == 1, "what holds for both, once"
     assert run_json("001", questions, questions, options)["tables"] == first["tables"]
     assert endpoint.asked == []
 

@@ -16,16 +16,14 @@ from cluster.index.manifest import (
 from cluster.settings.settings import load_settings
 from cluster.text.vocabulary import Vocabulary
 from pipelines.indexing.publish_index import publish_build
-from pipelines.indexing.shards.build_shard import build_shard, sample_vectors, train_quantiser
-from pipelines.indexing.staging.stage_citations import ParsedSource
-from pipelines.vocabulary.give_names import NameFiles
+from pipelines.indexing.shards.build_shard import build_shard, train_quantiser
+from pipelines.indexing.staging.stage_citations import ParsedSource, staged_ranges
 from tests.pipelines.indexing.shards.test_build_shard import plan_in
 from tests.pipelines.staging import account, stage
 from tests.small_index import DIMENSIONS, citation, keep_codec
 
 ENCODER = EncoderEntry(model="test", sha256="", dimensions=DIMENSIONS, max_tokens=256)
 CITATIONS = [citation(p, f"Abstract {p}.", keywords=("rare disease",)) for p in range(1, 11)]
-SETTINGS = load_settings(overrides=["split.size=512"])
 ACCOUNTS = [
     account("n1.xml", 10, dropped={"book": 2}, read=12),
     account("n2.xml", 3, error="n2.xml: truncated"),
@@ -33,20 +31,21 @@ ACCOUNTS = [
 
 
 def publish_in(
-    index: Path, accounts: Sequence[ParsedSource] = ACCOUNTS, release: Path | None = None
+    index: Path, accounts: Sequence[ParsedSource] = ACCOUNTS, concepts: str = "''"
 ) -> Manifest:
+    vocabulary = [f"vocabulary.concepts={concepts}", "vocabulary.lexicons=[]"]
+    settings = load_settings(overrides=["split.size=512", *vocabulary])
     directory = stage(index / "n1", CITATIONS, shards=2)
     plan = plan_in(index)
-    train_quantiser(sample_vectors([directory], 2, DIMENSIONS, 100), plan.quantiser, plan)
+    train_quantiser(staged_ranges([directory], DIMENSIONS)[0], plan.quantiser, plan)
     shards = [build_shard(index, s, [directory], plan) for s in range(2)]
     with hold_lease(index, "build") as lease:
         return publish_build(
             lease,
             plan.quantiser,
             keep_codec(index),
-            SETTINGS,
+            settings,
             ENCODER,
-            NameFiles(release),
             accounts,
             shards,
         )
@@ -73,7 +72,7 @@ def test_invalid_concept_file_publishes_nothing(tmp_path: Path) -> None:
     mesh = tmp_path / "mesh.csv"
     mesh.write_text("shoe,size\nboot,42\n")
     with pytest.raises(InputError, match=r"mesh\.csv: no column id or subject"):
-        publish_in(tmp_path / "index", release=mesh)
+        publish_in(tmp_path / "index", concepts=f"file:{mesh}")
     assert current_version(tmp_path / "index") is None
     # The token codec exists before anything is embedded.
     assert list((tmp_path / "index/versions").glob("v*")) == []

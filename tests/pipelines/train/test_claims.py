@@ -12,7 +12,7 @@ from pipelines.train.recipe import ClaimRecipe, read_recipe
 from pipelines.train.tasks.claim_task import ClaimTask, measure_labels, measure_threshold
 from tests.tiny_models import make_tiny_encoder
 
-pytestmark = [pytest.mark.durability, pytest.mark.model, pytest.mark.nightly]
+pytestmark = [pytest.mark.model, pytest.mark.nightly]
 
 CONTRADICT, NEUTRAL, SUPPORT = 0, 1, 2
 

@@ -17,7 +17,7 @@ from serve.graph.load_stages import load_reranker
 from tests.pipelines.train.tiny_data import write_corpus, write_lines
 from tests.tiny_models import make_tiny_cross_encoder, make_tiny_encoder
 
-pytestmark = [pytest.mark.durability, pytest.mark.ray, pytest.mark.nightly]
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
 QUICK = (
     "steps=80", "batch=8", "dropout=0", "learning_rate=0.002", "head_learning_rate=0.002",

@@ -18,7 +18,7 @@ from pipelines.train.run_job import run_job, take_steps
 from pipelines.train.run_trainer import STATE, Measures
 from tests.tiny_models import make_tiny_encoder
 
-pytestmark = [pytest.mark.durability, pytest.mark.model, pytest.mark.nightly]
+pytestmark = [pytest.mark.model, pytest.mark.nightly]
 
 EXAMPLES = 20
 

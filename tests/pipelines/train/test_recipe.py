@@ -5,7 +5,7 @@ import pytest
 from cluster.errors import InputError
 from pipelines.train.recipe import ClaimRecipe, ReaderRecipe, Recipe, RetrievalRecipe, read_recipe
 
-pytestmark = [pytest.mark.durability, pytest.mark.nightly]
+pytestmark = pytest.mark.nightly
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pipelines.train.tasks.retrieval_task import MinedQuestion, RetrievalTask, a
 from tests.pipelines.train.tiny_data import write_corpus, write_questions
 from tests.tiny_models import make_tiny_encoder
 
-pytestmark = [pytest.mark.durability, pytest.mark.model, pytest.mark.nightly]
+pytestmark = [pytest.mark.model, pytest.mark.nightly]
 
 TEXTS = ["aspirin treats fever", "the gene inhibits a protein", "bleeding in the heart", ""]
 

@@ -15,7 +15,9 @@ from cluster.errors import InputError
 from cluster.models.adapters import model_folder
 from cluster.models.encoder import Encoder
 from cluster.models.store import checksum
-from cluster.settings.settings import RecogniserSettings, SupportSettings, load_settings
+from cluster.settings.settings import load_settings
+from cluster.settings.stages.expander import RecogniserSettings
+from cluster.settings.stages.reader import SupportSettings
 from commands.training.train import train
 from tests.pipelines.train.tiny_data import (
     claim_rows,
@@ -26,7 +28,7 @@ from tests.pipelines.train.tiny_data import (
 )
 from tests.tiny_models import make_tiny_encoder
 
-pytestmark = [pytest.mark.durability, pytest.mark.ray, pytest.mark.nightly]
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
 QUICK = (
     "steps=60", "batch=2", "rank=4", "dropout=0", "learning_rate=0.005", "head_learning_rate=0.01",

@@ -20,13 +20,12 @@ from cluster.index.put_segment import entry_text
 from cluster.index.write_segment import SegmentPlan, artefacts_of
 from cluster.settings.settings import load_settings
 from pipelines.indexing.publish_index import publish_build
-from pipelines.indexing.shards.build_shard import build_shard, sample_vectors, train_quantiser
+from pipelines.indexing.shards.build_shard import build_shard, train_quantiser
 from pipelines.indexing.staging.embed_passages import embed_citations
 from pipelines.indexing.staging.read_source import read_source
-from pipelines.indexing.staging.stage_citations import read_account, write_part
+from pipelines.indexing.staging.stage_citations import read_account, staged_ranges, write_part
 from pipelines.verify.note_findings import Finding
 from pipelines.verify.verify_index import Verification
-from pipelines.vocabulary.give_names import NO_NAMES
 from tests.cluster.pubmed_sets import DOCTYPE, abstract, article
 from tests.pipelines.staging import SPLITTER
 from tests.publish_manifest import publish
@@ -36,7 +35,7 @@ SHARDS = 2
 PMIDS = range(1, 41)
 HERE = [pmid for pmid in PMIDS if shard_of(pmid, SHARDS) == 0]
 SEGMENT = segment_directory(0, "first")
-SETTINGS = load_settings(overrides=["split.size=512"])
+SETTINGS = load_settings(overrides=["split.size=512", "vocabulary.concepts=''"])
 ENCODER = EncoderEntry(model="test", sha256="", dimensions=DIMENSIONS, max_tokens=256)
 
 
@@ -78,12 +77,12 @@ def build_from(index: Path, sources: Sequence[Path]) -> Manifest:
         ef_construction=32,
         threads=1,
     )
-    train_quantiser(sample_vectors(directories, SHARDS, DIMENSIONS, 100), plan.quantiser, plan)
+    train_quantiser(staged_ranges(directories, DIMENSIONS)[0], plan.quantiser, plan)
     shards = [build_shard(index, s, directories, plan) for s in range(SHARDS)]
     accounts = [account for d in directories if (account := read_account(d))]
     with hold_lease(index, "build") as lease:
         return publish_build(
-            lease, plan.quantiser, keep_codec(index), SETTINGS, ENCODER, NO_NAMES, accounts, shards
+            lease, plan.quantiser, keep_codec(index), SETTINGS, ENCODER, accounts, shards
         )
 
 

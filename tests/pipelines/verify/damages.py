@@ -22,7 +22,7 @@ from pathlib import Path
 
 from cluster.index.layout import CURRENT, manifest_file, terms_file, vocabulary_file
 from cluster.index.manifest import read_manifest
-from cluster.storage.places import list_files
+from cluster.storage.locations import list_files
 from pipelines.verify.verify_index import Verification, verify_index
 from tests.pipelines.histories import SmallIndex
 

@@ -15,7 +15,7 @@ from cluster.pubmed.parse_articles import Record, read_records
 from pipelines.indexing.sources.find_sources import find_sources
 from pipelines.verify import read_source_records
 from pipelines.verify.note_findings import Finding
-from pipelines.verify.verify_index import verify_index
+from pipelines.verify.verify_index import in_processes, verify_index
 from tests.pipelines.verify.built_index import (
     alter,
     build_from,
@@ -82,7 +82,7 @@ def test_census_counts_revisions_deletions_and_revivals(folder: Path) -> None:
 def test_parallel_census_gives_the_same_result(folder: Path) -> None:
     shutil.rmtree(folder / "index" / segment_directory(0, "first"))
     sources = find_sources([str(folder / "sources")])
-    assert verify_index(folder / "index", sources, jobs=2) == verify_index(
+    assert verify_index(folder / "index", sources, map_in_order=in_processes(2)) == verify_index(
         folder / "index", sources
     )
 

@@ -25,7 +25,7 @@ def test_verify_prints_a_line_for_each_finding(index: Path) -> None:
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
     assert lines[0].startswith(f"missing-segment: {SEGMENT}: missing, with its ")
-    assert lines[0].endswith("or build the index again")
+    assert lines[0].endswith("or build the index again with `citeray index build --again`")
     assert "3 findings" in result.stderr
 
 

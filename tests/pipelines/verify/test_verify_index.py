@@ -19,7 +19,7 @@ from cluster.index.layout import (
 )
 from cluster.index.manifest import read_manifest
 from cluster.storage.sealed_text import seal, unseal
-from pipelines.verify.verify_index import verify_index
+from pipelines.verify.verify_index import in_processes, verify_index
 from tests.pipelines.verify.built_index import (
     HERE,
     SEGMENT,
@@ -43,7 +43,9 @@ def test_built_index_has_no_findings(index: Path, quick: bool) -> None:
 def test_parallel_verification_gives_the_same_result(index: Path) -> None:
     shutil.rmtree(index / segment_directory(1, "first"))
     told: list[tuple[str, int, int]] = []
-    found = verify_index(index, jobs=2, report=lambda *event: told.append(event))
+    found = verify_index(
+        index, map_in_order=in_processes(2), report=lambda *event: told.append(event)
+    )
     assert found == verify_index(index)
     assert told == [("shards", 1, 2), ("shards", 2, 2)]
 

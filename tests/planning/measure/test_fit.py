@@ -1,6 +1,6 @@
 import pytest
 
-from planning.measure.fit import Growth, Heaps, Line, Logarithmic
+from planning.measure.fit import Growth, Heaps, Line
 
 
 def test_line_is_fitted_to_its_points() -> None:
@@ -12,16 +12,14 @@ def test_line_is_fitted_to_its_points() -> None:
     assert line.at(2000) == pytest.approx(2.8)
 
 
-@pytest.mark.parametrize("law", [Line, Logarithmic])
-def test_negative_slope_is_clamped_to_zero(law: type[Line] | type[Logarithmic]) -> None:
-    fitted = law.of([(1000, 5.0), (4000, 3.0)])
+def test_negative_slope_is_clamped_to_zero() -> None:
+    fitted = Line.of([(1000, 5.0), (4000, 3.0)])
     assert fitted.at(1e9) == fitted.at(4000) == pytest.approx(4.0)
 
 
-def test_logarithmic_fit_grows_equally_per_doubling() -> None:
-    law = Logarithmic.of([(1000, 1.0), (2000, 1.5)])
+def test_growth_is_equal_per_doubling_beyond_the_measurements() -> None:
+    law = Growth.of([(1000, 1.0), (2000, 1.5)])
     assert law.at(8000) == pytest.approx(2.5)
-    # Below the smallest measured size, the measured value holds.
     assert law.at(1) == pytest.approx(1.0)
 
 

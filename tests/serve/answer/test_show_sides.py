@@ -57,6 +57,7 @@ def test_opposition_is_quoted_if_sources_disagree() -> None:
 def test_quoted_opposition_counts_towards_the_word_limit() -> None:
     against = Sentence(IN_CONTRAST + NO, (2,), 1.0)
     both = (*IDEAL, Sentence("Adults took it daily.", (3,), 1.0))
-    # YES has 8 words, the sentence against it 11, the last sentence 4.
-    for words, kept in [(23, [*both, against]), (22, [*IDEAL, against]), (18, [against])]:
+    # YES has 8 words, the sentence against it 11, the last sentence 4. A quotation alone is not
+    # an answer.
+    for words, kept in [(23, [*both, against]), (22, [*IDEAL, against]), (18, [*both])]:
         assert list(quote_opposition(brief(YES, NO, max_words=words), both, "yes")) == kept, words

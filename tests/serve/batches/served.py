@@ -14,7 +14,7 @@ import httpx
 
 from cluster.answers import Answer, Question, SearchResult
 from cluster.settings.presets import load_system
-from cluster.settings.settings import BatchSettings
+from cluster.settings.stages.serving import BatchSettings
 from serve.batches.job_store import JobStore
 from serve.batches.jobs import Job, new_job
 from serve.batches.run_jobs import JobRunner

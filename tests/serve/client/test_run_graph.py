@@ -12,7 +12,8 @@ from ray.exceptions import ActorDiedError
 from rich.console import Console
 
 from cluster.errors import CiteRayError, InputError
-from cluster.settings.settings import ServeSettings, load_settings
+from cluster.settings.settings import load_settings
+from cluster.settings.stages.serving import ServeSettings
 from serve import app
 from serve.client import run_graph
 from serve.client.run_graph import PROXY_ENVIRONMENT, await_ready, hold_port, require_vllm
@@ -48,6 +49,14 @@ def test_hold_port_reserves_the_port_for_serve() -> None:
             proxy.listen()
             socket.create_connection((here.host, here.port), timeout=5).close()
     with hold_port(here):
+        pass
+
+
+def test_missing_model_is_named_before_ray_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_graph, "ray_session", lambda _: pytest.fail("Ray was started"))
+    settings = load_settings(None, ["encoder.model=file:/nowhere", "encoder.adapter="])
+    log = Console(file=io.StringIO())
+    with pytest.raises(CiteRayError, match="/nowhere"), run_graph.serving(settings, log):
         pass
 
 

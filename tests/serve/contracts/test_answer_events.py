@@ -10,7 +10,7 @@ import pytest
 from cluster.answers import Question
 from cluster.errors import LLMError
 from cluster.settings.presets import load_system
-from serve.contracts.answer_events import Drafted, Finished, Found, StageDone, told
+from serve.contracts.answer_events import Drafted, Finished, Found, StageDone, stream_events
 from serve.contracts.request import Request
 from serve.llm.chat_form import read_pieces
 from tests.serve.chat_endpoint import chat_endpoint
@@ -40,7 +40,7 @@ async def test_stream_events_yields_events_while_the_work_runs() -> None:
         tell("ending")
         return "over"
 
-    async with aclosing(told(work)) as events:
+    async with aclosing(stream_events(work)) as events:
         assert await asyncio.wait_for(anext(events), 1) == "begun"
         go_on.set()
         assert [event async for event in events] == ["ending", "over"]
@@ -52,7 +52,7 @@ async def test_stream_events_raises_an_error_after_the_events() -> None:
         tell(1)
         raise ValueError("broken")
 
-    events = told(work)
+    events = stream_events(work)
     assert await anext(events) == 1
     with pytest.raises(ValueError, match="broken"):
         await anext(events)
@@ -70,7 +70,7 @@ async def test_closing_stream_events_cancels_the_work() -> None:
             ended.set()
         return 2
 
-    async with aclosing(told(work)) as events:
+    async with aclosing(stream_events(work)) as events:
         await anext(events)
     assert ended.is_set()
 

@@ -4,34 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
-from cluster.answers import Question
 from cluster.index.layout import shard_of
-from cluster.settings.presets import load_system
-from serve.contracts.backend import HandleBackend, IndexFacts, shard_stage
-from serve.contracts.request import Request
-from serve.http.middleware.request_log import Meters
-from serve.http.service import Service
+from serve.contracts.backend import HandleBackend, IndexFacts, LocalBackend, shard_stage
+from serve.pipeline.answer_question import QuestionAnswerer
+from tests.serve.api import make_api
 from tests.serve.local_handle import LocalHandle
 from tests.serve.service import CORPUS, SmallService
 from tests.serve.small_graph import make_answerer, parts_of
 
 ROOT = Path(__file__).resolve().parents[3]
 MOST_FRAMES = 5
-# A search has its own steps: checks, cascade, ranking, queries and shards.
-MOST_SEARCH_FRAMES = 10
 
 
 class Slow:
     async def find(self) -> None:
         await asyncio.Event().wait()
 
-    async def write_aloud(self) -> AsyncIterator[str]:
+    async def stream_answer(self) -> AsyncIterator[str]:
         yield "Metformin"
         await asyncio.Event().wait()
 
@@ -57,7 +54,7 @@ def test_closed_stream_cancels_the_request() -> None:
     backend, handle = slow_backend()
 
     async def scenario() -> None:
-        parts = backend.stream("writer", "write_aloud")
+        parts = backend.stream("writer", "stream_answer")
         assert await anext(parts) == "Metformin"
         await parts.aclose()
 
@@ -65,62 +62,80 @@ def test_closed_stream_cancels_the_request() -> None:
     assert [response.cancelled for response in handle.responses] == [True]
 
 
-@pytest.fixture
-def service(tmp_path: Path) -> Service:
-    """A service whose stages are called through handles."""
-    answerer = make_answerer(tmp_path, CORPUS)
+def in_process(answerer: QuestionAnswerer) -> None:
+    answerer.backend = LocalBackend(answerer.backend.facts, **parts_of(answerer))
+
+
+def through_handles(answerer: QuestionAnswerer) -> None:
     handles: Any = {name: LocalHandle(stage) for name, stage in parts_of(answerer).items()}
     shards = [handles.pop(shard_stage(n)) for n in range(2)]
     answerer.backend = HandleBackend(answerer.backend.facts, handles, shards)
-    graph = SmallService(tmp_path / "other")
-    graph.answerer = answerer
-    return Service(graph, Meters(), log_questions=False)
 
 
 def frames() -> list[str]:
-    """Return the functions of serve/ on the stack, as "module.function"."""
+    """Return the functions of serve/ on the stack above the route's, as "module.function"."""
     stack = traceback.extract_stack()
     ours = [frame for frame in stack if frame.filename.startswith(str(ROOT / "serve"))]
-    return [f"{Path(frame.filename).stem}.{frame.name}" for frame in ours]
+    names = [f"{Path(frame.filename).stem}.{frame.name}" for frame in ours]
+    route = max(at for at, name in enumerate(names) if name.partition(".")[0].endswith("api"))
+    return names[route + 1 :]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("connect", "most"),
+    # `call_handle` is one more frame: it cancels the request of a cancelled call.
+    [(in_process, MOST_FRAMES), (through_handles, MOST_FRAMES + 1)],
+)
 def test_few_frames_lie_between_a_route_and_a_stage(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+    connect: Callable[[QuestionAnswerer], None], most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def await_here(work: Awaitable[Any], _: float) -> Any:
+    async def await_here(work: Awaitable[Any], *_: Any) -> Any:
         return await work
 
     async def await_in_turn(*works: Awaitable[Any]) -> list[Any]:
         return [await work for work in works]
 
-    # Both would otherwise continue in new tasks, which have their own stacks.
+    async def call_here(work: Callable[..., Any], *arguments: Any) -> Any:
+        reply = work(*arguments)
+        return await reply if isinstance(reply, Awaitable) else reply
+
+    # These would otherwise continue in new tasks or threads, which have their own stacks.
     monkeypatch.setattr(asyncio, "wait_for", await_here)
     monkeypatch.setattr(asyncio, "gather", await_in_turn)
-    found: dict[str, list[str]] = {}
+    monkeypatch.setattr(asyncio, "to_thread", call_here)
+    answerer = make_answerer(None, CORPUS)
+    stages, found = parts_of(answerer), {}
+    number = shard_of(1, 2)
 
-    def watched(stage: Any, method: str) -> None:
-        work = getattr(stage, method)
+    def watch(stage: str, method: str) -> None:
+        work = getattr(stages[stage], method)
 
+        @wraps(work)
         def call(*arguments: Any) -> Any:
             found[method] = frames()
             return work(*arguments)
 
-        setattr(stage, method, call)
+        setattr(stages[stage], method, call)
 
-    handles = service.answerer.backend.handles  # type: ignore[attr-defined]
-    number = shard_of(1, 2)
-    watched(handles["expander"].stage, "suggest")
-    watched(handles[shard_stage(number)].stage, "citation")
-    watched(handles["writer"].stage, "write")
-    watched(handles[shard_stage(1 - number)].stage, "find")
-    question = Question("q", "Does metformin activate AMPK?", "yesno")
+    watch("expander", "suggest")
+    watch(shard_stage(number), "citation")
+    watch("writer", "write")
+    watch(shard_stage(1 - number), "find")
+    connect(answerer)
+    graph = SmallService()
+    graph.answerer = answerer
+    question = {"question": "Does metformin activate AMPK?", "system": "hybrid"}
 
-    async def ask() -> None:
-        await service.answerer.suggest("metf", 3)
-        await service.answerer.citation(1)
-        await service.answer(Request(question, load_system("hybrid")))
+    async def ask() -> list[httpx.Response]:
+        app = httpx.ASGITransport(make_api(graph))
+        async with httpx.AsyncClient(transport=app, base_url="http://127.0.0.1") as http:
+            return [
+                await http.get("/v1/suggest", params={"prefix": "metf"}),
+                await http.get("/v1/citations/1"),
+                await http.post("/v1/answer", json=question),
+            ]
 
-    asyncio.run(ask())
+    assert [reply.status_code for reply in asyncio.run(ask())] == [200] * 3
     assert found.keys() == {"suggest", "citation", "write", "find"}
-    assert len(found.pop("find")) <= MOST_SEARCH_FRAMES
-    assert {method: len(names) for method, names in found.items() if len(names) > MOST_FRAMES} == {}
+    assert {method: names for method, names in found.items() if len(names) > most} == {}

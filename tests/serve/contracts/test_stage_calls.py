@@ -44,7 +44,7 @@ def test_lost_call_returns_none_and_is_recorded() -> None:
     assert asyncio.run(stages.call(ENCODE, "AMPK")) == 4
     assert stages.watch.degraded == []
     assert asyncio.run(stages.call(ENCODE, "lost")) is None
-    assert asyncio.run(stages.call(ENCODE.losing("no order"), "lost")) is None
+    assert asyncio.run(stages.call(ENCODE.with_loss("no order"), "lost")) is None
     assert stages.watch.degraded == ["encode: failed, BM25 only", "encode: failed, no order"]
 
 
@@ -54,7 +54,7 @@ def test_once_shares_equal_calls_even_if_lost() -> None:
     async def scenario() -> list[Any]:
         texts = ("AMPK", "AMPK", "lost", "lost")
         together = await asyncio.gather(*(stages.once(ENCODE, text) for text in texts))
-        return [*together, await stages.once(ENCODE.losing("x"), "lost")]
+        return [*together, await stages.once(ENCODE.with_loss("x"), "lost")]
 
     assert asyncio.run(scenario()) == [4, 4, None, None, None]
     assert sorted(encoder.asked) == ["AMPK", "lost"]

@@ -13,7 +13,8 @@ import pytest
 from cluster.errors import InputError
 from cluster.index.layout import CURRENT, VECTORS, segment_directory, vocabulary_file
 from cluster.index.manifest import Manifest, read_manifest
-from cluster.settings.settings import RecogniserSettings, Settings, load_settings
+from cluster.settings.settings import Settings, load_settings
+from cluster.settings.stages.expander import RecogniserSettings
 from pipelines.indexing.shards.compact_shard import prune
 from serve.graph.follow_versions import Follower, follow_shard, follow_vocabulary
 from serve.graph.load_stages import open_manifest

@@ -58,16 +58,18 @@ def test_tools_are_read_only_and_mark_abstracts_as_data(url: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_replies_have_a_record_and_text(url: str, mode: str) -> None:
-    searched = call(url, "search_pubmed", {"question": QUESTION, "k": 1}, mode)
+    filters = {"year_to": None, "until": "", "journals": None}
+    left_out = {"filters": filters, "turns": None, "sort": "", "exclude": [2.0]}
+    searched = call(url, "search_pubmed", {"question": QUESTION, "k": 1.0, **left_out}, mode)
     found = TypeAdapter(SearchResult).validate_python(searched.structured_content)
     assert [c.pmid for c in found.citations] == [1]
     assert '"Metformin activates AMPK in the liver of diabetic mice."' in words(searched)
-    result = call(url, "answer_question", {"question": QUESTION, "type": "yesno"}, mode)
+    result = call(url, "answer_question", {"question": QUESTION, "filters": ""}, mode)
     answer = TypeAdapter(Answer).validate_python(result.structured_content)
     assert answer.ideal[0].pmids == (1,)
     assert words(result).startswith("Yes.\n")
     assert "[PMID 1]" in words(result)
-    cited = call(url, "get_citation", {"pmid": 1}, mode)
+    cited = call(url, "get_citation", {"pmid": 1.0, "max_chars": None}, mode)
     record = TypeAdapter(Citation).validate_python(cited.structured_content)
     assert record.title == "Metformin and AMPK"
     assert record.abstract in words(cited)

@@ -1,6 +1,11 @@
 import pytest
 
-from serve.references.page_ranges import expand_pages, first_and_last, shorten_pages
+from serve.references.page_ranges import (
+    expand_pages,
+    first_and_last,
+    is_article_number,
+    shorten_pages,
+)
 
 RANGES = [
     ("284-7", "284-287", ("284", "287")),
@@ -24,4 +29,18 @@ def test_page_ranges_are_expanded_and_shortened(subtests: pytest.Subtests) -> No
     pages = "1151-68; discussion 1149-50, 1168a"
     assert expand_pages(pages) == "1151-1168; discussion 1149-1150, 1168a"
     assert shorten_pages(expand_pages(pages)) == pages
-    assert first_and_last(pages) == (pages, "")
+    for pages, ends in [
+        ("1151-68; discussion 1149-50, 1168a", ("1151", "1168")),
+        ("1194-205 quiz 206-8", ("1194", "1205")),
+        ("101, 105-9", ("101", "")),
+        ("vii-ix, 1-9", ("vii", "ix")),
+        ("2 p following 345", ("2 p following 345", "")),
+    ]:
+        with subtests.test(pages=pages):
+            assert first_and_last(pages) == ends
+
+
+def test_article_numbers_are_distinguished_from_pages() -> None:
+    numbers = ("e1002195", "n71", "dkab123", "CD012345", "104023")
+    assert all(map(is_article_number, numbers))
+    assert not any(map(is_article_number, ("184", "12345", "S12", "R1234", "e12-5", "iii", "")))

@@ -58,6 +58,7 @@ def notes(citation: Citation) -> list[str]:
     major = [heading.name for heading in citation.mesh if heading.major]
     return [
         *(["Retracted article"] if citation.retracted else []),
+        *([f"Pages: {citation.pages}"] if ";" in citation.pages else []),
         *map(link_words, citation.links),
         *([f"Major topics: {'; '.join(major)}"] if major else []),
         *(["Substances: Metformin"] if citation.chemicals else []),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cluster.records import Author, Citation, Link
+from cluster.records import MORE_AUTHORS, Author, Citation, Link
 from serve.references.prepare_for_style import STYLE_NAMES, StyleName
 from serve.references.style_references import style_references
 from tests.serve.references.generated_citations import generated_citations
@@ -72,6 +72,21 @@ JUNIOR = made(
     authors=(Author("King", "Martin Luther Jr", "ML Jr"), Author("Müller", "Wei-Min", "WM")),
     volume="1", pages="1-10", doi="10.1172/JCI1", pmcid="PMC7",
 )  # fmt: skip
+
+# Authors, their names in APA style, and their names in the styles of NLM and AMA.
+NAMES: list[tuple[tuple[Author, ...], str, str]] = [
+    (
+        (Author(collective="Trial Group"), *by("Low J"), Author(collective="B Inc."), *by("Doe A")),
+        "Trial Group, Low, J., B Inc., & Doe, A.",
+        "Trial Group; Low J; B Inc.; Doe A.",
+    ),
+    ((*by("Low J", "Doe A"), MORE_AUTHORS), "Low, J., Doe, A., et al.", "Low J, Doe A, et al."),
+    (
+        (Author("Hooks", "bell Jr", "b Jr"), Author("\u738b", "\u5c0f\u660e", "\u5c0f")),
+        "Hooks, b., Jr., & \u738b, \u5c0f.",
+        "Hooks b Jr, \u738b \u5c0f.",
+    ),
+]
 
 CASES: dict[str, tuple[StyleName, Citation, str]] = {
     "Vancouver": (
@@ -153,6 +168,25 @@ CASES: dict[str, tuple[StyleName, Citation, str]] = {
         BOTH,
         "Vallancien G, Emberton M, Harving N, van Moorselaar RJ; Alf-One Study Group. "
         "Dysfunction in 1,274 European men. J Urol. 2003;169(6):2257-2261.",
+    ),
+    **{
+        f"{style}, {names}": (
+            style,
+            made("Trial.", "BMJ", authors=authors, volume="4"),
+            f"{names} {rest}",
+        )
+        for style, rest in [
+            ("vancouver", "Trial. BMJ. 2002;4. PubMed PMID: 1."),
+            ("ama", "Trial. BMJ. 2002;4."),
+            ("apa", "(2002). Trial. BMJ, 4."),
+        ]
+        for authors, inverted, plain in NAMES
+        for names in [inverted if style == "apa" else plain]
+    },
+    "APA, an article number": (
+        "apa",
+        made("Trial.", "BMJ", volume="4", pages="e1002195", doi="https://doi.org/10.1/X"),
+        "Trial. (2002). BMJ, 4, Article e1002195. https://doi.org/10.1/X",
     ),
     "AMA, a supplement": (
         "ama",

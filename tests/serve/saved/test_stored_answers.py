@@ -55,6 +55,30 @@ def test_answer_is_stored_on_request_streamed_or_not(http: TestClient) -> None:
     assert (kept["answer"], "stream" in kept["request"]) == (streamed, False)
 
 
+def test_recent_answer_is_stored_without_asking_again(
+    keyed: TestClient, service: SmallService
+) -> None:
+    """The page stores an answer after it has shown it; an answer is stored only once."""
+
+    def ask(key: str, **changes: Any) -> str:
+        asked = {**ASKED, "store": False, **changes}
+        if changes.get("stream"):
+            told = keyed.post("/v1/answer", json=asked, headers=KEYS[key]).text
+            return str(json.loads(told.rsplit("data: ", 1)[1])["answer_id"])
+        return str(keyed.post("/v1/answer", json=asked, headers=KEYS[key]).json()["answer_id"])
+
+    for stream in (False, True):
+        service.asked.clear()
+        assert ask("alice", stream=stream) == ""
+        assert ask("bob", store=True)
+        assert ask("alice", store=True, k=4)
+        assert len(service.asked) == 3
+        assert ask("alice", store=True, stream=not stream)
+        assert len(service.asked) == 3
+        assert ask("alice", store=True)
+        assert len(service.asked) == 4
+
+
 def test_operator_can_store_all_answers_none_or_a_limited_number(
     service: SmallService, tmp_path: Path
 ) -> None:

@@ -1,6 +1,7 @@
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,13 @@ from cluster.settings.search_settings import ExpansionSettings, RerankSettings
 from cluster.settings.settings import load_settings
 from cluster.settings.system_settings import SystemSettings
 from pipelines.sample.generate_citations import generate_citations
-from serve.contracts.backend import shard_stage
+from serve.contracts.backend import IndexFacts, shard_stage
 from serve.contracts.request import Request
 from serve.contracts.stage_watch import StageLostError
 from serve.pipeline.answer_question import QuestionAnswerer
 from serve.search import search_shards
 from serve.search.make_queries import MAX_QUERY_TERMS, query_weights
+from serve.search.search_citations import search_citations
 from serve.search.shard_stage import FromVersion, ShardVersion, VersionName
 from tests.serve.small_graph import make_answerer, parts_of
 from tests.small_index import citation
@@ -64,6 +66,13 @@ def test_every_system_finds_the_answering_citation(tmp_path: Path, system: str) 
         steps = ["dense", "bm25", "fused", "reranked by model", "reranked by feedback"]
         assert list(found.candidates) == steps
         assert found.candidates["dense"] == found.candidates["fused"] == len(CORPUS)
+
+
+def test_index_without_the_bm25_of_a_preset_is_named() -> None:
+    stages: Any = SimpleNamespace(facts=IndexFacts(1, 0.9, 0.4, bm25_over=("passages",)))
+    asked = Request(QUESTION, load_system("citeray"), 10)
+    with pytest.raises(InputError, match="citeray: searches BM25 over citations, which the index"):
+        asyncio.run(search_citations(asked, stages))
 
 
 def test_evidence_prefers_abstracts_and_excludes_retractions(tmp_path: Path) -> None:

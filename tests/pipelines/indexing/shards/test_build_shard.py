@@ -1,3 +1,4 @@
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,17 +19,19 @@ from cluster.index.manifest import ShardEntry
 from cluster.index.read_shard import ShardReader
 from cluster.index.write_segment import SegmentPlan
 from cluster.records import Citation, Deletion
+from cluster.storage.locations import StoredLocation
 from cluster.storage.whole_files import sha256_of
 from pipelines.indexing.shards.build_shard import (
     ShardSummary,
     build_shard,
     read_staged,
-    sample_vectors,
     train_quantiser,
 )
+from pipelines.indexing.staging.stage_citations import read_parts, staged_ranges
 from pipelines.vocabulary.mine_vocabulary import read_counts
+from tests.faults.memory_store import MemoryStore
 from tests.pipelines.staging import stage
-from tests.small_index import DIMENSIONS, bag_of_words, citation
+from tests.small_index import DIMENSIONS, citation
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +53,7 @@ def plan_in(folder: Path, kind: str = "flat", segment: str = "segment") -> Segme
 
 def build(folder: Path, directories: Sequence[Path], shards: int = 1) -> list[ShardSummary]:
     plan = plan_in(folder)
-    train_quantiser(sample_vectors(directories, shards, DIMENSIONS, 1000), plan.quantiser, plan)
+    train_quantiser(staged_ranges(directories, DIMENSIONS)[0], plan.quantiser, plan)
     return [build_shard(folder, s, directories, plan) for s in range(shards)]
 
 
@@ -106,23 +109,31 @@ def test_every_citation_is_in_exactly_one_shard(tmp_path: Path, count: int) -> N
         assert summary.entry.citations == len(held)
 
 
-def test_vector_sample_contains_only_live_citations(tmp_path: Path) -> None:
-    a = stage(tmp_path / "a", [citation(1, "old words"), citation(2, "other")], shards=1)
-    b = stage(tmp_path / "b", [citation(1, "new words")], [Deletion(2, "b", 1)], shards=1)
-    sample = sample_vectors([a, b], 1, DIMENSIONS, 10)
-    np.testing.assert_allclose(sample, bag_of_words(["new words"]), atol=1e-3)
-
-
 @pytest.mark.parametrize("kind", ["flat", "fp16", "sq8"])
-def test_quantiser_does_not_depend_on_the_number_of_shards(tmp_path: Path, kind: str) -> None:
-    sums = []
-    for shards in (1, 3):
-        directory = stage(tmp_path / f"{shards}/n1", FIRST, shards=shards)
-        plan = plan_in(tmp_path / str(shards), kind)
-        sample = sample_vectors([directory], shards, DIMENSIONS, 25)
-        train_quantiser(sample, plan.quantiser, plan)
-        sums.append(sha256_of(plan.quantiser))
-    assert sums[0] == sums[1]
+def test_quantiser_equals_one_trained_on_all_vectors_and_no_vector_is_read(
+    tmp_path: Path, kind: str
+) -> None:
+    store, opened, sums = MemoryStore(), Counter(), []
+    with store.in_place():
+        for shards in (1, 3):
+            root = StoredLocation.at(f"s3://bucket/{shards}", tmp_path / "cache")
+            directories = [
+                stage(root / f"n{n}", FIRST[begin : begin + 10], shards=shards)
+                for n, begin in enumerate(range(0, 40, 10))
+            ]
+            scanned = [read_parts(d, s) for d in directories for s in range(shards)]
+            blobs = [blob for table in scanned for blob in table.column("vectors").to_pylist()]
+            whole = np.frombuffer(b"".join(blobs), np.float16).reshape(-1, DIMENSIONS)
+            with store.counting_reads(opened):
+                ranges, count = staged_ranges(directories, DIMENSIONS)
+            assert count == len(whole)
+            for name, sample in (("scan", whole.astype(np.float32)), ("ranges", ranges)):
+                plan = plan_in(tmp_path / f"{shards}-{name}", kind)
+                train_quantiser(sample, plan.quantiser, plan)
+                sums.append(sha256_of(plan.quantiser))
+    assert len(set(sums)) == 1
+    assert len(opened) == 8
+    assert set(opened.values()) == {1}
 
 
 def test_quantiser_is_written_without_any_vector(tmp_path: Path) -> None:

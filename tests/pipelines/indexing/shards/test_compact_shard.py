@@ -1,3 +1,7 @@
+import os
+import random
+import shutil
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -7,13 +11,34 @@ import pytest
 
 from cluster.errors import IndexFormatError, InputError
 from cluster.index import vectors
-from cluster.index.layout import VECTORS, segment_directory, vocabulary_file
-from cluster.index.manifest import check_artefact, read_manifest
+from cluster.index.layout import (
+    CITATIONS,
+    PASSAGES,
+    TERM_COUNTS,
+    TERMS,
+    TOKENS,
+    VECTORS,
+    graph_file,
+    segment_directory,
+    vocabulary_file,
+)
+from cluster.index.manifest import SegmentEntry, check_artefact, read_manifest
 from cluster.index.versions import read_as_of
-from pipelines.indexing.shards.compact_shard import prune
-from tests.pipelines.histories import File, SmallIndex, name_of
+from pipelines.indexing.shards.build_shard import build_graph, build_shard, train_quantiser
+from pipelines.indexing.shards.compact_shard import (
+    MOST_SEGMENTS,
+    compact_graph,
+    compact_shard,
+    prune,
+    tail_to_merge,
+)
+from pipelines.indexing.staging.plan_build import quantiser_of, segment_plan
+from pipelines.indexing.staging.stage_citations import staged_ranges
+from pipelines.verify.verify_index import verify_index
+from tests.pipelines.histories import File, SmallIndex, lengths, name_of
 from tests.pipelines.indexing.shards.test_update_shard import built, counts, titles
 from tests.pipelines.test_update_histories import scores
+from tests.small_index import CODEC, DIMENSIONS
 
 pytestmark = pytest.mark.slow
 
@@ -80,6 +105,93 @@ def test_compacted_shard_has_one_segment_and_keeps_deletions(tmp_path: Path) -> 
     index.update([[(5, "revived")]])
     assert titles(index)[5] == "revived"
     assert counts(index) == (30, 4, 0)
+
+
+def test_daily_updates_leave_few_segments_and_equal_a_fresh_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Flushing the files of many versions to a busy disk takes minutes.
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    dice = random.Random(3)
+    texts = ["aspirin", "warfarin bleeding", "heparin", "v2 iron", "", None, "-v1"]
+    first: File = [(pmid, f"aspirin study {pmid}") for pmid in range(1, 60)]
+    days: list[File] = [
+        [(dice.randint(1, 90), dice.choice(texts)) for _ in range(dice.choice([1, 3, 6]))]
+        for _ in range(20)
+    ]
+    only = ["index.bm25_over=[citations]"]
+    index = SmallIndex(tmp_path / "index", shards=1, overrides=only)
+    index.build([first])
+    for day in days:
+        [shard] = index.update([day]).shards
+        assert len(shard.segments) <= MOST_SEGMENTS
+    fresh = SmallIndex(tmp_path / "fresh", shards=1, overrides=only)
+    fresh.build([first, *days])
+    assert index.citations(range(1, 91)) == fresh.citations(range(1, 91))
+    assert counts(index) == counts(fresh)
+    assert index.manifest is not None
+    assert fresh.manifest is not None
+    assert lengths(index.manifest, "citations") == lengths(fresh.manifest, "citations")
+    terms = ["aspirin", "bleeding", "iron", "trial", "heparin"]
+    for table in ("citations", "passages"):
+        frequencies = [i.readers()[0].frequencies(terms, table) for i in (index, fresh)]
+        assert frequencies[0] == frequencies[1]
+    # The limit of a search applies to each segment, so that several segments return more.
+    found = scores(index, "aspirin bleeding", "citations")
+    for pmid, score in scores(fresh, "aspirin bleeding", "citations").items():
+        assert found[pmid] == pytest.approx(score, rel=1e-5, abs=1e-6)
+    assert verify_index(tmp_path / "index").findings == ()
+
+
+@pytest.mark.parametrize("sizes", [[470], [30, 300, 500, 5000], [0, 1, 10**5]])
+def test_a_year_of_updates_leaves_few_segments(sizes: list[int]) -> None:
+    dice = random.Random(7)
+    segments, added, written = [600_000], 0, 0
+    for _ in range(365):
+        size = dice.choice(sizes)
+        if count := tail_to_merge(segments, size):
+            segments[-count:] = [sum(segments[-count:])]
+            written += segments[-1]
+        segments.append(size)
+        added += size
+        assert len(segments) <= MOST_SEGMENTS
+    # Each citation is written a logarithmic number of times.
+    assert written <= 12 * added
+
+
+def test_segments_equal_those_whose_graphs_are_written_before(tmp_path: Path) -> None:
+    index, _ = (
+        SmallIndex(tmp_path / name, "sq8", overrides=["index.bm25_over=[citations]"])
+        for name in "ab"
+    )
+    places, _ = index.stage(HISTORY[:1])
+    plan = segment_plan("first", tmp_path / "q.faiss", DIMENSIONS, index.settings.index)
+    train_quantiser(staged_ranges(places, DIMENSIONS)[0], plan.quantiser, plan)
+    for shard in range(index.shards):
+        alone = build_shard(tmp_path / "b", shard, places, plan).entry
+        build_graph(index.path, shard, places, plan)
+        graph = index.path / graph_file(shard, plan.id)
+        assert same(build_shard(index.path, shard, places, plan, graph).entry, alone)
+    index.build(HISTORY[:1])
+    for events in HISTORY[1:]:
+        index.update([events])
+    assert index.manifest is not None
+    shutil.copytree(index.path, tmp_path / "c")
+    plan = replace(plan, quantiser=quantiser_of(index.path, index.manifest))
+    for shard, before in enumerate(index.manifest.shards):
+        alone = compact_shard(tmp_path / "c", shard, before, plan, CODEC)
+        compact_graph(index.path, shard, before, plan)
+        graph = index.path / graph_file(shard, alone.id)
+        assert same(compact_shard(index.path, shard, before, plan, CODEC, graph), alone)
+    # A graph of other passages is refused.
+    with pytest.raises(IndexFormatError, match="vectors for"):
+        build_shard(tmp_path / "d", 1, places, plan, index.path / graph_file(0, "first"))
+
+
+def same(one: SegmentEntry, other: SegmentEntry) -> bool:
+    """Return whether two segments are equal, apart from the random names of tantivy's files."""
+    files = (CITATIONS, PASSAGES, TOKENS, TERMS, TERM_COUNTS, VECTORS)
+    return all(one.artefacts[file] == other.artefacts[file] for file in files)
 
 
 def test_damage_is_detected_before_compaction(tmp_path: Path) -> None:

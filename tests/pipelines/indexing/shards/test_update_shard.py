@@ -1,4 +1,5 @@
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -6,14 +7,15 @@ import pytest
 from cluster.errors import CiteRayError, IndexFormatError, InputError
 from cluster.index.layout import VECTORS, bm25_directory, segment_directory, shard_of
 from cluster.index.lease import hold_lease
-from cluster.index.manifest import read_manifest
+from cluster.index.manifest import SegmentEntry, read_manifest
 from cluster.index.terms.collection import CollectionTerms
 from cluster.settings.settings import load_settings
+from cluster.storage.locations import StoredLocation
 from pipelines.indexing.publish_index import publish_update
 from pipelines.indexing.shards.update_shard import applicable, check_settings
 from pipelines.indexing.staging.plan_build import quantiser_of
-from pipelines.vocabulary.give_names import NO_NAMES
-from tests.pipelines.histories import File, SmallIndex, lengths, name_of
+from tests.faults.memory_store import MemoryStore
+from tests.pipelines.histories import File, SmallIndex, lengths, live, name_of
 from tests.pipelines.staging import account
 from tests.small_index import citation, make_index
 
@@ -145,6 +147,34 @@ def test_update_does_not_read_vectors_or_postings_of_older_segments(tmp_path: Pa
     assert index.update([[(2, "dabigatran")]]).citations == 3
 
 
+def test_update_reads_at_most_ten_times_the_bytes_that_it_changes(tmp_path: Path) -> None:
+    words = [f"{gene}{n} binds protein{n}" for gene in ("tp", "il", "mir") for n in range(40)]
+    whole = [(pmid, " ".join(words[pmid % 97 :][:20])) for pmid in range(1, 1501)]
+    revised = [(pmid, " ".join(words[pmid % 89 :][:20])) for pmid in range(7, 1500, 100)]
+    store = MemoryStore()
+    with store.in_place():
+        place = StoredLocation.at("s3://bucket/index", tmp_path / "cache")
+        index = SmallIndex(place, shards=1, overrides=["index.bm25_over=[citations]"])
+        [before] = index.build([whole]).segments
+        # A worker on another machine has no copies of the older segments.
+        shutil.rmtree(tmp_path / "cache")
+        read = store.bytes_read
+        [_, added] = index.update([revised]).segments
+        read = store.bytes_read - read
+        found = index.citations([107, 108])
+        assert {pmid: f.citation for pmid, f in found.items()} == {
+            107: live([whole, revised])[107],
+            108: live([whole, revised])[108],
+        }
+    assert added.dead.citations == len(revised)
+    assert read <= 10 * size_of(added)
+    assert read <= size_of(before) / 10
+
+
+def size_of(segment: SegmentEntry) -> int:
+    return sum(file.bytes for file in segment.artefacts.values())
+
+
 def test_rerun_after_a_crash_keeps_complete_segments(tmp_path: Path) -> None:
     def written() -> dict[Path, int]:
         files = (tmp_path / "segments").rglob("*")
@@ -168,7 +198,7 @@ def test_version_published_concurrently_is_not_lost(tmp_path: Path) -> None:
         hold_lease(tmp_path, "update") as lease,
         pytest.raises(CiteRayError, match="v000002 was published while this ran on top of v000001"),
     ):
-        publish_update(lease, stale, vocabulary, NO_NAMES, [account("n", 0)], [None])
+        publish_update(lease, stale, vocabulary, [account("n", 0)], [None])
     assert read_manifest(tmp_path) == index.manifest
 
 
@@ -178,13 +208,11 @@ def test_failed_source_is_listed_until_it_is_applied(tmp_path: Path) -> None:
     told = [account(name_of(2), 0), account(name_of(3), 0, error="truncated")]
     vocabulary = index.settings.vocabulary
     with hold_lease(tmp_path, "update") as lease:
-        first = publish_update(lease, index.manifest, vocabulary, NO_NAMES, told, [None])
+        first = publish_update(lease, index.manifest, vocabulary, told, [None])
     assert first.failed_sources == (name_of(3),)
     assert first.last_source == name_of(2)
     with hold_lease(tmp_path, "update") as lease:
-        second = publish_update(
-            lease, first, vocabulary, NO_NAMES, [account(name_of(3), 0)], [None]
-        )
+        second = publish_update(lease, first, vocabulary, [account(name_of(3), 0)], [None])
     assert (second.failed_sources, second.last_source) == ((), name_of(3))
 
 

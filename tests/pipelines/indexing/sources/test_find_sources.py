@@ -24,6 +24,14 @@ def test_folder_yields_its_xml_files(tmp_path: Path) -> None:
     assert found(tmp_path / "notes.txt") == ["notes.txt"]
 
 
+def test_dangling_link_is_refused(tmp_path: Path) -> None:
+    make(tmp_path, "a.xml")
+    (tmp_path / "b.xml").symlink_to(tmp_path / "gone.xml")
+    for given in (tmp_path, tmp_path / "*.xml", tmp_path / "b.xml"):
+        with pytest.raises(InputError, match=r"b.xml: a symbolic link to \S+gone.xml, which does"):
+            found(given)
+
+
 def test_numbered_files_are_sorted_by_number(tmp_path: Path) -> None:
     names = ["extra25n100.xml", "pubmed26n9.xml", "pubmed26n10.xml", "pubmed26n0011.xml"]
     last = make(tmp_path / "a/deeper", names[3])

@@ -16,7 +16,6 @@ from pipelines.indexing.publish_index import publish_update
 from pipelines.indexing.shards.update_shard import update_shard
 from pipelines.indexing.sources.late_sources import files_of, later_deleting, order_of
 from pipelines.indexing.staging.plan_build import quantiser_of, segment_id, segment_plan
-from pipelines.vocabulary.give_names import NO_NAMES
 from tests.pipelines.histories import File, SmallIndex, deletes, live, name_of, version_of
 from tests.pipelines.indexing.shards.test_update_shard import counts
 from tests.small_index import DIMENSIONS
@@ -48,7 +47,7 @@ def apply_late(index: SmallIndex, number: int, files: list[File]) -> Manifest:
     ]
     with hold_lease(index.path, "update") as lease:
         vocabulary = index.settings.vocabulary
-        index.manifest = publish_update(lease, before, vocabulary, NO_NAMES, accounts, told)
+        index.manifest = publish_update(lease, before, vocabulary, accounts, told)
     return index.manifest
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from cluster.index.tokens.codec import read_codec
 from cluster.models.encoder import Encoder
-from cluster.settings.settings import TokenVectorSettings
+from cluster.settings.stages.index import TokenVectorSettings
 from pipelines.indexing.staging.learn_codec import SOURCES, keep_codec, sample_passages
 from pipelines.indexing.staging.split_passages import make_splitter
 from tests.pipelines.verify.built_index import record, write_source

@@ -5,7 +5,7 @@ import pytest
 
 from cluster.errors import CiteRayError
 from cluster.settings.settings import load_settings
-from cluster.storage.places import Place
+from cluster.storage.locations import Location
 from pipelines.indexing.staging import plan_build
 from pipelines.indexing.staging.plan_build import (
     ExpectedCitations,
@@ -69,9 +69,9 @@ def test_expected_citations_are_counted_or_estimated_by_size(tmp_path: Path) -> 
 
 def test_progress_reads_each_account_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, directory = staged(tmp_path)
-    reads: list[Place] = []
+    reads: list[Location] = []
 
-    def read(place: Place) -> ParsedSource | None:
+    def read(place: Location) -> ParsedSource | None:
         reads.append(place)
         return read_account(place)
 

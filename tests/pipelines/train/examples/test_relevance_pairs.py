@@ -10,7 +10,7 @@ from pipelines.train.examples.read_questions import GoldQuestion, read_unanswere
 from pipelines.train.examples.read_written import WrittenText, read_written
 from pipelines.train.examples.relevance_pairs import RelevancePair, make_pairs
 
-pytestmark = [pytest.mark.durability, pytest.mark.nightly]
+pytestmark = pytest.mark.nightly
 
 TEXTS = tuple(f"citation {row}" for row in range(20))
 QUESTION = GoldQuestion("which ?", frozenset({3, 5}), "a")

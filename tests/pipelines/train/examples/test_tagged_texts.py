@@ -17,7 +17,7 @@ from pipelines.train.examples.tagged_texts import (
 )
 from tests.tiny_models import tiny_tokenizer
 
-pytestmark = [pytest.mark.durability, pytest.mark.model, pytest.mark.nightly]
+pytestmark = [pytest.mark.model, pytest.mark.nightly]
 
 BOTH = frozenset({"Chemical", "Disease"})
 LABELS = labels_of(BOTH)

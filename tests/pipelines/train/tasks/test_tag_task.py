@@ -12,7 +12,7 @@ from pipelines.train.recipe import Recipe, read_recipe
 from pipelines.train.tasks.tag_task import TagTask, measure_tagger
 from tests.tiny_models import make_tiny_encoder
 
-pytestmark = [pytest.mark.durability, pytest.mark.model, pytest.mark.nightly]
+pytestmark = [pytest.mark.model, pytest.mark.nightly]
 
 BOTH = frozenset({"Chemical", "Disease"})
 TEXT = TaggedText("aspirin treats fever .", ((0, 7, "Chemical"), (15, 20, "Disease")), BOTH)

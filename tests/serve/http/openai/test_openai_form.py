@@ -6,7 +6,9 @@ from typing import Any
 import openai
 import pytest
 
+from cluster.answers import Turn
 from cluster.settings.presets import system_names
+from serve.http.openai.openai_request import ChatRequest
 from tests.serve.api import served_api
 from tests.serve.service import SmallService
 
@@ -69,6 +71,34 @@ def test_last_message_is_the_question_and_tuning_options_are_ignored(
     assert (reply.choices[0].message.content or "").startswith("Yes.")
 
 
+def test_replayed_tool_calls_and_null_options_are_accepted(
+    client: openai.OpenAI, service: SmallService
+) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    history: Any = [
+        {"role": "user", "content": "What does warfarin inhibit?"},
+        {"role": "assistant", "content": "VKORC1."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "x"},
+        {"role": "function", "name": "f", "content": None},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "user", "content": "Which drug?"},
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": "I cannot say."}]},
+        *ASKED,
+    ]
+    nulls: Any = {"stream": None, "stream_options": {"include_usage": None}, "n": None}
+    reply = client.post(
+        "/chat/completions",
+        body={"model": "citeray", "messages": history, **nulls},
+        cast_to=openai.types.chat.ChatCompletion,
+    )
+    assert (reply.choices[0].message.content or "").startswith("Yes.")
+    assert ChatRequest(model="citeray", messages=history).turns() == (
+        Turn("What does warfarin inhibit?", "VKORC1."),
+        Turn("Which drug?", "I cannot say."),
+    )
+
+
 def test_unsupported_request_is_refused(client: openai.OpenAI, subtests: pytest.Subtests) -> None:
     for change, said in [
         ({"messages": []}, "messages"),
@@ -77,7 +107,7 @@ def test_unsupported_request_is_refused(client: openai.OpenAI, subtests: pytest.
         ({"messages": [{"role": "user", "content": "x" * 2001}]}, "at most 2,000"),
         (
             {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
-            "messages.0.content: holds what is no text",
+            "messages.0.content: has a part that is not text",
         ),
         ({"messages": [*ASKED * 201]}, "messages: List should have at most 200"),
         ({"messages": [{"role": "system", "content": "x" * 100_001}, *ASKED]}, "at most 100000"),

@@ -1,6 +1,6 @@
 """Kills the child processes that a killed process leaves behind.
 
-    python end_orphans.py PID
+    python orphan_processes.py PID
 
 A language model's engine runs in a separate process, which does not notice when the replica that
 started it is killed (SIGKILL) and would keep its memory or its GPU. This program runs in
@@ -20,7 +20,7 @@ import psutil
 LOOK_S = 1.0
 
 
-def watch_from_aside() -> None:
+def start_orphan_watcher() -> None:
     """Start a process that kills the descendants of this process if they outlive it."""
     subprocess.Popen(
         [sys.executable, __file__, str(os.getpid())],

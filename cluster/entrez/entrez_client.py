@@ -19,7 +19,7 @@ from typing import TypeVar
 import httpx
 
 from cluster.entrez.cache_replies import ReplyCache
-from cluster.entrez.keep_pace import PER_SECOND, PER_SECOND_WITH_KEY, RateLimiter, limiter_of
+from cluster.entrez.rate_limiter import PER_SECOND, PER_SECOND_WITH_KEY, RateLimiter, limiter_of
 from cluster.entrez.read_replies import TransientError
 from cluster.errors import CiteRayError, PubMedError
 from cluster.http_clients import UnsupportedProxyError, open_async_client

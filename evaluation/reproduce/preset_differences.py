@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cluster.settings.presets import paper_runs
-from cluster.settings.read_config import CONFIGS, read_config
+from cluster.settings.read_config import CONFIGS, read_config, read_yaml
 from cluster.settings.settings import Settings
 from evaluation.reproduce.read_paper import Form, Paper, other_settings
 
 
-def tell_differences(
+def list_differences(
     number: str, paper: Paper, form: Form, settings: Settings
 ) -> dict[str, list[str]]:
     """Return the differences, one per line, by subject: settings, experiment, or presets."""
@@ -34,11 +34,23 @@ def _bound(key: str, small: int | str) -> str:
 
 
 def _of_preset(name: str) -> Iterator[str]:
-    """Yield the list items of the comment at the top of a preset's file."""
-    folder = "systems/runs" if name in paper_runs() else "systems"
-    origin = f"{folder}/{name}.yaml"
+    """Yield the list items of the comment at the top of a preset's file.
+
+    A preset of a paper over another one also has that one's; a single run has its own only.
+    """
+    is_run = name in paper_runs()
+    origin = f"{'systems/runs' if is_run else 'systems'}/{name}.yaml"
+    text = read_config(CONFIGS / origin, origin)
+    base = read_yaml(text, origin).get("over")
+    if base and not is_run:
+        yield from _of_preset(base)
+    yield from _list_items(text)
+
+
+def _list_items(yaml: str) -> Iterator[str]:
+    """Yield the list items of the comment at the top of a file."""
     item = ""
-    for line in read_config(CONFIGS / origin, origin).splitlines():
+    for line in yaml.splitlines():
         text = line.removeprefix("#").strip()
         if not line.startswith("#") or text.startswith("- "):
             if item:

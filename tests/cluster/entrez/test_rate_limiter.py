@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from cluster.entrez.keep_pace import RateLimiter, limiter_of
+from cluster.entrez.rate_limiter import RateLimiter, limiter_of
 
 
 class Clock:

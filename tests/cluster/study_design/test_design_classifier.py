@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cluster.records import Citation, MeshHeading, Section
-from cluster.study_design.tell_design import design_words, tell_design
+from cluster.study_design.design_classifier import classify_design, design_words
 
 UIS = {"Humans": "D006801", "Animals": "D000818"}
 
@@ -27,10 +27,10 @@ def record(
 
 
 def design(*args: str, **fields: Any) -> str:
-    return tell_design(record(*args, **fields)).name
+    return classify_design(record(*args, **fields)).name
 
 
-def test_tell_design_prefers_publication_types(subtests: pytest.Subtests) -> None:
+def test_classify_design_prefers_publication_types(subtests: pytest.Subtests) -> None:
     for types, expected in [
         ("Practice Guideline", "guideline"),
         ("Meta-Analysis; Systematic Review", "meta_analysis"),
@@ -47,11 +47,11 @@ def test_tell_design_prefers_publication_types(subtests: pytest.Subtests) -> Non
         ("Retraction of Publication", "other"),
     ]:
         with subtests.test(types=types, expected=expected):
-            told = tell_design(record(types=types))
+            told = classify_design(record(types=types))
             assert (told.name, told.told_by) == (expected, "publication_types")
 
 
-def test_tell_design_uses_mesh_without_a_publication_type(subtests: pytest.Subtests) -> None:
+def test_classify_design_uses_mesh_without_a_publication_type(subtests: pytest.Subtests) -> None:
     for mesh, expected in [
         ("Humans; Cohort Studies", "cohort"),
         ("Humans; Cohort Studies; Case-Control Studies", "case_control"),
@@ -68,19 +68,19 @@ def test_tell_design_uses_mesh_without_a_publication_type(subtests: pytest.Subte
             assert design(mesh=mesh) == expected
 
 
-def test_tell_design_of_a_trial_only_in_animals_is_animal() -> None:
+def test_classify_design_of_a_trial_only_in_animals_is_animal() -> None:
     types = "Randomized Controlled Trial"
     assert design(types=types, mesh="Animals; Dogs") == "animal"
     assert design(types=types, mesh="Humans; Animals; Dogs") == "randomised_trial"
 
 
 def test_design_words_of_a_review_of_mouse_studies_names_mice() -> None:
-    told = tell_design(record(types="Review", mesh="Animals; Mice"))
+    told = classify_design(record(types="Review", mesh="Animals; Mice"))
     assert design_words(told.name, told.subjects) == "review, in mice"
 
 
 def test_title_and_abstract_do_not_give_design_or_subjects() -> None:
-    told = tell_design(record("A randomised trial in mice.", "Mice were randomly assigned."))
+    told = classify_design(record("A randomised trial in mice.", "Mice were randomly assigned."))
     assert (told.name, told.told_by, told.subjects) == ("other", "", ())
 
 

@@ -17,10 +17,10 @@ ROOT = Path(__file__).resolve().parents[3]
 # A replica starts an engine, which starts a worker, each in its own session.
 REPLICA = """
 import subprocess, sys, time
-from cluster.ray.end_orphans import watch_from_aside
+from cluster.ray.orphan_processes import start_orphan_watcher
 ENGINE = "import subprocess; worker = subprocess.Popen(['sleep', '300'], start_new_session=True); "
 ENGINE += "print(worker.pid, flush=True); worker.wait()"
-watch_from_aside()
+start_orphan_watcher()
 engine = subprocess.Popen([sys.executable, "-c", ENGINE], start_new_session=True)
 print(engine.pid, flush=True)
 time.sleep(300)

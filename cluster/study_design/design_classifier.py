@@ -102,7 +102,7 @@ class StudyDesign:
     subjects: tuple[str, ...] = ()
 
 
-def tell_design(citation: Citation) -> StudyDesign:
+def classify_design(citation: Citation) -> StudyDesign:
     """Return the design of a citation; "other" if its record does not state one.
 
     A retracted article keeps its design. A comment, notice or protocol has none. A study of animals

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.entrez.ask_entrez import Patience
-from cluster.entrez.keep_pace import RateLimiter
+from cluster.entrez.entrez_client import Patience
+from cluster.entrez.rate_limiter import RateLimiter
 from cluster.entrez.search_pubmed import PubMed
 from cluster.errors import InputError, PubMedError
 from tests.serve.eutils_server import EUtils, Reply

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit, urlunsplit
 from pyarrow import NativeFile, fs
 
 from cluster.errors import CiteRayError, InputError, StorageError
-from cluster.storage.disk_faults import naming_disk_faults
+from cluster.storage.disk_faults import explain_disk_faults
 from cluster.storage.object_store import (
     StoredFacts,
     StoredFile,
@@ -42,7 +42,7 @@ _LOCKED_WITHIN_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class StoredPlace(StoredFile):
+class StoredLocation(StoredFile):
     """A folder or file of an object store. `copy` is the path of its local copy, if there is
     one; `scratch` is a folder for files that are being written.
     """
@@ -51,22 +51,22 @@ class StoredPlace(StoredFile):
     scratch: Path
 
     @classmethod
-    def at(cls, url: str, cache: Path) -> StoredPlace:
+    def at(cls, url: str, cache: Path) -> StoredLocation:
         """Return the place `url`, with its copies in a separate folder of `cache`."""
         own = cache / hashlib.sha256(url.encode()).hexdigest()[:16]
         return cls(url, own, cache / "scratch")
 
     @property
-    def parent(self) -> StoredPlace:
+    def parent(self) -> StoredLocation:
         """The parent folder in the store, with the parent folder of the copies."""
         parts = urlsplit(self.url)
         above = parts._replace(path=str(PurePosixPath(parts.path).parent))
-        return StoredPlace(urlunsplit(above), self.copy.parent, self.scratch)
+        return StoredLocation(urlunsplit(above), self.copy.parent, self.scratch)
 
-    def __truediv__(self, name: str | PurePath) -> StoredPlace:
+    def __truediv__(self, name: str | PurePath) -> StoredLocation:
         # These two characters would end the URL's path; no others are special here.
         plain = str(name).replace("?", "%3F").replace("#", "%23")
-        return StoredPlace(join_url(self.url, plain), self.copy / name, self.scratch)
+        return StoredLocation(join_url(self.url, plain), self.copy / name, self.scratch)
 
     def is_file(self) -> bool:
         """Return whether this is an object. Raises InputError if the store cannot be read."""
@@ -101,7 +101,7 @@ class StoredPlace(StoredFile):
         return b"".join(self.blocks())
 
 
-Place: TypeAlias = Path | StoredPlace
+Location: TypeAlias = Path | StoredLocation
 
 
 @contextmanager
@@ -115,7 +115,7 @@ def _asking_for_one(url: str) -> Iterator[None]:
         raise
 
 
-def put(place: StoredPlace, data: bytes) -> None:
+def put(place: StoredLocation, data: bytes) -> None:
     """Write `data` to the object in one step. Raises StorageError if the store refuses."""
     filesystem, path = open_store(place.url)
     # Disable compression, since Arrow would otherwise compress .gz files again.
@@ -123,7 +123,7 @@ def put(place: StoredPlace, data: bytes) -> None:
         sink.write(data)
 
 
-def upload(source: Path, place: StoredPlace) -> None:
+def upload(source: Path, place: StoredLocation) -> None:
     """Upload a local file. Raises StorageError if the store refuses or fails midway."""
     size = source.stat().st_size
     if size <= BLOCK_BYTES:
@@ -153,7 +153,7 @@ def _delete_partial(filesystem: fs.FileSystem, path: str) -> None:
         return
 
 
-def list_files(place: Place) -> dict[str, int]:
+def list_files(place: Location) -> dict[str, int]:
     """Return the size in bytes of every file below `place`, by relative path, in order.
 
     An empty local folder counts as a file of 0 bytes. Raises InputError if a store cannot
@@ -171,7 +171,7 @@ def list_files(place: Place) -> dict[str, int]:
     return dict(sorted(files.items()))
 
 
-def file_names(folder: Place) -> list[str]:
+def file_names(folder: Location) -> list[str]:
     """Return the names of the files directly in `folder`, sorted; none if it does not exist.
 
     Raises InputError if a store cannot be read.
@@ -181,7 +181,7 @@ def file_names(folder: Place) -> list[str]:
     return [file.name for file in list_folder(folder.url)]
 
 
-def remove(place: Place) -> None:
+def remove(place: Location) -> None:
     """Remove a file, or a folder with its contents; do nothing if it does not exist.
 
     Raises OSError, or for a store StorageError, if the removal is refused.
@@ -204,14 +204,14 @@ def remove(place: Place) -> None:
 
 
 @contextmanager
-def scratch_folder(place: StoredPlace) -> Iterator[Path]:
+def scratch_folder(place: StoredLocation) -> Iterator[Path]:
     """Yield an empty local folder that is removed when the block ends.
 
     Folders left behind by killed processes are removed first. Raises StorageError if the
     cache's disk is full or not writable.
     """
     folder = place.scratch / uuid.uuid4().hex
-    with naming_cache_faults(place):
+    with explain_cache_faults(place):
         place.scratch.mkdir(parents=True, exist_ok=True)
         _remove_orphans(place.scratch)
         folder.mkdir()
@@ -225,8 +225,8 @@ def scratch_folder(place: StoredPlace) -> Iterator[Path]:
 
 
 @contextmanager
-def naming_cache_faults(place: StoredPlace) -> Iterator[None]:
-    """Raise StorageError as `naming_disk_faults` does, and suggest another cache folder."""
+def explain_cache_faults(place: StoredLocation) -> Iterator[None]:
+    """Raise StorageError as `explain_disk_faults` does, and suggest another cache folder."""
     elsewhere = f"copies of {place} can lie elsewhere: --set index.cache=DIR"
     try:
         yield
@@ -236,7 +236,7 @@ def naming_cache_faults(place: StoredPlace) -> Iterator[None]:
         raise StorageError(f"{place.copy}: cannot create a folder here; {elsewhere}") from error
     except Exception as error:
         try:
-            with naming_disk_faults(place.copy):
+            with explain_disk_faults(place.copy):
                 raise
         except StorageError as named:
             raise StorageError(f"{named}; {elsewhere}") from error

@@ -9,7 +9,7 @@ import pytest
 
 from cluster.errors import SourceError
 from cluster.pubmed.parse_articles import Record, parse_stream
-from cluster.pubmed.set_aside import MAX_DAMAGED
+from cluster.pubmed.skipped_records import MAX_DAMAGED
 from cluster.pubmed.split_records import MAX_RECORD_BYTES
 from cluster.records import Citation, Deletion, Rejected
 from tests.cluster.pubmed.test_parse_articles import long_set

@@ -14,9 +14,9 @@ from pyarrow import fs
 
 from cluster.errors import InputError
 from cluster.settings.settings import load_settings
-from cluster.storage.places import (
-    Place,
-    StoredPlace,
+from cluster.storage.locations import (
+    Location,
+    StoredLocation,
     file_names,
     list_files,
     put,
@@ -39,19 +39,19 @@ def s3() -> Iterator[fs.S3FileSystem]:
 
 
 @pytest.fixture
-def stored(s3: fs.S3FileSystem, tmp_path: Path) -> Iterator[StoredPlace]:
-    place = StoredPlace.at(URL, tmp_path / "cache")
+def stored(s3: fs.S3FileSystem, tmp_path: Path) -> Iterator[StoredLocation]:
+    place = StoredLocation.at(URL, tmp_path / "cache")
     yield place
     remove(place)
 
 
 @pytest.fixture(params=["folder", "store"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    found: Place = tmp_path / "index"
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
+    found: Location = tmp_path / "index"
     return found if request.param == "folder" else request.getfixturevalue("stored")
 
 
-def test_write_list_read_and_remove(place: Place) -> None:
+def test_write_list_read_and_remove(place: Location) -> None:
     write_atomically(place / "a/b.bin", b"12")
     write_atomically(place / "c.bin", b"3")
     assert list_files(place) == {"a/b.bin": 2, "c.bin": 1}
@@ -65,27 +65,27 @@ def test_write_list_read_and_remove(place: Place) -> None:
         (place / "none").read_bytes()
 
 
-def fail_midway(place: Place) -> None:
+def fail_midway(place: Location) -> None:
     with published_atomically(place) as aside:
         aside.write_bytes(b"half of it")
         raise RuntimeError
 
 
-def test_failed_write_publishes_nothing(place: Place) -> None:
+def test_failed_write_publishes_nothing(place: Location) -> None:
     with pytest.raises(RuntimeError):
         fail_midway(place / "a.bin")
     assert [name for name in list_files(place) if name] == []
 
 
 @pytest.mark.parametrize("name", ["n#1.xml", "n?1.xml", "n 1+2.xml", "n%231.xml"])
-def test_special_characters_in_object_names(stored: StoredPlace, name: str) -> None:
+def test_special_characters_in_object_names(stored: StoredLocation, name: str) -> None:
     put(stored / name / "part.arrow", b"?")
     assert file_names(stored / name) == ["part.arrow"]
     (listed,) = list_files(stored)
     assert (stored / listed).read_bytes() == b"?"
 
 
-def test_orphaned_scratch_folders_are_removed(stored: StoredPlace) -> None:
+def test_orphaned_scratch_folders_are_removed(stored: StoredLocation) -> None:
     left = stored.scratch / "left"
     left.mkdir(parents=True)
     (left / "file").write_bytes(b"half of it")
@@ -112,7 +112,7 @@ def test_orphaned_scratch_folders_are_removed(stored: StoredPlace) -> None:
 def test_index_path_is_a_url_or_a_path(tmp_path: Path, name: str) -> None:
     index = load_settings(overrides=[f"index.path={name}", f"index.cache={tmp_path}"]).index
     path = Path(name.removeprefix("file://")).resolve()
-    assert index.place == (StoredPlace.at(URL, tmp_path) if name == URL else path)
+    assert index.place == (StoredLocation.at(URL, tmp_path) if name == URL else path)
 
 
 @pytest.mark.parametrize(

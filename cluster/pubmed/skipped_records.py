@@ -10,7 +10,7 @@ from cluster.pubmed.split_records import PMID_WITHIN, Block
 # A file with more damaged records is refused.
 MAX_DAMAGED = 100
 # Reasons for skipping a record that cannot be read; NO_RECORD is for bytes between two records.
-DAMAGED, TOO_LARGE, NO_RECORD = SET_ASIDE = ("damaged", "too-large", "damaged-between-records")
+DAMAGED, TOO_LARGE, NO_RECORD = SKIP_REASONS = ("damaged", "too-large", "damaged-between-records")
 
 _OWN_PMID = re.compile(
     rb"<(?:MedlineCitation|BookDocument)(?:[ \t\r\n][^<>]{0,1000})?>[ \t\r\n]{0,100}"
@@ -26,7 +26,7 @@ class SkippedRecord:
     detail: str
 
 
-def set_aside(block: Block, fault: str, *, is_too_large: bool = False) -> SkippedRecord:
+def skip_block(block: Block, fault: str, *, is_too_large: bool = False) -> SkippedRecord:
     """Describe a record that cannot be read, or bytes between two records."""
     pmid = _OWN_PMID.search(block.data[:PMID_WITHIN])
     name = f"PMID {int(pmid[1])}" if pmid else "PMID unknown"

@@ -44,7 +44,7 @@ SYSTEMS = {
 
 
 @dataclass
-class Traitor:
+class ObedientModel:
     """Replies `payload` if it sees the instruction `text`, or always if `always` is set."""
 
     text: str
@@ -127,7 +127,7 @@ def asked(case: Mapping[str, Any]) -> Question:
 def answer(
     case: Mapping[str, Any],
     system: str,
-    model: Traitor,
+    model: ObedientModel,
     index: Path,
     systems: Mapping[str, SystemSettings] = SYSTEMS,
 ) -> Answer:

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import AutoModel
+
+from benchmarks.gpu_check import BATCHES
+from benchmarks.gpu_timing import covered
+from benchmarks.random_models import Shape
+from tests.tiny_models import MAX_TOKENS, make_tiny_encoder
+
+pytestmark = pytest.mark.model
+
+ROOT = Path(__file__).resolve().parents[2]
+# Hides packages as if they were not installed, then runs the check.
+WITHOUT_PACKAGES = """
+import runpy, sys
+from importlib.machinery import PathFinder
+
+class Bare(PathFinder):
+    @classmethod
+    def find_spec(cls, name, *rest):
+        hidden = name.partition(".")[0] in {"ray", "vllm", "tantivy", "faiss", "openvino"}
+        return None if hidden else super().find_spec(name, *rest)
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = Bare
+runpy.run_module("benchmarks.gpu_check", run_name="__main__", alter_sys=True)
+"""
+
+
+def test_flops_match_those_of_torch(tmp_path: Path) -> None:
+    folder = make_tiny_encoder(tmp_path)
+    model = AutoModel.from_pretrained(folder, attn_implementation="eager", add_pooling_layer=False)
+    with FlopCounterMode(display=False) as counted, torch.no_grad():
+        model(input_ids=torch.ones(1, 16, dtype=torch.long))
+    assert Shape.of(folder).flops(16) == counted.get_total_flops()
+
+
+def test_busy_time_counts_overlapping_kernels_once() -> None:
+    assert covered([(5.0, 6.0), (0.0, 2.0), (1.0, 3.0), (1.5, 1.7)]) == 4.0
+
+
+def test_gpu_check_runs_on_a_cpu_without_ray_vllm_tantivy_and_faiss(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", WITHOUT_PACKAGES, "--device", "cpu", "--out", str(tmp_path)]
+    encoder = f"encoder.model=file:{make_tiny_encoder(tmp_path)}"
+    command += ["--set", encoder, "--set", f"encoder.max_tokens={MAX_TOKENS}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for folder in (tmp_path, tmp_path / "base"):
+        figures = json.loads((folder / "coefficients.json").read_text())
+        assert figures.pop("kind") == "gpu-coefficients"
+        assert figures.pop("device") == "cpu"
+        for name in ("encoder_documents_per_s", "encoder_documents_per_s_with_tokens"):
+            speeds = figures.pop(name)
+            assert list(speeds) == [str(batch) for batch in BATCHES]
+            assert min(speeds.values()) > 0
+        assert figures.keys() == {"cross_encoder_pairs_per_s", "mean_tokens_per_document"}
+        assert min(figures.values()) > 0

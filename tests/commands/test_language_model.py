@@ -1,0 +1,85 @@
+"""`--llm URL#MODEL` makes any OpenAI-compatible server the writer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+
+from cluster.errors import InputError
+from commands import language_model
+from commands.context import Context
+from commands.language_model import hint_at_local_server, with_language_model
+from tests.serve.http_server import free_port, serving
+
+
+class Server:
+    """A server with the `/v1/models` of Ollama."""
+
+    def __init__(self, port: int) -> None:
+        self.address = f"http://127.0.0.1:{port}"
+        self.reply: Any = {"object": "list", "data": []}
+
+    def offer(self, *names: str) -> None:
+        self.reply = {"object": "list", "data": [{"id": name} for name in names]}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    app = FastAPI()
+
+    @app.get("/v1/models")
+    def models() -> Any:
+        return served.reply
+
+    with serving(app) as port:
+        served = Server(port)
+        yield served
+
+
+def chosen(given: str) -> tuple[str, str, str, str, str]:
+    llm = with_language_model(Context(None, (), False), given).settings.llm
+    return llm.kind, llm.url, llm.model_id, llm.ideal_from, llm.exact_from
+
+
+def test_named_model_is_not_looked_up() -> None:
+    found = chosen("http://127.0.0.1:9/v1#qwen2.5:1.5b")
+    assert found == ("url", "http://127.0.0.1:9/v1", "qwen2.5:1.5b", "model", "model")
+
+
+def test_single_model_is_taken(server: Server) -> None:
+    server.offer('llama3.2: the 1B, by "Meta"')
+    for address in (server.address, f"{server.address}/", f"{server.address}/v1/"):
+        assert chosen(address)[1:3] == (f"{server.address}/v1", 'llama3.2: the 1B, by "Meta"')
+
+
+def test_unclear_choice_is_refused(server: Server) -> None:
+    server.offer("a", "b")
+    with pytest.raises(InputError, match=r"offers 2 models; add one: #a, b"):
+        chosen(server.address)
+    server.offer()
+    with pytest.raises(InputError, match=r"offers no model; load one there"):
+        chosen(server.address)
+    server.reply = ["a"]
+    with pytest.raises(InputError, match=r"not a list of models; name one: #MODEL"):
+        chosen(server.address)
+    with pytest.raises(InputError, match=r"refused; is the server running\?"):
+        chosen(f"http://127.0.0.1:{free_port()}")
+    with pytest.raises(InputError, match=r"--llm llama3.2: give an address such as http://"):
+        chosen("llama3.2")
+
+
+def test_local_server_is_named_unless_a_model_writes(
+    server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.offer("llama3.2", "other")
+    port = int(server.address.rpartition(":")[2])
+    monkeypatch.setattr(language_model, "LOCAL_SERVERS", {"None": free_port(), "Ollama": port})
+    hint_at_local_server(Context(None, ("llm.ideal_from=model",), False))
+    assert capsys.readouterr().err == ""
+    hint_at_local_server(Context(None, (), False))
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.startswith("Ollama runs here")
+    assert said.endswith(f"--llm {server.address}/v1#llama3.2")
