@@ -40,6 +40,9 @@ def weight_lines(answer: Answer) -> list[str]:
             "the cited evidence": covered.missing_from_evidence,
             "the answer": covered.missing_from_answer,
         }
-        told = [f"{', '.join(names)} not in {place}" for place, names in missing.items() if names]
-        lines.append(f"concepts of the question: {'; '.join(told) or 'all named'}")
+        lines += [
+            f"concepts of the question that {place} does not name: {', '.join(names)}"
+            for place, names in missing.items()
+            if names
+        ] or ["concepts of the question: all named"]
     return lines

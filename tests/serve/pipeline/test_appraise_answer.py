@@ -216,7 +216,8 @@ def test_weight_lines_name_designs_agreement_and_concepts() -> None:
         "citations by design: meta-analysis 2, case report 1, unknown 1",
         "agreement: 2 of 3 sources that take a side support this answer "
         "(50% if stronger study designs count more)",
-        "concepts of the question: AMPK not in the cited evidence; AMPK not in the answer",
+        "concepts of the question that the cited evidence does not name: AMPK",
+        "concepts of the question that the answer does not name: AMPK",
     ]
     assert weight_lines(answer()) == []
 
