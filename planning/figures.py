@@ -13,7 +13,10 @@ from dataclasses import dataclass, field
 from planning.units import format_bytes, format_seconds
 
 # Shown for a figure that only a measurement on a GPU can give.
-UNKNOWN = "unknown: run `citeray plan --calibrate` on a GPU, or give --gpu FILE"
+UNKNOWN = (
+    "unknown: run `citeray plan --calibrate` on a GPU, or give --gpu FILE "
+    "(from `python -m benchmarks.gpu_check`)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,9 @@ class Figure:
 
     def explained(self) -> str:
         """Return the figure with its formula and inputs: `index: 6 s = a x b  [a 2, b 3]`."""
-        inputs = ", ".join(f"{name} {value:.6g}" for name, value in self.inputs.items())
+        inputs = ", ".join(
+            f"{name} {'unknown' if math.isnan(value) else format(value, '.6g')}"
+            for name, value in self.inputs.items()
+        )
         value = f"{self.value:.6g} {self.unit}" if self.known else UNKNOWN
         return f"{self.name}: {value} = {self.formula}" + (f"  [{inputs}]" if inputs else "")

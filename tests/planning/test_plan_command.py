@@ -66,7 +66,9 @@ def test_gpu_figures_are_unknown_without_gpu_coefficients(
     told = json.loads(plan(*asked, "--json").stdout)
     assert told["unknown"] == ["expander", "encoder", "reranker"]
     assert told["build"]["value"] is told["gpu_hours"]["value"] is None
-    assert "unknown: run `citeray plan --calibrate` on a GPU" in plan(*asked).stdout
+    explained = plan(*asked, "--explain").stdout
+    assert "unknown: run `citeray plan --calibrate` on a GPU" in explained
+    assert "nan" not in explained.split()
     gpu = tmp_path / "gpu.json"
     gpu.write_text(json.dumps(GPU))
     told = json.loads(plan(*asked, "--gpu", gpu, "--json").stdout)
