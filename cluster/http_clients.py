@@ -62,7 +62,7 @@ class _Transport(httpx.BaseTransport):
         proxy = find_proxy(request.url)
         if proxy not in self._by_proxy:
             made = _make(httpx.HTTPTransport, proxy, request.url, DEFAULT_LIMITS)
-            # If another thread has added a transport in the meantime, keep that one.
+            # Another thread may have added a transport in the meantime, which is kept.
             self._by_proxy.setdefault(proxy, made)
         return self._by_proxy[proxy].handle_request(request)
 

@@ -266,10 +266,10 @@ class AnswerWriter:
                     raise InputError("llm.examples: not set; name the folder of the examples")
                 examples = await asyncio.to_thread(self._memory.nearest, question, style.examples)
             except EncoderLostError as error:
-                log.warning("examples for %s: %s", question.id, error)
+                log.warning("examples for %s: %s", question.id or "a question", error)
                 degraded.append(UNCOMPARED)
             except InputError as error:
-                log.warning("examples for %s: %s", question.id, error)
+                log.warning("examples for %s: %s", question.id or "a question", error)
                 empty = self._memory is None or self._memory.is_empty
                 degraded.append(NO_EXAMPLES if empty else UNREAD)
         limits = self._limits.for_preset(style)

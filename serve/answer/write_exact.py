@@ -62,7 +62,7 @@ async def write_exact(briefing: Briefing, draft: Draft, recognise: Recognise) ->
         try:
             found = await _decide(briefing, draft, recognise)
         except LLMError as error:
-            log.warning("exact answer of %s: %s", briefing.question.id, error)
+            log.warning("exact answer to %s: %s", briefing.question.id or "a question", error)
             found = Exact(fault=FAILED)
     if found.answer:
         return found

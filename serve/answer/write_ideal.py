@@ -86,7 +86,7 @@ async def write_ideal(briefing: Briefing, scorer: SupportScorer, recognise: Reco
         else:
             text, reasoning = await briefing.ask_reasoned("ideal", tokens, TEXT)
     except LLMError as error:
-        log.warning("ideal answer of %s: %s", briefing.question.id, error)
+        log.warning("ideal answer to %s: %s", briefing.question.id or "a question", error)
         return Draft(fault=FAILED, shown=shown)
     text = text if isinstance(text, str) else ""
     if text.strip() and says_nothing(text):
@@ -125,7 +125,7 @@ async def write_supported(
     try:
         text = await briefing.ask("supported", briefing.limits.ideal_tokens, answer)
     except LLMError as error:
-        log.warning("supported answer of %s: %s", briefing.question.id, error)
+        log.warning("supported answer to %s: %s", briefing.question.id or "a question", error)
         return (), FAILED
     numbers = {number: item.passage.pmid for number, item in enumerate(briefing.shown, start=1)}
     claimed = clean_answer(text, numbers)
