@@ -17,7 +17,7 @@ import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from cluster.answers import SearchResult
+from cluster.answers import Answer, SearchResult
 from cluster.settings.read_config import CONFIGS
 from serve.client.call_endpoint import API_KEY_ENV
 from serve.client.python_client import CiteRay
@@ -180,17 +180,22 @@ def test_batch_resumes_after_its_process_was_killed(service: Service) -> None:
 def test_killed_replica_fails_no_question_and_restarts(
     service: Service, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each question loses at most one stage; the client repeats those that the gateway lost."""
+    """Each question loses at most one stage; the client repeats those that the gateway lost.
+
+    A search does not use the writer, so its questions request answers.
+    """
     monkeypatch.setenv(API_KEY_ENV, KEY)
     stop = threading.Event()
-    found: list[SearchResult] = []
+    found: list[SearchResult | Answer] = []
     faults: list[Exception] = []
 
     def ask() -> None:
         with CiteRay(str(service.http.base_url)) as client:
             while not stop.is_set():
                 try:
-                    found.append(client.search(QUESTION))
+                    found.append(
+                        client.answer(QUESTION) if name == "Writer" else client.search(QUESTION)
+                    )
                 except Exception as error:
                     faults.append(error)
 
