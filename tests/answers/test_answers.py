@@ -82,29 +82,34 @@ def test_both_polarities_are_answered(examiner: Examiner, polarity: str) -> None
     assert share(rows, "right") >= EACH_POLARITY_RIGHT_AT_LEAST[polarity], listed(rows, "held back")
 
 
+@pytest.mark.nightly
 def test_unanswerable_questions_are_declined(examiner: Examiner) -> None:
     rows = judged(examiner, UNANSWERABLE)
     declined = sum(j.outcome == "right" for _, _, j in rows)
     assert declined >= UNANSWERABLE_DECLINED_AT_LEAST, listed(rows, "wrong")
 
 
+@pytest.mark.nightly
 def test_few_names_are_of_the_wrong_type(examiner: Examiner) -> None:
     rows = judged(examiner, NAMED, max_wrong=1.0)
     junk = [f"{row.id}: {j.reason}" for row, _, j in rows if j.reason.startswith("of the wrong")]
     assert len(junk) <= WRONG_TYPE_AT_MOST * len(rows), "\n".join(junk)
 
 
+@pytest.mark.nightly
 def test_names_are_withheld_within_the_error_budget(examiner: Examiner) -> None:
     rows = judged(examiner, NAMED)
     assert share(rows, "held back") == 1.0, listed(rows, "right")
 
 
+@pytest.mark.nightly
 def test_most_names_are_right_without_an_error_budget(examiner: Examiner) -> None:
     rows = judged(examiner, NAMED, max_wrong=1.0)
     reasons = f"{listed(rows, 'wrong')}\n{listed(rows, 'held back')}"
     assert share(rows, "right") >= NAMED_RIGHT_AT_LEAST, reasons
 
 
+@pytest.mark.nightly
 def test_retrieval_finds_the_evidence_among_the_distractors(examiner: Examiner) -> None:
     rows = [row for row in (*YES_NO, *NAMED) if row.expected is not None]
     missed = []

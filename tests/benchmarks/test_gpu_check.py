@@ -46,6 +46,7 @@ def test_busy_time_counts_overlapping_kernels_once() -> None:
     assert covered([(5.0, 6.0), (0.0, 2.0), (1.0, 3.0), (1.5, 1.7)]) == 4.0
 
 
+@pytest.mark.nightly
 def test_gpu_check_runs_on_a_cpu_without_ray_vllm_tantivy_and_faiss(tmp_path: Path) -> None:
     command = [sys.executable, "-c", WITHOUT_PACKAGES, "--device", "cpu", "--out", str(tmp_path)]
     encoder = f"encoder.model=file:{make_tiny_encoder(tmp_path)}"

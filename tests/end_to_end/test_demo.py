@@ -10,7 +10,9 @@ import pytest
 from tests.end_to_end.command import BIN, run, with_settings
 from tests.serve.http_server import free_port
 
-pytestmark = [pytest.mark.ray, pytest.mark.nightly]
+# Not marked `ray`, because all tests with that marker share one worker and the demo can run beside
+# them.
+pytestmark = [pytest.mark.process, pytest.mark.nightly]
 
 
 @pytest.mark.durability

@@ -13,7 +13,7 @@ from pipelines.sample.generate_citations import write_generated
 from tests.end_to_end.command import run, small_settings
 from tests.object_store import BUCKET, s3_server
 
-pytestmark = [pytest.mark.ray, pytest.mark.nightly, pytest.mark.durability]
+pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
 URL = f"s3://{BUCKET}/index"
 

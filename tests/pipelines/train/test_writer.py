@@ -49,6 +49,7 @@ def test_answers_not_covered_by_snippets_are_excluded(tmp_path: Path) -> None:
     assert "the answer is" not in summary
 
 
+@pytest.mark.nightly
 def test_trained_writer_lowers_perplexity_and_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
