@@ -46,7 +46,7 @@ test: check
 test-durability: $(DEV_STAMP)
 	@command -v buildah >/dev/null && command -v debootstrap >/dev/null || $(IMAGE_TOOLS) >/dev/null 2>&1 || \
 		echo "no buildah or debootstrap: the test of the image is skipped (on Debian: apt-get install buildah debootstrap)"
-	$(OTHERS) -m "nightly and durability"
+	$(PYTEST) --numprocesses 2 -m "nightly and durability"
 
 # Every nightly test.
 test-nightly: $(DEV_STAMP)

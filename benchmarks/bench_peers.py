@@ -134,6 +134,7 @@ def best_by_words(given: Given) -> Iterator[Ratio]:
 
     from cluster.index.bm25 import Bm25Index, Bm25Query
     from cluster.index.terms.collection import Statistics
+    from cluster.text.analysis import ANALYSER
     from serve.search.make_queries import query_weights
 
     folder = segment_of(given) / bm25_directory("citations")
@@ -141,7 +142,7 @@ def best_by_words(given: Given) -> Iterator[Ratio]:
     searcher, units = index.searcher(), index.searcher().num_docs
     ours, bare = [], []
     for body in bodies_of(given):
-        weights = query_weights(body, (), 0.0)
+        weights = query_weights(body, (), 0.0, ANALYSER)
         counts = {term: searcher.doc_freq("body", term) for term in weights}
         query = Bm25Query(weights, {}, 0, 0.0, 0.9, 0.4)
         ours.append(query.with_statistics(Statistics(units, 100 * units, counts)))

@@ -46,7 +46,7 @@ import numpy as np
 import torch
 
 from benchmarks.gpu_pack import Amounts, Pack, download_wheels, read_pack, write_pack
-from benchmarks.gpu_timing import busy_seconds, rate
+from benchmarks.gpu_timing import busy_seconds, memory_of, rate
 from benchmarks.random_models import Shape, base_pack, random_reader
 from cluster.models.embedded import Embedded
 from cluster.models.encoder import Encoder
@@ -290,10 +290,10 @@ class Check:
             figures = {
                 "kind": "gpu-coefficients",
                 "device": self.name,
-                PLAIN: self.found[PLAIN],
-                CODED: self.found[CODED],
+                **{name: self.found[name] for name in (PLAIN, CODED)},
                 "cross_encoder_pairs_per_s": self.found["reader"]["cross_encoder_pairs_per_s"],
                 "mean_tokens_per_document": self.found["lengths"]["mean_tokens_per_document"],
+                "memory_bytes": memory_of(self.device),
             }
             (out / "coefficients.json").write_text(json.dumps(figures, indent=1) + "\n")
 

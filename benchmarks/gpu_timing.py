@@ -49,3 +49,8 @@ def covered(spans: Iterable[tuple[float, float]]) -> float:
         total += max(last - max(first, end), 0.0)
         end = max(end, last)
     return total
+
+
+def memory_of(device: str) -> int | None:
+    """Return the memory of a GPU in bytes, or None for the CPU."""
+    return None if device == "cpu" else int(torch.cuda.get_device_properties(device).total_memory)

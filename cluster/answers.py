@@ -59,6 +59,7 @@ class Evidence(Weighed):
     stance: Literal["support", "contradict", "neutral", "unknown"] = "unknown"
     stance_on: str = ""
     publication_types: tuple[str, ...] = ()
+    journal: str = ""
 
     @classmethod
     def of(
@@ -67,8 +68,11 @@ class Evidence(Weighed):
         """Return the passage of `citation` as evidence; None if the citation was retracted."""
         if citation.retracted:
             return None
-        title, year, types = citation.title, citation.year, citation.publication_types
-        return cls(passage, scores, title, year, publication_types=types, **weighed(citation))
+        c, types = citation, citation.publication_types
+        return cls(
+            passage, scores, c.title, c.year, publication_types=types, journal=_journal(c),
+            **weighed(c),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +85,18 @@ class RankedCitation(Weighed):
     title: str = ""
     year: int | None = None
     retracted: bool = False
+    journal: str = ""
 
     @classmethod
     def of(cls, citation: Citation, score: float, scores: Mapping[str, float]) -> RankedCitation:
         """Return a RankedCitation for `citation`."""
         c = citation
-        return cls(c.pmid, score, scores, c.title, c.year, c.retracted, **weighed(c))
+        return cls(c.pmid, score, scores, c.title, c.year, c.retracted, _journal(c), **weighed(c))
+
+
+def _journal(citation: Citation) -> str:
+    """Return the abbreviated name of the journal, or its full name if it has none."""
+    return citation.journal_abbreviation or citation.journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +165,8 @@ class Interpretation:
 class SearchResult:
     """The result of a search.
 
-    `index_version` is the oldest version that any shard used, `last_source` its last source file.
+    `index_version` is the oldest version that any shard used, `last_source` its last source file,
+    `index_date` the day when it was published (UTC).
     `filters` are the filters of the search; None for none. `model_calls` is the number of calls of
     language models during the search. `sort` is the order of `citations` and `evidence`;
     `evidence_by` counts the citations by year and by study design. `understood` is None if the
@@ -184,12 +195,13 @@ class SearchResult:
     understood: Interpretation | None = None
     did_you_mean: str | None = None
     filtered_out: str = ""
+    index_date: str = ""
     candidates: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """A best guess, which the evidence does not support well enough to be stated as an answer."""
+    """A best guess, which the evidence need not support well enough to be stated as an answer."""
 
     ideal: tuple[Sentence, ...]
     exact: ExactAnswer
@@ -204,7 +216,8 @@ class Answer(SearchResult):
     are empty and `citations` are the closest ones found. `mixed` means that sources disagree.
     `confidence`, 0 to 1, is the estimated probability that the answer is right; `signals` are the
     values that it is computed from. If the evidence is not enough, `closest` quotes the sentences
-    that come closest to an answer, and `guess` is set if the question requests it.
+    that come closest to an answer. `guess` is the best guess if the question requests it: always
+    without enough evidence, and for a stated answer if it has more names.
 
     `supported` justifies the exact answer, if the preset requests it. `shown` are the indices in
     `evidence`, from 0, of the passages in the language model's prompt, in their order there: not
@@ -217,6 +230,9 @@ class Answer(SearchResult):
     mice. `sides` are the sources for and against the answer. `agreement` is how far they agree;
     None if no source takes a stance. `concept_coverage` is which concepts of the question are
     named; None if the question has no linked concepts.
+
+    `parts` are the answers to the parts of a question that has several; () for any other question.
+    `ideal` then joins their sentences, `exact` is None, and `caveats` name the unanswered parts.
     """
 
     verdict: Verdict
@@ -236,6 +252,7 @@ class Answer(SearchResult):
     agreement: Agreement | None = None
     concept_coverage: ConceptCoverage | None = None
     answer_id: str = ""
+    parts: tuple[Answer, ...] = ()
 
     @property
     def choice(self) -> Guess:
@@ -246,5 +263,7 @@ class Answer(SearchResult):
         """
         if self.verdict == NOT_ENOUGH and self.guess is None:
             raise ValueError(f"question {self.question.id}: no guess; ask with guess=True")
+        if self.verdict == NOT_ENOUGH and self.guess is not None:
+            return self.guess
         ideal = self.ideal if self.check == "off" else supported(self.ideal)
-        return self.guess or Guess(ideal, self.exact)
+        return Guess(ideal, self.guess.exact if self.guess else self.exact)

@@ -73,8 +73,8 @@ class EvidenceCounts:
 class SideSource:
     """A citation on one side of an answer.
 
-    `quote` is the passage that takes the side, `sentence` the sentence of the answer that it
-    supports or contradicts; "" where the answer has none.
+    `quote` is an excerpt of the passage that takes the side, and contains `sentence`, the sentence
+    of the source that supports or contradicts the answer.
     """
 
     pmid: int

@@ -12,13 +12,17 @@ import typer
 from cluster.errors import InputError
 from cluster.settings.settings import Settings
 from commands.context import Config, Context, Json, Overrides, make_context
-from commands.language_model import LlmOption
+from commands.language_model import LlmOption, warn_of_lost_model
 from commands.options import AsOf, SystemOption, Until, check_options, open_client
+from commands.terminal import render
+from serve.client.print_answer import print_answer
 
 if TYPE_CHECKING:
     from serve.client.answer_batch import Batch
 
-FORMATS = ("bioasq", "synergy", "biogen-a", "biogen-b")
+FORMATS = ("bioasq", "synergy", "biogen-a", "biogen-b", "text", "csv")
+# Formats by the suffix of the output file; others are BioASQ's.
+SUFFIXES = {".txt": "text", ".csv": "csv"}
 # Formats whose question files contain snippets.
 GIVING = ("bioasq", "synergy")
 
@@ -36,9 +40,14 @@ EvidenceOption = Annotated[
 QuestionsArgument = Annotated[
     Path, typer.Argument(help="Questions in BioASQ's JSON format, or BioGen topics.")
 ]
-OutputOption = Annotated[Path, typer.Option("--output", "-o", help="The run file to write.")]
+OutputOption = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
 FormatOption = Annotated[
-    str, typer.Option("--format", help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
+    str | None,
+    typer.Option(
+        "--format",
+        help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]} (default: text for .txt, csv for .csv, "
+        "otherwise bioasq).",
+    ),
 ]
 FeedbackOption = Annotated[
     list[Path] | None,
@@ -67,7 +76,7 @@ Concurrent = Annotated[
 def answer(
     questions: QuestionsArgument,
     output: OutputOption,
-    file_format: FormatOption = "bioasq",
+    file_format: FormatOption = None,
     feedback: FeedbackOption = None,
     no_answers: NoAnswers = False,
     documents: Documents = 10,
@@ -85,15 +94,15 @@ def answer(
 
     bioasq: documents, snippets and answers. synergy: the same for a round's test set, with answers
     only for questions marked answerReady. biogen-a: PMIDs that support or contradict each given
-    sentence. biogen-b: an answer of at most 250 words in which every sentence has PMIDs.
+    sentence. biogen-b: at most 250 words, each sentence with PMIDs. text and csv: answers to read.
     """
     from serve.client.answer_batch import answer_batch
 
     context = make_context(config, overrides, json)
+    file_format = file_format or SUFFIXES.get(output.suffix.lower(), "bioasq")
     answers = _check_format(file_format, feedback or [], no_answers=no_answers)
     given = _check_evidence(evidence, file_format, answers=answers)
-    if documents != 10 and file_format != "bioasq":
-        raise InputError("--documents: goes with --format bioasq")
+    _check_documents(documents, file_format)
     chosen = check_options(context, system, as_of=as_of, until=until, llm=llm)
     context = chosen.context
     batch = make_batch(
@@ -105,17 +114,34 @@ def answer(
     how: dict[str, Any] = {"answers": answers, "concurrent": concurrent, "log": context.log}
     with open_client(chosen, answers=answers) as client:
         counted = answer_batch(client, batch, output, chosen.system, **how)
-    seconds = round(time.monotonic() - begun, 1)
-    count = len(batch.questions)
-    summary = {"run": str(output), "questions": count, "seconds": seconds, **learnt, **counted}
+    warn_of_lost_model(context, counted["degraded"])
+    _note(output, questions, file_format)
+    seconds, count = round(time.monotonic() - begun, 1), len(batch.questions)
+    summary = {"run": str(output), "questions": count, "seconds": seconds}
     if json:
-        context.print_json(summary)
+        context.print_json({**summary, **learnt, **counted})
     else:
-        context.out.print(f"{count} questions in {seconds} s -> {output}", soft_wrap=True)
-        _print_counts(context, counted)
+        _print_counts(context, summary, counted)
 
 
-def _print_counts(context: Context, counted: Mapping[str, Mapping[str, int]]) -> None:
+def _check_documents(documents: int, file_format: str) -> None:
+    if documents != 10 and file_format != "bioasq":
+        raise InputError("--documents: goes with --format bioasq")
+
+
+def _note(output: Path, questions: Path, file_format: str) -> None:
+    """Note the questions file of a run for `citeray lint`; texts and tables are not runs."""
+    from evaluation.lint.asked_file import note_questions
+
+    if file_format not in SUFFIXES.values():
+        note_questions(output, questions)
+
+
+def _print_counts(
+    context: Context, summary: Mapping[str, Any], counted: Mapping[str, Mapping[str, int]]
+) -> None:
+    done = "{questions} questions in {seconds} s -> {run}".format_map(summary)
+    context.out.print(done, soft_wrap=True)
     for kind, times in counted.get("verdicts", {}).items():
         context.out.print(f"  {kind.replace('_', ' ')}: {times}", soft_wrap=True)
     for loss, times in counted["degraded"].items():
@@ -173,6 +199,7 @@ def make_batch(
     from serve.client import biogen_batch
     from serve.client.answer_batch import bioasq_batch
     from serve.client.synergy_batch import synergy_batch
+    from serve.client.table_batch import table_batch
     from serve.formats.bioasq import read_questions
     from serve.formats.biogen import read_topics_a
     from serve.formats.given_snippets import give_snippets
@@ -190,7 +217,13 @@ def make_batch(
     asked = read_questions(questions)
     if given:
         asked = give_snippets(asked, [questions])
+    if file_format in SUFFIXES.values():
+        return table_batch(asked, system, file_format, _answer_text)
     return bioasq_batch(asked, system, answers=answers, given=given, documents=documents)
+
+
+def _answer_text(reply: dict[str, Any]) -> str:
+    return render(lambda console: print_answer(console, reply))
 
 
 def _check_format(file_format: str, feedback: Sequence[Path], *, no_answers: bool) -> bool:
@@ -199,7 +232,7 @@ def _check_format(file_format: str, feedback: Sequence[Path], *, no_answers: boo
         raise InputError(f"--format {file_format}: unknown; there are: {', '.join(FORMATS)}")
     if feedback and file_format != "synergy":
         raise InputError("--feedback: goes with --format synergy")
-    if no_answers and file_format.startswith("biogen"):
+    if no_answers and file_format not in GIVING:
         raise InputError(f"--no-answers: cannot be combined with --format {file_format}")
     return not no_answers and file_format != "biogen-a"
 

@@ -2,38 +2,62 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from cluster.answers import Check
 from cluster.appraisal import Sort
-from commands.context import Config, Json, Overrides, make_context, with_setting
-from commands.language_model import LlmOption, hint_at_local_server, with_language_model
+from cluster.errors import InputError
+from commands.context import (
+    Config,
+    Context,
+    Json,
+    Overrides,
+    json_text,
+    make_context,
+    with_setting,
+)
+from commands.evaluation.output_file import Output, write_output
+from commands.language_model import (
+    LlmOption,
+    hint_at_local_server,
+    warn_of_lost_model,
+    with_language_model,
+)
 from commands.options import (
+    ANSWERING,
+    ARTICLES,
     AsOf,
     DesignOption,
     FilterOption,
     SystemOption,
     Until,
     check_options,
+    check_request,
     open_client,
     read_filters,
     read_turns,
 )
-from serve.client.open_client import endpoint_url
+from commands.terminal import render
+from serve.client.open_client import HttpClient, endpoint_url
 from serve.client.print_answer import print_answer, print_search
 
 QuestionArgument = Annotated[str, typer.Argument(help="The question, in plain English.")]
 TypeOption = Annotated[
-    str, typer.Option("--type", help="yesno, factoid, list or summary (default: detected).")
+    str,
+    typer.Option(
+        "--type", show_default=False, help="yesno, factoid, list or summary (default: detected)."
+    ),
 ]
 MaxWrongOption = Annotated[
     float | None,
     typer.Option(
         min=0,
         max=1,
+        rich_help_panel=ANSWERING,
         help="Maximum share of stated answers that may be wrong, 0 to 1 (default: the preset's, "
         "0.10). 1 states every answer.",
     ),
@@ -41,13 +65,17 @@ MaxWrongOption = Annotated[
 CheckOption = Annotated[
     Check | None,
     typer.Option(
+        rich_help_panel=ANSWERING,
         help="Drop or mark the model's unsupported sentences; off marks them and counts them like "
-        "the others (default: the preset's)."
+        "the others (default: the preset's).",
     ),
 ]
 SortOption = Annotated[
     Sort,
-    typer.Option(help="List the citations by relevance, newest first, or strongest design first."),
+    typer.Option(
+        rich_help_panel=ARTICLES,
+        help="List the citations by relevance, newest first, or strongest design first.",
+    ),
 ]
 AfterOption = Annotated[
     list[Path] | None,
@@ -56,7 +84,28 @@ AfterOption = Annotated[
         help="Follow up on the answer in this file, from `citeray ask --json`. Repeat for several.",
     ),
 ]
-KOption = Annotated[int, typer.Option("-k", min=1, max=100, help="Number of citations.")]
+KOption = Annotated[
+    int,
+    typer.Option(
+        "-k", min=1, max=100, rich_help_panel=ARTICLES, help="Number of citations to find."
+    ),
+]
+GuessOption = Annotated[
+    bool,
+    typer.Option(
+        "--guess",
+        rich_help_panel=ANSWERING,
+        help="Print the best guess if the evidence is not enough.",
+    ),
+]
+StoreOption = Annotated[
+    bool,
+    typer.Option("--store", help="Store the answer on the running endpoint, and print its id."),
+]
+DetailsOption = Annotated[
+    bool,
+    typer.Option("--details", help="Print passages, scores, search steps, versions and timings."),
+]
 
 
 def search(
@@ -68,6 +117,7 @@ def search(
     until: Until = None,
     designs: DesignOption = None,
     sort: SortOption = "relevance",
+    details: DetailsOption = False,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
@@ -77,13 +127,14 @@ def search(
     chosen = check_options(context, system, as_of=as_of)
     request = {"question": question, "system": chosen.system, "k": k, "sort": sort}
     request["filters"] = read_filters(filters, until, designs)
+    check_request(request)
     with open_client(chosen, answers=False) as client:
         found = client.search(request)
         # Print before the graph stops, which takes seconds with a language model.
         if json:
             context.print_json(found)
         else:
-            print_search(context.out, found)
+            print_search(context.out, found, details=details)
 
 
 def ask(
@@ -99,6 +150,10 @@ def ask(
     max_wrong: MaxWrongOption = None,
     sort: SortOption = "relevance",
     after: AfterOption = None,
+    guess: GuessOption = False,
+    store: StoreOption = False,
+    details: DetailsOption = False,
+    output: Output = None,
     llm: LlmOption = None,
     config: Config = None,
     overrides: Overrides = None,
@@ -110,16 +165,32 @@ def ask(
     request = {"question": question, "type": question_type, "system": chosen.system, "k": k}
     request["filters"], request["sort"] = read_filters(filters, until, designs), sort
     request["turns"] = read_turns(after)
-    if check is not None:
-        request["check"] = check
-    if max_wrong is not None:
-        request["max_wrong"] = max_wrong
+    options = {"check": check, "max_wrong": max_wrong, "guess": guess, "store": store}
+    request |= {key: value for key, value in options.items() if value not in (None, False)}
+    check_request(request)
     with open_client(chosen, answers=True) as client:
-        found = client.answer(request)
-        if json:
-            context.print_json(found)
-        else:
-            print_answer(context.out, found)
+        if store and not isinstance(client, HttpClient):
+            raise InputError(
+                "--store: no endpoint is running that could store the answer; start one with "
+                "`citeray serve`"
+            )
+        reply = client.answer(request)
+        warn_of_lost_model(context, Counter(reply["degraded"]))
+        _write_answer(context, reply, output, details=details)
+
+
+def _write_answer(
+    context: Context, reply: dict[str, Any], output: Path | None, *, details: bool
+) -> None:
+    """Print the answer, or write it to `output`: as JSON with --json or the suffix .json."""
+    if output is None and context.json:
+        context.print_json(reply)
+    elif output is None:
+        print_answer(context.out, reply, details=details)
+    elif context.json or output.suffix == ".json":
+        write_output(output, json_text(reply))
+    else:
+        write_output(output, render(lambda to: print_answer(to, reply, details=details)))
 
 
 def serve(

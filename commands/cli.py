@@ -20,6 +20,7 @@ from cluster.errors import NO_MEMORY, CiteRayError, one_line
 from cluster.loopback import keep_loopback_off_proxies
 from cluster.ray.ray_access import TERMINATED, exit_on_sigterm, keep_to_this_machine
 from commands.terminal import finish_output, make_log_console, prepare_output
+from commands.usage import UsageError, explain_usage, tidy_help
 
 # Groups of `citeray --help`. Each command has its module and attribute, and the first line of its
 # help, so that `citeray --help` imports none of the modules.
@@ -92,10 +93,6 @@ GROUPS = {
             ".evaluation.ablate:ablate",
             "Compare presets over the same questions, with 95% bootstrap intervals.",
         ),
-        "reproduce": (
-            ".evaluation.reproduce:reproduce",
-            "Run a paper's systems and print its tables with the new figures beside its own.",
-        ),
         "audit": (
             ".evaluation.audit:audit",
             "List stored answers that cite articles since retracted, deleted or revised.",
@@ -146,6 +143,7 @@ def load_command(name: str) -> Any:
         found = alone
     command = get_command(found)
     command.name = name
+    tidy_help(command)
     return command
 
 
@@ -153,8 +151,6 @@ def load_command(name: str) -> Any:
 OURS = {
     "citeray", "cluster", "commands", "configs", "evaluation", "pipelines", "planning", "serve"
 }  # fmt: skip
-# Typer's copy of click's UsageError has no public name.
-WrongUsage: Any = typer.BadParameter.__base__
 HELP = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(
     name="citeray",
@@ -198,13 +194,22 @@ def main() -> None:
     as_json = "--json" in sys.argv
     try:
         try:
-            # In standalone mode, Typer itself prints usage errors and exits.
-            sys.exit(app(standalone_mode=not as_json))
+            # In standalone mode, Typer would print usage errors in its own words.
+            sys.exit(app(prog_name="citeray", standalone_mode=False))
         finally:
             finish_output()
-    except (CiteRayError, WrongUsage) as error:
-        told = error.format_message() if isinstance(error, WrongUsage) else str(error)
-        _end(told, error.exit_code, as_json=as_json)
+    except CiteRayError as error:
+        _end(str(error), error.exit_code, as_json=as_json)
+    except UsageError as error:
+        if told := explain_usage(error):
+            _end(told, error.exit_code, as_json=as_json)
+        sys.exit(error.exit_code)
+    except typer.Abort:
+        _end("stopped: no more input", 1, as_json=as_json)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _end(f"{error.filename}: {error.strerror or error}", 1, as_json=as_json)
     except SystemExit as left:
         if left.code == TERMINATED:
             _end("stopped by SIGTERM", TERMINATED, as_json=as_json)

@@ -50,22 +50,41 @@ class Context:
 
     def print_json(self, value: Any) -> None:
         """Print one JSON document to standard output."""
-        plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-        text = json.dumps(plain, ensure_ascii=False, default=str)
-        print(text, file=self.stdout, flush=True)
+        print(json_text(value), end="", file=self.stdout, flush=True)
 
+
+def json_text(value: Any) -> str:
+    """Return a value, which may be a dataclass, as one line of JSON."""
+    plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+    return json.dumps(plain, ensure_ascii=False, default=str) + "\n"
+
+
+# Panel of `--help` for the options that every command has.
+SETTINGS = "Settings and output"
 
 Config = Annotated[
     str | None,
-    typer.Option("--config", "-c", help="Settings file, or the name of a shipped one."),
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        rich_help_panel=SETTINGS,
+        help="Settings file, or the name of a shipped one.",
+    ),
 ]
 Overrides = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", "-s", metavar="KEY=VALUE", help="Override one setting, such as index.shards=4."
+        "--set",
+        "-s",
+        metavar="KEY=VALUE",
+        rich_help_panel=SETTINGS,
+        help="Override one setting, such as index.shards=4.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print machine-readable output.")]
+Json = Annotated[
+    bool, typer.Option("--json", rich_help_panel=SETTINGS, help="Print machine-readable output.")
+]
 
 
 def make_context(config: str | None, overrides: list[str] | None, json_output: bool) -> Context:

@@ -8,8 +8,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,32 @@ QUESTIONS: tuple[dict[str, Any], ...] = (
 )
 # An additional question if there is a language model, which then writes the answer.
 WRITTEN: dict[str, Any] = {**QUESTIONS[-1], "system": "citeray-model"}
+
+
+# Reads standard input until the demo ends, even by SIGKILL, and then removes the folder. Processes
+# that the demo started may still write there for some seconds.
+_REMOVER = """
+import os, shutil, sys, time
+sys.stdin.read()
+for _ in range(60):
+    shutil.rmtree(sys.argv[1], ignore_errors=True)
+    if not os.path.exists(sys.argv[1]):
+        break
+    time.sleep(0.5)
+"""
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Create a temporary folder that is removed after the block, also if this process is killed.
+
+    A process of its own session removes it: if a signal also ends Ray's processes, Ray ends this
+    process without running its `finally` blocks.
+    """
+    folder = tempfile.mkdtemp("-citeray")
+    command = [sys.executable, "-I", "-S", "-c", _REMOVER, folder]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True):
+        yield Path(folder)
 
 
 def _citeray(
@@ -74,7 +100,7 @@ def run_demo(context: Context, keep: Path | None) -> list[dict[str, Any]]:
     begun = time.monotonic()
     out = context.out
     with ExitStack() as stack:
-        folder = keep or Path(stack.enter_context(tempfile.TemporaryDirectory("-citeray")))
+        folder = keep or stack.enter_context(scratch_folder())
         settings = _settings(context, folder / "index")
         options = [f for o in context.overrides for f in ("--set", o)]
         options += ["--set", f"index.path={settings.index.path}"]

@@ -68,7 +68,8 @@ def export(
     """Export citations for reference managers, or as a styled reference list.
 
     The records come from the index at index.path, in the given order and without duplicates. If one
-    is missing from the index, nothing is written and the exit code is 2.
+    is missing from the index, or if the running endpoint serves another index, nothing is written
+    and the exit code is 2.
     """
     context = make_context(config, overrides, json_output=False)
     _check(form, "--format", FORMATS)
@@ -146,7 +147,9 @@ def _read_pmids(text: str, place: str) -> list[int]:
 
 def _look_up(context: Context, wanted: list[int]) -> list[Citation]:
     from evaluation.find_citations import CitationLookup
+    from serve.client.open_client import check_same_store
 
+    check_same_store(context.settings, "index.path")
     lookup = CitationLookup(context.settings)
     found = [(pmid, lookup.find(pmid)) for pmid in wanted]
     if missing := [pmid for pmid, citation in found if citation is None]:

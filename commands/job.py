@@ -33,6 +33,19 @@ Address = Annotated[
         help="URL of the Ray dashboard on the head node.",
     ),
 ]
+WorkingDir = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FOLDER", help="Folder of code to upload (100 MiB at most), or URL of an archive."
+    ),
+]
+Env = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KEY",
+        help="Name of an environment variable to copy from this shell. Repeat for several.",
+    ),
+]
 Name = Annotated[str, typer.Argument(metavar="ID", help="The job's name, as printed by submit.")]
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON document; the log goes to standard error.")
@@ -47,12 +60,7 @@ def submit_job(
         str, typer.Option("--id", help="The job's name (default: a digest of the command).")
     ] = "",
     address: Address = HERE,
-    working_dir: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FOLDER", help="Folder of code to upload with the job, or URL of an archive."
-        ),
-    ] = None,
+    working_dir: WorkingDir = None,
     no_working_dir: Annotated[
         bool, typer.Option("--no-working-dir", help="Run the code in the container image.")
     ] = False,
@@ -60,13 +68,7 @@ def submit_job(
         Path | None,
         typer.Option(metavar="FILE", help="Ray's runtime environment of the job (YAML or JSON)."),
     ] = None,
-    env: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY",
-            help="Name of an environment variable to copy from this shell. Repeat for several.",
-        ),
-    ] = None,
+    env: Env = None,
     detach: Annotated[bool, typer.Option(help="Submit the job without following its log.")] = False,
     json: Json = False,
 ) -> None:
@@ -75,7 +77,11 @@ def submit_job(
     If a job of this name is running, it is followed; if it succeeded, its log is shown; if it
     failed or was stopped, it is resumed. The log (output and messages, which Ray stores together)
     is printed to standard output, and the exit code is that of the command. Ctrl-C stops the job.
-    Without --working-dir, the current folder is uploaded.
+    Without --working-dir, the current folder is uploaded. Ray accepts at most 100 MiB, as a zip.
+
+    If the cluster asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN. Example:
+
+    citeray job submit --env HF_TOKEN -- index build s3://BUCKET/pubmed --config cluster.yaml
     """
     from cluster.ray import jobs
 

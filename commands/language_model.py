@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -17,14 +18,17 @@ MAX_NAMES = 10
 # Usual ports of servers on a laptop. A closed port of this machine refuses immediately.
 LOCAL_SERVERS = {"Ollama": 11434, "llama.cpp": 8080, "LM Studio": 1234}
 LOCAL_TIMEOUT_S = 1
+# How `degraded` ends for an answer that the language model should have written.
+EXTRACTIVE = ", extractive answer"
 
 LlmOption = Annotated[
     str | None,
     typer.Option(
         "--llm",
         metavar="URL[#MODEL]",
+        rich_help_panel="How to answer",
         help="OpenAI-compatible server that writes the answers, such as Ollama's "
-        "http://localhost:11434/v1#llama3.2. Without #MODEL it must serve a single model.",
+        "http://localhost:11434/v1#NAME. Without #MODEL it must serve a single model.",
     ),
 ]
 
@@ -32,8 +36,8 @@ LlmOption = Annotated[
 def with_language_model(context: Context, given: str | None) -> Context:
     """Return the context with the settings for the language model of `--llm`, if given.
 
-    Raises InputError if `given` is not an HTTP address, or if it names no model and the server
-    does not answer or does not serve exactly one.
+    Raises InputError if `given` is not an HTTP address, if no server answers there, or if it names
+    no model and the server does not offer exactly one.
     """
     if given is None:
         return context
@@ -43,7 +47,10 @@ def with_language_model(context: Context, given: str | None) -> Context:
         raise InputError(f"--llm {cut(given)}: give an address such as http://localhost:11434/v1")
     # Servers show their address without the path of their API.
     url = url.rstrip("/") + ("" if parts.path.strip("/") else "/v1")
-    model = model or _only_model(url, context.settings.llm.api_key_env)
+    if model:
+        _ask_for_models(url, context.settings.llm.api_key_env, TIMEOUT_S)
+    else:
+        model = _only_model(url, context.settings.llm.api_key_env)
     chosen = {"kind": "url", "url": url, "model_id": model}
     for key, value in (chosen | {"ideal_from": "model", "exact_from": "model"}).items():
         context = with_setting(context, f"llm.{key}", value)
@@ -87,18 +94,41 @@ def list_models(url: str, api_key_env: str = "", timeout_s: float = TIMEOUT_S) -
 
     Raises InputError if the server does not answer with a list of models.
     """
-    # Imported here, because most commands do not use a language model.
-    from serve.llm.language_model import authorization
-
+    reply = _ask_for_models(url, api_key_env, timeout_s)
     try:
-        with open_client(timeout=timeout_s) as client:
-            reply = client.get(f"{url}/models", headers=authorization(api_key_env))
         reply.raise_for_status()
         listed: Any = reply.json()
         return [str(model["id"]) for model in listed["data"]]
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+    except httpx.HTTPError as error:
         raise InputError(f"--llm {url}: {cut(str(error))}; is the server running?") from None
     except (ValueError, KeyError, TypeError):
         raise InputError(
             f"--llm {url}: the reply of /models is not a list of models; name one: #MODEL"
         ) from None
+
+
+def _ask_for_models(url: str, api_key_env: str, timeout_s: float) -> httpx.Response:
+    """Return the server's reply, which may be an error; raises InputError if there is none."""
+    # Imported here, because most commands do not use a language model.
+    from serve.llm.language_model import authorization
+
+    try:
+        with open_client(timeout=timeout_s) as client:
+            return client.get(f"{url}/models", headers=authorization(api_key_env))
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise InputError(f"--llm {url}: {cut(str(error))}; is the server running?") from None
+
+
+def warn_of_lost_model(context: Context, losses: Mapping[str, int]) -> None:
+    """Print on standard error how many answers the language model should have written but did not.
+
+    `losses` counts the entries of the answers' `degraded`.
+    """
+    if count := sum(times for loss, times in losses.items() if loss.endswith(EXTRACTIVE)):
+        reasons = "; ".join(loss for loss in losses if loss.endswith(EXTRACTIVE))
+        answers = "answer was" if count == 1 else "answers were"
+        context.log.print(
+            f"The language model gave no usable answer, so {count} {answers} taken from the "
+            f"evidence instead ({reasons}).",
+            style="yellow",
+        )

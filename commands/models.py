@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from cluster.models.adapters import base_of, is_adapter, model_folder
 from cluster.models.store import ModelStore, read_pins
@@ -20,16 +20,17 @@ models = typer.Typer(
 )
 
 
-def _licence_of_shipped(name: str) -> str:
-    """Return CiteRay's own licence for an adapter that ships with it, and "" for other models."""
-    return "Apache-2.0" if name.startswith("citeray:") else ""
+SHIPPED = "citeray:"
 
 
 @models.command("list")
 def list_models(config: Config = None, overrides: Overrides = None, json: Json = False) -> None:
-    """List the models that the settings use, and which of them are in the store."""
+    """List the models of the settings: what ships with CiteRay, what is downloaded, and licences.
+
+    A model that ships with CiteRay is an adapter, which also needs its base model.
+    """
     context = make_context(config, overrides, json)
-    stored = {m.name: m for m in ModelStore().list()}
+    stored = {model.name for model in ModelStore().list()}
     pins = read_pins()
     rows = [
         {
@@ -37,17 +38,37 @@ def list_models(config: Config = None, overrides: Overrides = None, json: Json =
             "name": name,
             "stored": name in stored,
             "licence": pins[name].licence if name in pins else _licence_of_shipped(name),
+            "ships": name.startswith(SHIPPED),
         }
-        for use, name in used_models(context.settings).items()
+        for use, name in _with_bases(used_models(context.settings)).items()
     ]
     if json:
         context.print_json(rows)
         return
-    table = Table("use", "model", "stored", "licence")
     for row in rows:
-        stored_word = "yes" if row["stored"] else "no"
-        table.add_row(str(row["use"]), str(row["name"]), stored_word, str(row["licence"]))
-    context.out.print(table)
+        downloaded = "downloaded" if row["stored"] else "not downloaded yet"
+        source = "ships with CiteRay" if row["ships"] else downloaded
+        licence = row["licence"] or "unknown, see its source"
+        context.out.print(f"{row['use']}: {source}, licence: {licence}", highlight=False)
+        # Names are not wrapped, so that they can be copied.
+        context.out.print(f"    {row['name']}", style="dim", soft_wrap=True, highlight=False)
+    if not all(row["stored"] or row["ships"] for row in rows):
+        context.log.print("`citeray models pull` downloads the missing models")
+
+
+def _licence_of_shipped(name: str) -> str:
+    """Return CiteRay's own licence for an adapter that ships with it, and "" for other models."""
+    return "Apache-2.0" if name.startswith(SHIPPED) else ""
+
+
+def _with_bases(used: Mapping[str, str]) -> dict[str, str]:
+    """Return the models by use, with the base model of each adapter that ships with CiteRay."""
+    uses: dict[str, str] = {}
+    for use, name in used.items():
+        uses[use] = name
+        if name.startswith(SHIPPED):
+            uses[f"{use}'s base"] = base_of(ModelStore().resolve(name))
+    return uses
 
 
 @models.command("pull")

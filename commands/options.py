@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import ValidationError
 
 from cluster.answers import QUESTION_TYPES
 from cluster.errors import InputError, cut
@@ -23,15 +24,22 @@ from cluster.settings.presets import (
 from commands.context import Context, with_setting
 from commands.language_model import hint_at_local_server, with_language_model
 from serve.client.open_client import Client, local_client, running_client
+from serve.contracts.request_forms import AnswerRequest, explain_problems
 
 _LISTS = (*VALUES, "all_of")
 KEYS = ("year_from", "year_to", *_LISTS, *FLAGS)
 _FLAG_WORDS = {"true": True, "yes": True, "false": False, "no": False}
 
+# Panels of `--help` for the options of commands that ask questions.
+ARTICLES = "Which articles to use"
+ANSWERING = "How to answer"
+
 SystemOption = Annotated[
     str | None,
     typer.Option(
         "--system",
+        metavar="PRESET",
+        rich_help_panel=ANSWERING,
         help="A preset, or a YAML file of your own (default: serve.system).",
     ),
 ]
@@ -41,6 +49,8 @@ AsOf = Annotated[
     str | None,
     typer.Option(
         "--as-of",
+        metavar="SOURCE",
+        rich_help_panel=ARTICLES,
         help="Use the index as it was after this source, such as pubmed26n1340.xml.gz.",
     ),
 ]
@@ -51,6 +61,7 @@ FilterOption = Annotated[
     typer.Option(
         "--filter",
         metavar="KEY=VALUE",
+        rich_help_panel=ARTICLES,
         help="Find only matching citations: year_from, year_to, journals, publication_types, "
         "languages, mesh, authors, all_of, humans, retracted, has_abstract. Repeat for several.",
     ),
@@ -60,12 +71,17 @@ DesignOption = Annotated[
     typer.Option(
         "--design",
         metavar="DESIGN",
+        rich_help_panel=ARTICLES,
         help="Find only studies of this design, such as randomised_trial. Repeat for several.",
     ),
 ]
 Until = Annotated[
     str | None,
-    typer.Option(metavar="DAY", help="Find nothing published after this day, such as 2024-05-31."),
+    typer.Option(
+        metavar="DAY",
+        rich_help_panel=ARTICLES,
+        help="Find nothing published after this day, such as 2024-05-31.",
+    ),
 ]
 
 
@@ -103,6 +119,23 @@ def read_filters(
     return filters
 
 
+def check_request(request: Mapping[str, Any]) -> None:
+    """Raise InputError, naming the options at fault, if the request is not valid."""
+    try:
+        AnswerRequest.model_validate(dict(request)).filters.as_filters()
+    except ValidationError as error:
+        problems = [{**problem, "loc": _option(problem["loc"])} for problem in error.errors()]
+        raise InputError(explain_problems(problems)) from error
+
+
+def _option(place: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the option that sets the field at `place` of a request."""
+    if place[:1] == ("filters",) and len(place) > 1:
+        name = str(place[1])
+        return (f"--{name}" if name in ("until", "design") else f"--filter {name}",)
+    return place
+
+
 def read_turns(files: Sequence[Path] | None) -> list[dict[str, str]]:
     """Return the earlier turns of a request, oldest first, from `citeray ask --json` replies.
 
@@ -114,10 +147,11 @@ def read_turns(files: Sequence[Path] | None) -> list[dict[str, str]]:
             reply = json.loads(file.read_text(encoding="utf-8"))
             asked = (reply.get("understood") or {}).get("question") or reply["question"]["body"]
             said = " ".join(sentence["text"] for sentence in reply.get("ideal", ()))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except OSError as error:
+            raise InputError(f"--after {file}: cannot be read: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(
-                f"--after {file}: not an answer ({cut(str(error))}); write one with "
-                "`citeray ask --json`"
+                f"--after {file}: not an answer; write one with `citeray ask QUESTION -o {file}`"
             ) from error
         turns.append({"question": asked, "answer": said})
     return turns
@@ -152,7 +186,8 @@ def check_options(
     if not is_system(chosen):
         raise InputError(f"--system {chosen}: unknown; {nearest_system(chosen)}")
     if question_type not in QUESTION_TYPES:
-        raise InputError(f"--type {question_type}: unknown; there are: {', '.join(QUESTION_TYPES)}")
+        known = ", ".join(kind for kind in QUESTION_TYPES if kind != "unknown")
+        raise InputError(f"--type {question_type}: unknown; there are: {known}")
     return Chosen(context, chosen, here)
 
 
@@ -166,13 +201,14 @@ def open_client(chosen: Chosen, *, answers: bool) -> Client:
 
     context, settings = chosen.context, chosen.context.settings
     if chosen.here:
-        context.log.print(f"{chosen.here}; loading the graph here")
+        context.log.print(f"{chosen.here}; loading the index and the models")
     else:
         found = running_client(settings)
         if found is not None:
             return found
         context.log.print(
-            f"no endpoint at {settings.serve.host}:{settings.serve.port}; loading the graph here"
+            f"no endpoint at {settings.serve.host}:{settings.serve.port}; loading the index and "
+            "the models (an endpoint, started with `citeray serve`, keeps them loaded)"
         )
     if answers:
         hint_at_local_server(context)

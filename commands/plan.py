@@ -63,6 +63,10 @@ GpuNodes = Annotated[
     int,
     typer.Option(min=0, help="GPU nodes that build; 0 means all nodes if the settings use GPUs."),
 ]
+GpuMemory = Annotated[
+    str | None,
+    typer.Option(help="Memory per GPU, such as 24GB (default: as in the file of --gpu)."),
+]
 GpusPerNode = Annotated[int, typer.Option(min=1, help="GPUs per GPU node.")]
 Shards = Annotated[
     int | None,
@@ -94,7 +98,8 @@ def plan(
     calibrate: Calibrate = False, calibration: Calibration = None, sample: Sample = None,
     gpu: Gpu = None,
     node_memory: NodeMemory = "64GB", node_cpus: NodeCpus = 16, nodes: Nodes = None,
-    gpu_nodes: GpuNodes = 0, gpus_per_node: GpusPerNode = 1, shards: Shards = None,
+    gpu_nodes: GpuNodes = 0, gpus_per_node: GpusPerNode = 1, gpu_memory: GpuMemory = None,
+    shards: Shards = None,
     update_citations: UpdateCitations = "30k",
     node_hour: NodeHour = None, gpu_hour: GpuHour = None,
     emit_config: EmitConfig = None, emit_values: EmitValues = None,
@@ -107,7 +112,8 @@ def plan(
     The figures come from a calibration of this machine (--calibrate, saved for later runs), or from
     the calibration that ships with CiteRay. What depends on a GPU that was not measured is unknown.
     The exit code is 1 if the plan is not feasible: the p95 target cannot be met, a process does not
-    fit on a node, or limits of the settings contradict each other.
+    fit on a node or a graph on its GPU, or limits of the settings contradict each other. It is also
+    1 if the plan cannot tell because something is unknown; the files are written in any case.
     """
     context = make_context(config, overrides, json)
     reply = parse_seconds(llm_reply, "--llm-reply") if llm_reply else None
@@ -116,6 +122,7 @@ def plan(
         p95_s=parse_seconds(p95, "--p95"), path=path,
         node_memory=parse_bytes(node_memory, "--node-memory"), node_cpus=node_cpus, nodes=nodes,
         gpu_nodes=gpu_nodes, gpus_per_node=gpus_per_node, shards=shards,
+        gpu_memory=parse_bytes(gpu_memory, "--gpu-memory") if gpu_memory else None,
         changed=parse_count(update_citations, "--update-citations"),
         node_price=node_hour, gpu_price=gpu_hour, prices_of=parse_day(prices_of, "--prices-of"),
         reply_s=reply,
@@ -146,7 +153,14 @@ def _show(context: Context, made: Plan, *, explain: bool) -> None:
         show_plan(context.out, made, explain=explain)
     for problem in made.problems:
         context.log.print(f"not feasible: {problem}", style="red")
-    if made.problems:
+    if made.unknown and not made.problems:
+        unknown = ", ".join(made.unknown)
+        context.log.print(
+            f"not known to be feasible, because these are unknown: {unknown}. Use --calibrate on a "
+            "machine with such a GPU or --gpu FILE for times, and --gpu-memory for its memory",
+            style="yellow", soft_wrap=True,
+        )  # fmt: skip
+    if made.problems or made.unknown:
         raise typer.Exit(1)
 
 

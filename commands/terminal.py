@@ -10,8 +10,9 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from typing import Any, TextIO, cast
 
 from rich.console import Console
@@ -32,6 +33,14 @@ def make_console(file: TextIO | None = None) -> Console:
 def make_log_console() -> Console:
     """Return a console for progress and messages, on standard error, without line wrapping."""
     return Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+
+def render(print_to: Callable[[Console], None]) -> str:
+    """Return what `print_to` prints, as text without styles, wrapped as on the terminal."""
+    text = StringIO()
+    console = make_console(text)
+    print_to(console)
+    return text.getvalue()
 
 
 def make_text_column(text: str) -> TextColumn:

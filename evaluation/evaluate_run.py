@@ -16,7 +16,6 @@ from cluster.settings.settings import Settings
 from cluster.settings.used_models import used_models
 from evaluation.answers.find_judge import check_judge, open_judge
 from evaluation.bioasq.evaluate_bioasq import (
-    describe_server_rouge,
     evaluate_bioasq,
     read_answers,
     read_benchmark,
@@ -119,8 +118,6 @@ def _bioasq(
     benchmark = read_benchmark(request.gold, request.feedback, request.qrels)
     answers = read_answers(run, benchmark)
     evaluated = evaluate_bioasq(answers, benchmark, request.depth)
-    if printed := describe_server_rouge(benchmark.gold, answers):
-        tell(printed)
     if request.bleu or request.bertscore is not None:
         from evaluation.answers.evaluate_answers import add_texts
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cluster.errors import InputError
@@ -19,17 +19,15 @@ class Evaluated:
     """A scored run.
 
     `groups` are the questions of each type; `cases` returns the questions to show, given their
-    scores. `shown_scores` are columns of `scores` whose distributions the report shows; the first
-    that the run has selects its worst questions. `curves` are the (coverage, risk) points of
-    each type of question that has a confidence.
+    scores. The first of `ranking_scores`, columns of `scores`, that the run has selects its worst
+    questions.
     """
 
     scores: Scores
-    shown_scores: tuple[str, ...]
+    ranking_scores: tuple[str, ...]
     groups: Mapping[str, tuple[str, ...]]
     cases: Callable[[Mapping[str, Mapping[str, float]]], Sequence[Case]]
     notes: tuple[str, ...] = ()
-    curves: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
     def with_scores(self, more: Scores, *notes: str) -> Evaluated:
         """Return a copy with the measures of `more` added."""
@@ -74,16 +72,12 @@ def make_report(
             for name, ids in sorted(evaluated.groups.items())
         ]
     by_question = scores.by_question()
-    spread = {
-        column: [found[column] for found in by_question.values() if column in found]
-        for column in evaluated.shown_scores
-    }
-    spread = {column: values for column, values in spread.items() if values}
-    ranked_by = next(iter(spread), None)
     worst: Sequence[str] = ()
-    if ranked_by is not None:
-        ranked = [id_ for id_ in scores.ids if ranked_by in by_question[id_]]
-        worst = sorted(ranked, key=lambda id_: by_question[id_][ranked_by])[:WORST]
+    for column in evaluated.ranking_scores:
+        ranked = [id_ for id_ in scores.ids if column in by_question[id_]]
+        if ranked:
+            worst = sorted(ranked, key=lambda id_: by_question[id_][column])[:WORST]
+            break
     return Report(
         f"{run.name} against {gold.name}",
         str(run),
@@ -96,6 +90,4 @@ def make_report(
         against,
         tuple(evaluated.cases({id_: by_question[id_] for id_ in worst})),
         evaluated.notes,
-        spread,
-        evaluated.curves,
     )

@@ -118,12 +118,11 @@ def explain_leakage(
                 f" {len(leak.documents)} of {wanted} gold documents occur in {leak.file}, the"
                 f" training data of {leak.model}"
             )
-        for name in training.names:
-            if BENCHMARKS.search(name):
-                found.append(
-                    f"leakage: {training.model} names {name} as training data, which by its name is"
-                    " a benchmark of biomedical questions; its file is not available for comparison"
-                )
+        if benchmarks := [name for name in training.names if BENCHMARKS.search(name)]:
+            found.append(
+                f"leakage: {training.model} names {', '.join(benchmarks)} as training data, by name"
+                " from benchmarks of biomedical questions; not available for comparison"
+            )
         others = [name for name in training.names if not BENCHMARKS.search(name)]
         if others:
             unknown.append(

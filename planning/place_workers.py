@@ -28,6 +28,7 @@ class Ask:
     If `nodes` is None, serving determines their number. If `shards` is None, the fewest that
     suffice are used. Without a `node_price`, no cost is computed. `prices_of` is the day of the
     prices, `reply_s` the median reply time in seconds of a language model that was not measured.
+    `gpu_memory` is the memory in bytes of each GPU that builds, if it was not measured.
     """
 
     citations: int
@@ -39,6 +40,7 @@ class Ask:
     nodes: int | None = None
     gpu_nodes: int = 0
     gpus_per_node: int = 1
+    gpu_memory: int | None = None
     changed: int = 30_000
     shards: int | None = None
     node_price: float | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,6 +21,7 @@ from planning.estimate_build import (
 )
 from planning.estimate_serving import ServingPlan, plan_serving, served_models
 from planning.figures import Figure
+from planning.gpu_memory import MAX_SHARDS, gpu_memory, graph_memory, graph_problem
 from planning.measure.coefficients import SPREAD, Coefficients, differences
 from planning.place_workers import (
     USABLE_MEMORY,
@@ -33,15 +35,19 @@ from planning.place_workers import (
 from planning.queueing import MAX_UTILISATION
 from planning.units import format_bytes
 
-MAX_SHARDS = 4096
 HOURS_A_MONTH = 730.0
 # Node groups that run all the time.
 SERVING = ("retrieval", "models", "llm")
+# Name of the unknown of a plan that builds graphs on GPUs.
+GPU_MEMORY = "memory of a GPU"
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan. `problems` say why it is not feasible."""
+    """A plan. `problems` say why it is not feasible.
+
+    `unknown` names what was not measured or given, without which the plan cannot say that it is.
+    """
 
     ask: Ask
     size: Size
@@ -57,22 +63,25 @@ class Plan:
     fleet: Fleet
     costs: tuple[Figure, ...]
     problems: tuple[str, ...]
+    unknown: tuple[str, ...]
     assumptions: tuple[str, ...]
 
 
 def _memory_problems(found: Coefficients, settings: Settings, size: Size, ask: Ask) -> list[str]:
-    """Return a description of each process that does not fit on a node."""
+    """Return a description of each process that does not fit on a node or its GPU."""
     processes = process_memory(found, settings, size)
     needs = {f"one {f.name}": f.value for f in [*processes, replica_memory(found, size)]}
     at_once = min(size.shards, shard_tasks_a_node(settings, ask))
     needs[f"{at_once} shard tasks at once"] = at_once * needs.pop("one shard task")
     usable = USABLE_MEMORY * ask.node_memory
     told = f"the {format_bytes(usable)} that a node of {format_bytes(ask.node_memory)} has for it"
-    return [
+    problems = [
         f"{name}: {format_bytes(need)}, more than {told}"
         for name, need in needs.items()
         if need > usable
     ]
+    graphs = graph_problem(found, settings, size, ask)
+    return [*problems, graphs] if graphs else problems
 
 
 def choose_shards(found: Coefficients, settings: Settings, ask: Ask) -> int:
@@ -192,12 +201,14 @@ def make_plan(found: Coefficients, settings: Settings, ask: Ask, *, shipped: boo
     build = Figure.total("build", phases)
     hours = gpu_hours(settings, size, fleet)
     changed = Size.of(found, settings, ask.changed, size.shards)
+    graphs = graph_memory(settings, size, ask)
+    unknown_memory = graphs is not None and math.isnan(gpu_memory(found, ask))
     made = Plan(
         ask=replace(ask, shards=size.shards, nodes=nodes),
         size=size,
         artefacts=tuple(artefacts),
         disk=disk,
-        memory=(*memory, replica_memory(found, size)),
+        memory=(*memory, replica_memory(found, size), *([graphs] if graphs else [])),
         phases=tuple(phases),
         build=build,
         gpu_hours=hours,
@@ -207,6 +218,7 @@ def make_plan(found: Coefficients, settings: Settings, ask: Ask, *, shipped: boo
         fleet=fleet,
         costs=_costs(ask, build.value, hours, groups, nodes),
         problems=(),
+        unknown=(*serving.unknown, *([GPU_MEMORY] if unknown_memory else [])),
         assumptions=tuple(_assumptions(found, settings, ask, size, shipped=shipped)),
     )  # fmt: skip
     problems = _memory_problems(found, settings, size, ask)

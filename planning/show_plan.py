@@ -17,11 +17,16 @@ from planning.units import format_bytes, format_seconds
 
 
 def _table(title: str, *columns: str) -> Table:
-    return Table(*columns, title=title, title_justify="left")
+    """Return an empty table; on a narrow terminal its cells wrap, and names stay in one line."""
+    table = Table(title=title, title_justify="left")
+    for name in columns:
+        table.add_column(name, overflow="fold", no_wrap=name == columns[0])
+    return table
 
 
 def _figures(title: str, figures: Iterable[Figure]) -> Table:
-    table = Table(show_header=False, title=title, title_justify="left")
+    table = _table(title, "name", "value")
+    table.show_header = False
     for figure in figures:
         table.add_row(figure.name, str(figure))
     return table
@@ -94,6 +99,10 @@ def show_plan(out: Console, plan: Plan, *, explain: bool) -> None:
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
-    """Return the plan for JSON; `feasible` is false if it has problems, unknown values are null."""
+    """Return the plan for JSON, with null for unknown values.
+
+    `feasible` is false if the plan has problems, and null if it has none but something is unknown.
+    """
     known: dict[str, Any] = json.loads(json.dumps(asdict(plan)), parse_constant=lambda _: None)
-    return {**known, "unknown": plan.serving.unknown, "feasible": not plan.problems}
+    feasible = False if plan.problems else None if plan.unknown else True
+    return {**known, "feasible": feasible}

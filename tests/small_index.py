@@ -31,7 +31,7 @@ from cluster.models.embedded import Embedded
 from cluster.records import Citation, Section
 from cluster.storage.locations import Location
 from cluster.storage.whole_files import write_atomically
-from cluster.text.analysis import ANALYSER, analyse
+from cluster.text.analysis import ANALYSER, Analyser, analyse
 from pipelines.indexing.publish_index import publish_terms
 from pipelines.indexing.shards.build_shard import train_quantiser
 from pipelines.indexing.staging.embed_passages import embed_citations, split_citations
@@ -143,6 +143,7 @@ def write_index(
     hnsw_m: int = 16,
     gpus: float = 0,
     encode: Encode = bag_of_words,
+    analyser: Analyser = ANALYSER,
 ) -> Manifest:
     """Write and publish an index as `make_index` does, without sharing."""
     splitter = make_splitter("characters", 512, 64)
@@ -159,6 +160,7 @@ def write_index(
         ef_construction=64,
         threads=2,
         gpus=gpus,
+        analyser=analyser,
     )
     sample = encode([c.search_text for c in citations[:1000]])
     train_quantiser(sample, plan.quantiser, plan)
@@ -182,7 +184,7 @@ def write_index(
         created="2026-01-01T00:00:00+00:00",
         encoder=EncoderEntry(model="test", sha256="", dimensions=DIMENSIONS, max_tokens=256),
         split=SplitEntry(method="characters", size=512, overlap=64),
-        analyser=ANALYSER,
+        analyser=analyser.name,
         vectors=vectors,
         bm25_over=plan.bm25_over,
         shards=tuple(entries),

@@ -27,7 +27,7 @@ from cluster.index.filters.passing_rows import FilteredRows
 from cluster.index.filters.write_filters import NOTHING_POSTED, Posted
 from cluster.index.terms.bags import Bags, BagWriter
 from cluster.index.terms.collection import Statistics
-from cluster.text.analysis import analyse_joined
+from cluster.text.analysis import ANALYSER, Analyser
 
 WRITER_HEAP_BYTES = 128 << 20
 # The first search asks for this many times the limit, and at least for FIRST_LEAST hits, because
@@ -49,11 +49,12 @@ def _schema() -> tantivy.Schema:
 class Bm25Writer:
     """Writes units (citations or passages) to rows from 0; `close` makes one tantivy segment.
 
-    `terms` is the total number of terms of all units.
+    `analyser` splits texts into terms; `terms` is the total number of terms of all units.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, analyser: Analyser = ANALYSER) -> None:
         directory.mkdir(parents=True)
+        self._analyser = analyser
         index = tantivy.Index(_schema(), path=str(directory))
         self._writer = index.writer(heap_size=WRITER_HEAP_BYTES, num_threads=1)
         self._bags = BagWriter(directory)
@@ -63,9 +64,9 @@ class Bm25Writer:
     def add(self, text: str, posted: Posted = NOTHING_POSTED) -> list[str]:
         """Index `text` and its filter values `posted` as the next row.
 
-        Returns the terms of `text`, as analysed by `cluster.text.analysis`.
+        Returns the terms of `text`.
         """
-        joined = analyse_joined(text)
+        joined = self._analyser.join_terms(text)
         filters = post_filters.fields_of(posted)
         self._writer.add_document(tantivy.Document(row=self._rows, body=joined, **filters))
         terms = joined.split()

@@ -8,15 +8,15 @@ recall, not bytes.
 
 from __future__ import annotations
 
-import logging
+import math
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import faiss
 import numpy as np
 
 from cluster.index.vectors import ADD_CHUNK, Vectors, build
-
-LOGGER = logging.getLogger(__name__)
 
 # A CPU builds smaller graphs in seconds and deterministically; cuVS would reduce their degree.
 FEWEST_ROWS = 100_000
@@ -27,15 +27,19 @@ def on_gpu() -> bool:
     return hasattr(faiss, "GpuIndexCagra") and faiss.get_num_gpus() > 0
 
 
-def card_bytes(rows: int, dimensions: int, m: int) -> int:
-    """Return an upper bound on the GPU memory of a build, in bytes, from cuVS's documentation.
+def gpu_bytes(rows: int, dimensions: int, m: int) -> int:
+    """Return an upper bound on the GPU memory of a build, in bytes.
 
-    The steps run one after another: training PQ (at most on all vectors as float32), finding
-    neighbours by PQ (at most one byte per dimension, and an id), and pruning the first 4m
-    neighbours of each vector. The 2m that remain take 4 bytes each. 2 GiB are working space.
+    With faiss-gpu-cuvs 1.15, `GpuIndexCagra.train` leaves vectors of the host there
+    (`cuvs::neighbors::cagra::build` of a host matrix) and chooses the parameters of IVF-PQ by
+    cuVS's `ivf_pq::index_params::from_dataset`. cuVS's documentation of CAGRA ("Memory footprint")
+    gives the memory of three steps, which run one after another: training on a tenth of the
+    vectors as float32, codes of a byte for four dimensions with an id, and pruning the first 4m
+    neighbours of each vector. 4 GiB are for FAISS's temporary memory (1.5 GiB), CUDA and batches.
+    FAISS's development branch copies the vectors to the GPU, which will add 4 bytes per dimension.
     """
-    steps = (4 * dimensions, dimensions + 8, 4 + 5 * 4 * m)
-    return 2**31 + rows * (max(steps) + 4 * 2 * m)
+    steps = ((4 * dimensions + 4) / 10, dimensions / 4 + 8, 4 + 5 * 4 * m)
+    return 2**32 + math.ceil(rows * max(steps))
 
 
 def host_bytes(rows: int, dimensions: int, m: int) -> int:
@@ -46,27 +50,59 @@ def host_bytes(rows: int, dimensions: int, m: int) -> int:
     return rows * (4 * dimensions + 12 * 2 * m)
 
 
-def build_by_cagra(empty: Any, vectors: Vectors, threads: int) -> Any:
+def build_from_parts(
+    empty: Any, parts: Iterable[Vectors], threads: int, raw: Path
+) -> tuple[Any, str]:
+    """Fill a trained, empty HNSW with the rows of `parts` on a GPU, or on the CPU if there is none.
+
+    Return the same as `build_by_cagra`. `raw` is a scratch file for all vectors as float32.
+    """
+    if not on_gpu():
+        index = build(empty, parts, threads)
+        few = index.ntotal < FEWEST_ROWS
+        return index, "" if few else "FAISS was built without CAGRA or finds no GPU"
+    # CAGRA needs all vectors at once; a memory-mapped scratch file keeps them off the heap.
+    rows = 0
+    with raw.open("wb") as stream:
+        for part in parts:
+            stream.write(part.tobytes())
+            rows += len(part)
+    # An empty file cannot be memory-mapped.
+    shape = (rows, empty.d)
+    mapped = np.memmap(raw, np.float32, "r", shape=shape) if rows else np.empty(shape, np.float32)
+    built = build_by_cagra(empty, mapped, threads)
+    raw.unlink()
+    return built
+
+
+def build_by_cagra(empty: Any, vectors: Vectors, threads: int) -> tuple[Any, str]:
     """Fill a trained, empty HNSW with `vectors` (n, d) float32, which may be a memory map.
 
-    Falls back to the CPU if there are few vectors, or if the GPU lacks memory or fails.
+    Return it, and why the CPU built its graph although a GPU was wanted, or "". The CPU builds the
+    graphs of few vectors, and those for which the GPU lacks memory or fails.
     """
+    reason = ""
     if len(vectors) >= FEWEST_ROWS:
         faiss.omp_set_num_threads(threads)
         m = empty.hnsw.nb_neighbors(0) // 2
         try:
             _make_graph(empty, vectors, m)
         except (RuntimeError, MemoryError) as error:
-            LOGGER.warning(
-                "the graph of %d vectors is built on the CPU because CAGRA failed (it needs up to "
-                "%.0f GiB of GPU memory; more index.shards reduce this): %s",
-                len(vectors),
-                card_bytes(len(vectors), vectors.shape[1], m) / 2**30,
-                error,
-            )
+            needed = gpu_bytes(len(vectors), vectors.shape[1], m)
+            reason = f"CAGRA needs up to {needed:,} bytes of GPU memory, {_free_memory()}: {error}"
         else:
-            return _store(empty, vectors)
-    return build(empty, (vectors,), threads)
+            return _store(empty, vectors), ""
+    return build(empty, (vectors,), threads), reason
+
+
+def _free_memory() -> str:
+    """Return words for the free memory of the current GPU, which FAISS does not report."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return "how much is free is unknown"
+    free, total = torch.cuda.mem_get_info()
+    return f"{free:,} of {total:,} bytes are free"
 
 
 def _make_graph(empty: Any, vectors: Vectors, m: int) -> None:

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from cluster.errors import IndexFormatError
 from cluster.index.layout import CURRENT, manifest_file
+from cluster.problem_words import problem_words
 from cluster.storage.locations import Location
 from cluster.storage.object_store import File
 from cluster.storage.sealed_text import unseal
@@ -177,8 +178,8 @@ class Manifest(Entry):
     `failed_sources` could not be read to the end and are left out completely.
     `quantiser` is the trained, empty FAISS index that all segments share. `tokens` is None if
     no token vectors are stored. `history` lists the earlier versions, oldest first. `build` is the
-    digest of the settings and models of the build that published this version; "" after an update
-    or a compaction, or if it was not recorded.
+    digest of the settings and models of the build on which this version is based, and the first
+    `build_sources` sources are its sources; "" if it was not recorded.
     """
 
     format: int
@@ -203,6 +204,7 @@ class Manifest(Entry):
     tokens: TokensEntry | None
     history: tuple[VersionEntry, ...] = ()
     build: str = ""
+    build_sources: Count = 0
 
     @property
     def segments(self) -> tuple[SegmentEntry, ...]:
@@ -296,7 +298,9 @@ def _verified_manifest(index: Location, version: str, sha256: str) -> Manifest:
     try:
         known = FormatOnly.model_validate_json(data).format
     except ValidationError as error:
-        raise IndexFormatError(f"{path}: not a manifest: {error.errors()[0]['msg']}") from error
+        raise IndexFormatError(
+            f"{path}: not a manifest: {problem_words(error.errors()[0])}"
+        ) from error
     if known != FORMAT:
         raise IndexFormatError(
             f"{path}: index format {known!r}, this CiteRay reads format {FORMAT}; build the index "
@@ -305,4 +309,6 @@ def _verified_manifest(index: Location, version: str, sha256: str) -> Manifest:
     try:
         return Manifest.model_validate_json(data)
     except ValidationError as error:
-        raise IndexFormatError(f"{path}: not a manifest: {error.errors()[0]['msg']}") from error
+        raise IndexFormatError(
+            f"{path}: not a manifest: {problem_words(error.errors()[0])}"
+        ) from error

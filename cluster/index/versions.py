@@ -16,7 +16,7 @@ from cluster.index.layout import (
 from cluster.index.manifest import Manifest, read_manifest
 from cluster.pubmed.source_order import apply_order, natural_key, numbered_place
 from cluster.storage.locations import Location
-from cluster.text.analysis import ANALYSER
+from cluster.text.analysis import ANALYSER, Analyser
 
 
 def read_as_of(index: Location, source: str) -> Manifest:
@@ -64,13 +64,15 @@ def _up_to(
     return sorted(fitting, key=lambda v: (natural_key(v[0]), int(v[1][1:])))
 
 
-def check_analyser(manifest: Manifest) -> None:
-    """Raise IndexFormatError if the version's BM25 terms were made by another analyser."""
-    if manifest.analyser != ANALYSER:
+def analyser_of(manifest: Manifest) -> Analyser:
+    """Return the analyser of the version's BM25 terms; raises IndexFormatError if unknown."""
+    try:
+        return Analyser(manifest.analyser)
+    except ValueError:
         raise IndexFormatError(
             f"the BM25 terms of {manifest.version} were made by {manifest.analyser}, this CiteRay "
-            f"uses {ANALYSER}; build the index again"
-        )
+            f"uses {ANALYSER.name}; build the index again"
+        ) from None
 
 
 def named_by(manifest: Manifest) -> set[str]:

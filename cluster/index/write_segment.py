@@ -42,6 +42,7 @@ from cluster.index.terms.term_table import (
 from cluster.records import search_text
 from cluster.storage.locations import Location
 from cluster.storage.whole_files import published_atomically
+from cluster.text.analysis import ANALYSER, Analyser
 
 SECTION_CODES = {"title": 0, "abstract": 1}
 
@@ -86,6 +87,7 @@ class SegmentPlan:
     ef_construction: int
     threads: int
     gpus: float = 0
+    analyser: Analyser = ANALYSER
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +136,10 @@ class PostingsWriter:
     an error; after an error, all writing has stopped.
     """
 
-    def __init__(self, directory: Path, over: Sequence[str]) -> None:
-        self._writers = {name: Bm25Writer(directory / bm25_directory(name)) for name in over}
+    def __init__(self, directory: Path, over: Sequence[str], analyser: Analyser) -> None:
+        self._writers = {
+            name: Bm25Writer(directory / bm25_directory(name), analyser) for name in over
+        }
         self.counter = TermCounter()
 
     def __enter__(self) -> Self:
@@ -201,7 +205,7 @@ def _write_parts(
     citations = passages = tokens = 0
     last_pmid = 0
     with (
-        PostingsWriter(directory, plan.bm25_over) as sides,
+        PostingsWriter(directory, plan.bm25_over, plan.analyser) as sides,
         ipc.new_file(directory / CITATIONS, CITATION_SCHEMA) as citation_file,
         ipc.new_file(directory / PASSAGES, PASSAGE_SCHEMA) as passage_file,
         (directory / TOKENS).open("wb") as token_file,
@@ -223,7 +227,7 @@ def _write_parts(
 
         if graph is None:
             raw = directory / ".vectors.f32"
-            vectors.save(_build_vectors(parts(), plan, raw), directory / VECTORS)
+            vectors.save(_build_vectors(parts(), plan, raw)[0], directory / VECTORS)
         else:
             deque(parts(), maxlen=0)
             _take_graph(graph, directory / VECTORS, passages)
@@ -245,36 +249,30 @@ def _take_graph(graph: Location, path: Path, passages: int) -> None:
         )
 
 
-def write_graph(parts: Iterable[vectors.Vectors], graph: Location, plan: SegmentPlan) -> None:
+def write_graph(parts: Iterable[vectors.Vectors], graph: Location, plan: SegmentPlan) -> str:
     """Write the vectors of a segment, in the order of its passages, before the segment itself.
 
-    `parts` are float32 arrays (n, d). `write_rows` takes the file over.
+    `parts` are float32 arrays (n, d). `write_rows` takes the file over. Return why the CPU built
+    the graph although `plan` wants a GPU, or "".
     """
     with published_atomically(graph, f"{uuid.uuid4().hex}.partial") as aside:
         raw = aside.with_name(f"{aside.name}.f32.partial")
         try:
-            vectors.save(_build_vectors(parts, plan, raw), aside)
+            index, reason = _build_vectors(parts, plan, raw)
+            vectors.save(index, aside)
         finally:
             raw.unlink(missing_ok=True)
+    return reason
 
 
-def _build_vectors(parts: Iterable[vectors.Vectors], plan: SegmentPlan, raw: Path) -> Any:
-    """Return a filled index; `raw` is the path of a scratch file."""
+def _build_vectors(
+    parts: Iterable[vectors.Vectors], plan: SegmentPlan, raw: Path
+) -> tuple[Any, str]:
+    """Return a filled index and a reason as `build_from_parts` does; `raw` is a scratch file."""
     empty = vectors.load_quantiser(plan.quantiser)
-    if not plan.gpus or not cagra.on_gpu():
-        return vectors.build(empty, parts, plan.threads)
-    # CAGRA needs all vectors at once; a memory-mapped scratch file keeps them off the heap.
-    rows = 0
-    with raw.open("wb") as stream:
-        for part in parts:
-            stream.write(part.tobytes())
-            rows += len(part)
-    # An empty file cannot be memory-mapped.
-    shape = (rows, plan.dimensions)
-    mapped = np.memmap(raw, np.float32, "r", shape=shape) if rows else np.empty(shape, np.float32)
-    index = cagra.build_by_cagra(empty, mapped, plan.threads)
-    raw.unlink()
-    return index
+    if plan.gpus:
+        return cagra.build_from_parts(empty, parts, plan.threads, raw)
+    return vectors.build(empty, parts, plan.threads), ""
 
 
 @dataclass(frozen=True, slots=True)

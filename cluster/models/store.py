@@ -89,10 +89,17 @@ class ModelStore:
     """Models by name below one folder; safe for concurrent use by several processes.
 
     `root` defaults to `$CITERAY_MODELS`, then `~/.cache/citeray/models`; `pins` to
-    `configs/models.yaml`.
+    `configs/models.yaml`. A store that does not fetch raises InputError for a missing model.
     """
 
-    def __init__(self, root: Path | None = None, pins: Mapping[str, Pin] | None = None) -> None:
+    def __init__(
+        self,
+        root: Path | None = None,
+        pins: Mapping[str, Pin] | None = None,
+        *,
+        fetches: bool = True,
+    ) -> None:
+        self._fetches = fetches
         default = os.environ.get("CITERAY_MODELS") or "~/.cache/citeray/models"
         self.root = Path(root or default).expanduser().absolute()
         self.pins = read_pins() if pins is None else pins
@@ -114,6 +121,8 @@ class ModelStore:
             return path
         entry = self._entry(parsed)
         stored = _read_entry(entry)
+        if stored is None and not self._fetches:
+            raise self._missing(name)
         if stored is None:
             with _lock(entry):
                 stored = _read_entry(entry) or _fetch(parsed, entry, wanted)
@@ -132,8 +141,7 @@ class ModelStore:
             return checksum(self.resolve(name))
         stored = _read_entry(self._entry(parsed))
         if stored is None:
-            quoted = shlex.quote(name)  # a shell would expand the ranges of a split model
-            raise InputError(f"{name} is not in {self.root}: fetch it with `models pull {quoted}`")
+            raise self._missing(name)
         found = checksum(stored.path)
         _check_sum(name, found, self._pinned(parsed) or stored.sha256)
         return found
@@ -145,6 +153,10 @@ class ModelStore:
 
     def _entry(self, name: ModelName) -> Path:
         return self.root / name.kind / name.entry
+
+    def _missing(self, name: str) -> InputError:
+        quoted = shlex.quote(name)  # a shell would expand the ranges of a split model
+        return InputError(f"{name} is not in {self.root}: fetch it with `models pull {quoted}`")
 
     def _pinned(self, name: ModelName) -> str | None:
         pin = self.pins.get(str(name))

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from cluster.errors import InputError, cut
+from cluster.problem_words import problem_words
 from cluster.read_given import read_text
 from cluster.settings.parse_yaml import parse_yaml
 
@@ -77,10 +78,11 @@ def explain(error: ValidationError, model: type[BaseModel], origin: str) -> Inpu
             hint = f"; did you mean {near[0]}?" if near else ""
             lines.append(f"unknown key {place}{hint}")
         elif place:
-            why = problem["msg"].removeprefix("Value error, ")
-            lines.append(f"{place}: {why} (got {cut(repr(problem.get('input')))})")
+            lines.append(
+                f"{place}: {problem_words(problem)} (got {cut(repr(problem.get('input')))})"
+            )
         else:
-            lines.append(problem["msg"].removeprefix("Value error, "))
+            lines.append(problem_words(problem))
     if more := len(problems[MAX_PROBLEMS:]):
         lines.append(f"and {more} more")
     return InputError(f"{origin}: " + "; ".join(lines))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 
 import tantivy
 
-# Recorded in the manifest, since an index can only be searched with the analyser that built it.
-ANALYSER = "simple-lower-english-stop-stem-1"
+from cluster.text.folding import fold_letters
 
 # Size of the cache of words, about 20 MB. Longer words, such as sequences, are not cached.
 _CACHED_WORDS = 1 << 17
@@ -19,7 +20,7 @@ _PLAIN = bytes(
 
 
 @cache
-def _analyser() -> tantivy.TextAnalyzer:
+def _stems() -> tantivy.TextAnalyzer:
     return (
         tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
         .filter(tantivy.Filter.remove_long(64))
@@ -31,10 +32,13 @@ def _analyser() -> tantivy.TextAnalyzer:
 
 
 class _WordCache(dict[bytes, str]):
-    """Cache of each word's terms, each preceded by a space."""
+    """Cache of each word's terms, each preceded by a space; `fold` is applied to the word."""
+
+    def __init__(self, fold: Callable[[str], str]) -> None:
+        self._fold = fold
 
     def __missing__(self, word: bytes) -> str:
-        terms = "".join(f" {term}" for term in _analyser().analyze(word.decode()))
+        terms = "".join(f" {term}" for term in _stems().analyze(self._fold(word.decode())))
         if len(self) >= _CACHED_WORDS:
             self.clear()
         if len(word) <= _CACHED_WORD_BYTES:
@@ -42,17 +46,44 @@ class _WordCache(dict[bytes, str]):
         return terms
 
 
-_word_cache = _WordCache()
+_FOLDS: dict[str, Callable[[str], str]] = {
+    "simple-lower-english-stop-stem-1": str,
+    "simple-fold-english-stop-stem-2": fold_letters,
+}
+_word_caches = {name: _WordCache(fold) for name, fold in _FOLDS.items()}
 
 
-def analyse_joined(text: str) -> str:
-    """Return the terms of `text` in order, with repetitions, each preceded by a space.
+@dataclass(frozen=True, slots=True)
+class Analyser:
+    """Splits texts into BM25 terms. Raises ValueError if no analyser is called `name`.
 
-    Words are analysed separately, because each filter depends only on a single token.
+    The name is stored in the manifest of an index, whose questions and updates must be split like
+    its texts. All analysers agree on ASCII texts.
     """
-    return "".join(map(_word_cache.__getitem__, text.encode().translate(_PLAIN).split()))
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if self.name not in _FOLDS:
+            raise ValueError(f"{self.name}: no such analyser")
+
+    def join_terms(self, text: str) -> str:
+        """Return the terms of `text` in order, with repetitions, each preceded by a space.
+
+        Words are analysed separately, because each filter depends only on a single token.
+        """
+        words = text.encode().translate(_PLAIN).split()
+        return "".join(map(_word_caches[self.name].__getitem__, words))
+
+    def terms(self, text: str) -> list[str]:
+        """Return the terms of `text` in order, with repetitions."""
+        return self.join_terms(text).split()
+
+
+# Analyser of new indexes. Older indexes are searched and updated with the one that built them.
+ANALYSER = Analyser("simple-fold-english-stop-stem-2")
 
 
 def analyse(text: str) -> list[str]:
-    """Return the terms of `text` in order, with repetitions."""
-    return analyse_joined(text).split()
+    """Return the terms of `text` for comparisons that do not involve an index."""
+    return ANALYSER.terms(text)

@@ -17,10 +17,15 @@ def fold_letters(text: str) -> str:
     """Return the text in lower case and in ASCII letters where there are such.
 
     Diacritics are removed, in composed and decomposed form. Ligatures, subscripts, full-width forms
-    and the micro sign are replaced by ordinary characters.
+    and the micro sign are replaced by ordinary letters and digits. Symbols keep their form, because
+    a trademark sign, for example, is not part of the word before it.
     """
     if text.isascii():
         return text.lower()
-    decomposed = unicodedata.normalize("NFKD", text).casefold()
+    decomposed = "".join(map(_decomposed, text)).casefold()
     bare = "".join(c for c in decomposed if not unicodedata.combining(c))
     return unicodedata.normalize("NFC", bare.translate(_LETTERS))
+
+
+def _decomposed(character: str) -> str:
+    return unicodedata.normalize("NFKD" if character.isalnum() else "NFD", character)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,8 +14,9 @@ from rich.box import SIMPLE
 from rich.console import Console, ConsoleDimensions
 from rich.table import Table
 
+from cluster.errors import cut
 from cluster.settings.settings import Settings
-from commands.context import Config, Json, Overrides, make_context
+from commands.context import Config, Context, Json, Overrides, make_context
 from commands.evaluation.judge_options import Concurrent, JudgeModel, JudgeUrl
 from evaluation.bioasq.risk_coverage import KINDS, ROWS
 from evaluation.bioasq.risk_coverage import NAMES as RISK_NAMES
@@ -23,6 +25,16 @@ from evaluation.evaluate_run import Request, evaluate_run, find_leakage
 from evaluation.evaluated import Evaluated, compare, make_report
 from evaluation.report.render_report import write_report
 from evaluation.report.report import Comparison
+
+# Measures that are printed without --full; another task's first MOST_SHOWN are.
+MOST_SHOWN = 16
+MAIN = frozenset(
+    {
+        "documents recall", "documents MAP", "snippets F1", "snippets MAP", "yesno accuracy",
+        "yesno macro F1", "factoid MRR", "list F1", "ROUGE-2 F1", "ROUGE-SU4 F1", "BLEU",
+        "BERTScore F1",
+    }
+)  # fmt: skip
 
 RunArgument = Annotated[Path, typer.Argument(help="Run file, as written by `citeray answer`.")]
 GoldArgument = Annotated[
@@ -61,6 +73,10 @@ BertScore = Annotated[
         '"encoder" means the encoder of the settings.',
     ),
 ]
+Full = Annotated[
+    bool,
+    typer.Option("--full", help="Print all measures, the risk by confidence, and whole notes."),
+]
 AllowEmpty = Annotated[bool, typer.Option("--allow-empty", help="Score a run without answers.")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")]
 Resamples = Annotated[int, typer.Option(min=1000, max=100_000, help="Number of bootstrap samples.")]
@@ -81,6 +97,7 @@ def evaluate(
     judge_model: JudgeModel = "",
     concurrent: Concurrent = 4,
     allow_empty: AllowEmpty = False,
+    full: Full = False,
     seed: Seed = 0,
     resamples: Resamples = RESAMPLES,
     config: Config = None,
@@ -93,7 +110,7 @@ def evaluate(
         gold, run_format, tuple(feedback or ()), qrels, bleu, bertscore, judge, judge_model,
         concurrent, allow_empty,
     )  # fmt: skip
-    settings, tell = context.settings, context.log.print
+    settings, tell = context.settings, _notes_printer(context, full=full)
     evaluated = evaluate_run(run, request, settings, tell)
     evaluated = _with_leaks(evaluated, gold, trained_on or (), settings, tell)
     compared = None
@@ -102,18 +119,49 @@ def evaluate(
         compared = compare(evaluated, other, str(against), seed=seed, resamples=resamples)
     found = intervals(evaluated.scores, seed=seed, resamples=resamples)
     for note in evaluated.notes:
-        tell(f"{run}: {note}")
+        tell(f"{run if full else run.name}: {note}")
     if report is not None:
         page = make_report(
             evaluated, run, gold, found, seed=seed, resamples=resamples, against=compared
         )
-        tell(f"report: {write_report(report, page)}")
+        context.log.print(f"report: {write_report(report, page)}")
     if json:
         context.print_json(_plain(evaluated, found, compared))
+    elif full:
+        _print_all(context.out, evaluated, found, compared)
     else:
-        _print(context.out, _table(evaluated, found, compared))
-        if kinds := _risk_kinds(found):
-            _print(context.out, _risk_table(found, kinds))
+        _print_main(context.out, evaluated, found, compared)
+
+
+def _print_all(
+    out: Console, evaluated: Evaluated, found: Mapping[str, Interval], compared: Comparison | None
+) -> None:
+    _print(out, _table(evaluated, found, compared))
+    if kinds := _risk_kinds(found):
+        _print(out, _risk_table(found, kinds))
+
+
+def _print_main(
+    out: Console, evaluated: Evaluated, found: Mapping[str, Interval], compared: Comparison | None
+) -> None:
+    """Print the main measures, and how many others --full prints."""
+    known = {name: interval for name, interval in found.items() if not math.isnan(interval.value)}
+    main = _main_measures(known)
+    _print(out, _table(evaluated, main, compared))
+    if more := len(known) - len(main):
+        out.print(f"{more} more measures: add --full")
+
+
+def _notes_printer(context: Context, *, full: bool) -> Callable[[str], None]:
+    """Return a function that prints a note, cut to one line of the terminal unless `full`."""
+    log = context.log
+    return lambda note: log.print(note if full else cut(note, log.width))
+
+
+def _main_measures(found: Mapping[str, Interval]) -> dict[str, Interval]:
+    """Return the measures that challenges rank by, or the first ones of another task."""
+    main = {name: interval for name, interval in found.items() if name in MAIN}
+    return main or dict(islice(found.items(), MOST_SHOWN))
 
 
 def _with_leaks(

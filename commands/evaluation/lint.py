@@ -11,6 +11,7 @@ import typer
 from cluster.errors import InputError
 from cluster.index.manifest import current_version
 from commands.context import Config, Context, Json, Overrides, make_context
+from evaluation.lint.asked_file import noted_questions
 from evaluation.lint.lint_run import check_run, read_asked, read_run_file, write_run_file
 from evaluation.lint.note_problems import Problem
 
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 RunArgument = Annotated[Path, typer.Argument(help="The run file.")]
 Questions = Annotated[
     Path | None,
-    typer.Option(help="File of the run's questions, topics or gold, with ids and types."),
+    typer.Option(
+        help="Questions, topics or gold of the run, to name unanswered questions (default: the "
+        "file from which `citeray answer` made the run)."
+    ),
 ]
 Format = Annotated[
     str | None,
@@ -63,6 +67,7 @@ def lint(
         raise InputError("--fix and --output FILE go together; FILE may be the run itself")
     context = make_context(config, overrides, json)
     read = read_run_file(run, run_format)
+    questions = questions or noted_questions(run)
     asked = read_asked(questions) if questions else None
     lookup = _open_lookup(context, index)
     checked = check_run(read, asked, lookup, drop_unknown=bool(index))
@@ -82,6 +87,8 @@ def lint(
     if json:
         context.print_json(report)
     else:
+        if questions:
+            context.log.print(f"questions: {questions}")
         _print(context, report, checked.problems, output)
     raise typer.Exit(1 if checked.problems else 0)
 

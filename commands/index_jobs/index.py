@@ -45,7 +45,13 @@ def build_on_ray(
 ) -> BuildResult:
     """Build an index from the sources, publish it at index.path and show progress."""
     from pipelines.indexing.jobs import build_index
+    from pipelines.indexing.published_build import find_build
 
+    # Without this check, Ray starts and models are fetched before a build is found.
+    found = None if again else find_build(sources, settings, strict=strict)
+    if found:
+        return found
+    _log_omitted(context, sources)
     context.log.print(f"{len(sources)} source files -> {settings.index.path}")
     with ray_session(settings.ray), reporter(context) as report:
         return build_index(sources, settings, report, strict=strict, again=again)
@@ -57,7 +63,8 @@ def build(
     allow_gap: AllowGap = False,
     strict: Strict = False,
     again: Annotated[
-        bool, typer.Option("--again", help="Build even if the published version is the same build.")
+        bool,
+        typer.Option("--again", help="Build even if the published version holds this build."),
     ] = False,
     config: Config = None,
     overrides: Overrides = None,
@@ -65,7 +72,8 @@ def build(
 ) -> None:
     """Build an index from PubMed XML and publish it at index.path.
 
-    If the published version is a build of the same sources with the same settings, nothing is done.
+    If the published version holds a build of the same sources with the same settings, and perhaps
+    later updates, nothing is done.
     An interrupted build resumes when run again. A file that cannot be read is left out entirely and
     named, and the exit code is then 1. A single record that cannot be read is skipped and named.
     """
@@ -73,7 +81,6 @@ def build(
     paths = find_sources(sources)
     if not allow_gap:
         check_gaps(path.name for path in paths)
-    _log_omitted(context, paths)
     begun = time.monotonic()
     result = build_on_ray(context, context.settings, paths, strict=strict, again=again)
     print_result(context, result, time.monotonic() - begun, json=json)

@@ -113,3 +113,8 @@ def _print(context: Context, found: Verification) -> None:
         f"{found.version or 'no version'}: {what} live{census}: "
         f"{len(found.findings)} findings, {len(found.leftovers)} leftovers",
     )
+    if found.findings:
+        context.log.print(
+            "repeating the same `citeray index build` would find this index published and keep it "
+            "as it is; to replace it, add --again to that command"
+        )

@@ -25,7 +25,14 @@ if TYPE_CHECKING:
     from cluster.records import Citation, Passage
     from serve.client.call_endpoint import BadRequestError, EndpointError
     from serve.client.python_client import CiteRay, StyledReference
-    from serve.contracts.answer_events import Drafted, Event, Finished, Found, StageDone
+    from serve.contracts.answer_events import (
+        Drafted,
+        Event,
+        Finished,
+        Found,
+        PartAnswered,
+        StageDone,
+    )
 
 __all__ = [
     "Answer",
@@ -39,6 +46,7 @@ __all__ = [
     "ExactAnswer",
     "Finished",
     "Found",
+    "PartAnswered",
     "Passage",
     "RankedCitation",
     "SearchResult",

@@ -154,6 +154,7 @@ def run(
     At most serve.saved.checks_per_minute questions are asked per minute, longest unasked first. An
     interrupted run resumes when run again. A running endpoint does this by itself.
     """
+    from serve.client.open_client import check_same_store
     from serve.client.run_graph import served_models
     from serve.graph.load_stages import open_manifest
     from serve.graph.local_graph import local_answerer
@@ -162,6 +163,7 @@ def run(
 
     context = make_context(config, overrides, json)
     settings, saved = context.settings, open_stores(context)
+    check_same_store(settings, "index.path")
     version = open_manifest(settings).version
     waiting = saved.watches.waiting(version)
     context.log.print(f"{waiting} saved questions to ask of {version}")

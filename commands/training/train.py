@@ -24,10 +24,9 @@ from commands.training.run_training import (
     whole_paths,
 )
 from commands.training.train_calibration import train_calibration
-from commands.training.train_cross_encoder import train_cross_encoder, write_pseudo_documents
 from commands.training.train_writer import train_writer
 from pipelines.indexing.sources.find_sources import find_sources
-from pipelines.train.recipe import ClaimRecipe, ReaderRecipe, Recipe, RetrievalRecipe, read_recipe
+from pipelines.train.recipe import ReaderRecipe, Recipe, RetrievalRecipe, read_recipe
 
 train = typer.Typer(
     help="Train the small models, and calibrate confidence.",
@@ -58,32 +57,6 @@ def train_ner(
     recipe = read_recipe(Recipe, "ner", changes or ())
     base = _plain(context)
     job = TagJob(recipe, base, whole_paths(texts), whole_paths(held_out), out.resolve())
-    run_training(context, job, licence, workers)
-
-
-@train.command("nli")
-def train_nli(
-    claims: Annotated[
-        list[Path], typer.Argument(help="JSON lines with claim, evidence and label.")
-    ],
-    out: Out,
-    changes: Changes = None,
-    licence: Licence = "",
-    workers: Workers = 0,
-    config: Config = None,
-    overrides: Overrides = None,
-    json: Json = False,
-) -> None:
-    """Train a classifier of claims against evidence: SUPPORT, CONTRADICT or NEUTRAL.
-
-    The recipe sets the share of claims that is held out, with all of their evidence, for
-    evaluation.
-    """
-    from pipelines.train.jobs import ClaimJob
-
-    context = make_context(config, overrides, json)
-    recipe = read_recipe(ClaimRecipe, "nli", changes or ())
-    job = ClaimJob(recipe, _plain(context), whole_paths(claims), out.resolve())
     run_training(context, job, licence, workers)
 
 
@@ -127,8 +100,6 @@ def train_reranker(
 
 
 train.command("calibration")(train_calibration)
-train.command("cross-encoder")(train_cross_encoder)
-train.command("pseudo-documents")(write_pseudo_documents)
 train.command("writer")(train_writer)
 
 
@@ -176,19 +147,6 @@ def train_reader(
     model = _plain(context).model_copy(update={"model": base, "sha256": ""})
     job = ReaderJob(read_recipe(ReaderRecipe, "reader", changes or ()), model, data, out.resolve())
     show_measures(context, train_job(job, licence, context.log.print), job.folder)
-
-
-@train.command("average")
-def train_average(
-    adapters: Annotated[list[Path], typer.Argument(help="Output folders of `citeray train`.")],
-    out: Out,
-    rank: Annotated[int, typer.Option(min=1, max=512, help="Rank of the averaged adapter.")] = 128,
-) -> None:
-    """Average several adapters of the same model into one with a lower error."""
-    from pipelines.train.average import average_adapters
-
-    average_adapters(adapters, out, rank)
-    typer.echo(out)
 
 
 def _retrieval(

@@ -12,7 +12,6 @@ from rich.console import Console
 from cluster.answers import Question, SearchResult
 from cluster.settings.settings import Settings
 from cluster.settings.system_settings import SystemSettings
-from evaluation.ablation.ask_once import with_reply_cache
 from evaluation.ablation.oracle import ORACLES, GoldEvidence, material, rerank_only
 from evaluation.bioasq.read_bioasq import Entry
 from serve.answer.ask_model import asks_model
@@ -123,14 +122,11 @@ def open_graph(
     plans: Sequence[Plan],
     gold: Mapping[str, Entry],
     log: Console,
-    *,
-    cache_replies: bool = False,
 ) -> Iterator[Ask]:
     """Connect to the running endpoint if there is one and all plans are unchanged presets.
 
     Otherwise start the graph in this process, with the settings' language models if they are used;
-    raises as `served_models` does. With `cache_replies`, this graph caches models' replies to
-    identical prompts.
+    raises as `served_models` does.
     """
     model = any(asks_model(settings, plan.system, answers=plan.answers) for plan in plans)
     if all(plan.has_a_name for plan in plans):
@@ -149,7 +145,7 @@ def open_graph(
     from serve.graph.local_graph import local_backend
 
     with served_models(settings) if model else nullcontext(NO_MODELS) as models:
-        backend = local_backend(settings, with_reply_cache(models) if cache_replies else models)
+        backend = local_backend(settings, models)
         with closing(OwnLoop()) as loop:
             yield lambda question, plan: loop.run(
                 ask_backend(backend, settings, gold, question, plan)

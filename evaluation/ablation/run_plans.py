@@ -7,7 +7,6 @@ the run in BioASQ's form.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import os
@@ -15,7 +14,6 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +26,6 @@ from cluster.answers import Question
 from cluster.errors import InputError
 from cluster.settings.settings import Settings
 from evaluation.ablation.ask_graph import Ask, Found, Plan
-from serve.batches.work_through import work_through
 from serve.formats.bioasq import to_entry, write_run
 
 OpenGraph = Callable[[], AbstractContextManager[Ask]]
@@ -197,21 +194,18 @@ def complete_runs(
     questions: Sequence[Question],
     open_graph: OpenGraph,
     log: Console,
-    *,
-    concurrent: int = 1,
 ) -> None:
     """Ask the unanswered questions and write the run files; open the graph only if needed.
 
-    With `concurrent` above 1, latencies include the load of the other questions. Raises InputError
-    if the runs are from different index versions, or if a file cannot be written. The run
-    ends at the first question that fails; earlier replies are kept.
+    Raises InputError if the runs are from different index versions, or if a file cannot be written.
+    The run ends at the first question that fails; earlier replies are kept.
     """
     waiting = [run for run in runs if run.waiting(questions)]
     _check_versions(runs)
     if waiting:
         with open_graph() as ask:
             for run in waiting:
-                _complete(run, questions, ask, log, concurrent)
+                _complete(run, questions, ask, log)
                 _check_versions(runs)
     for run in runs:
         with _writing():
@@ -233,34 +227,19 @@ def _check_versions(runs: Sequence[Run]) -> None:
         raise InputError(f"runs of different index versions: {shown}; delete the older ones")
 
 
-def _complete(
-    run: Run, questions: Sequence[Question], ask: Ask, log: Console, concurrent: int
-) -> None:
+def _complete(run: Run, questions: Sequence[Question], ask: Ask, log: Console) -> None:
     waiting = run.waiting(questions)
     # Discard the first reply: loading models is not part of a system's latency.
     warm = ask(waiting[0], Plan(run.plan.system, run.plan.k, answers=False))
     run.check_version(warm.index_version)
-    asyncio.run(_ask_all(run, waiting, ask, log, concurrent))
-
-
-async def _ask_all(
-    run: Run, waiting: Sequence[Question], ask: Ask, log: Console, concurrent: int
-) -> None:
-    loop, begun = asyncio.get_running_loop(), time.monotonic()
-    done, last = 0, begun
-    with ThreadPoolExecutor(concurrent) as pool:
-
-        async def work(question: Question) -> None:
-            nonlocal done, last
-            asked = time.monotonic()
-            found = await loop.run_in_executor(pool, ask, question, run.plan)
-            now = time.monotonic()
-            run.add(question, found, (now - asked) * 1000)
-            done += 1
-            if now - last >= LINE_EVERY_S or done == len(waiting):
-                last = now
-                left = (now - begun) / done * (len(waiting) - done)
-                told = f"answered {done:,} of {len(waiting):,}, about {left:.0f} s left"
-                log.print(f"{run.plan.name}: {told}")
-
-        await work_through(waiting, work, concurrent)
+    begun = last = time.monotonic()
+    for done, question in enumerate(waiting, start=1):
+        asked = time.monotonic()
+        found = ask(question, run.plan)
+        now = time.monotonic()
+        run.add(question, found, (now - asked) * 1000)
+        if now - last >= LINE_EVERY_S or done == len(waiting):
+            last = now
+            left = (now - begun) / done * (len(waiting) - done)
+            told = f"answered {done:,} of {len(waiting):,}, about {left:.0f} s left"
+            log.print(f"{run.plan.name}: {told}")

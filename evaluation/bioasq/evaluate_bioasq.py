@@ -17,16 +17,15 @@ from evaluation.bioasq.read_judgements import (
     read_qrels,
     remove_judged,
 )
-from evaluation.bioasq.risk_coverage import risk_curves, score_risk
-from evaluation.bioasq.rouge import server_averages
+from evaluation.bioasq.risk_coverage import score_risk
 from evaluation.bioasq.score_bioasq import score_run
 from evaluation.bioasq.score_question import MAX_ITEMS, overlap
 from evaluation.bioasq.score_verdicts import score_verdicts
 from evaluation.evaluated import Evaluated
 from evaluation.report.report import Case, DocumentRow, SnippetRow
 
-# Scores whose distribution is shown; the first that a run has selects its worst questions.
-SHOWN_SCORES = ("documents AP", "snippets F1", "ROUGE-2 F1", "factoid MRR", "list F1")
+# The first of these scores that a run has selects its worst questions.
+RANKING_SCORES = ("documents AP", "snippets F1", "ROUGE-2 F1", "factoid MRR", "list F1")
 NO_CONFIDENCE = (
     "the run states no confidence, so that it has no risk-coverage curve; `citeray answer` writes "
     "the field `confidence` for each question"
@@ -80,13 +79,12 @@ def evaluate_bioasq(
     lost = sum(not snippet.placed for entry in run.values() for snippet in entry.snippets)
     evaluated = Evaluated(
         scores,
-        SHOWN_SCORES,
+        RANKING_SCORES,
         {type_: tuple(ids) for type_, ids in types.items()},
         lambda found: [
             _case(benchmark.gold[id_], run[id_], benchmark.judged[id_], scores)
             for id_, scores in found.items()
         ],
-        curves=risk_curves(risks),
     )
     has_exact = any(entry.exact is not None for entry in run.values())
     if has_exact and all(entry.confidence is None for entry in run.values()):
@@ -99,24 +97,12 @@ def evaluate_bioasq(
     )
 
 
-def describe_server_rouge(gold: Mapping[str, Entry], run: Mapping[str, Entry]) -> str:
-    """Return a sentence with the values that BioASQ's ROUGE-1.5.5 would print, or ""."""
-    ideal = [(gold[id_].ideal, " ".join(e.ideal)) for id_, e in run.items() if gold[id_].ideal]
-    if not any(said for _, said in ideal):
-        return ""
-    figures = ", ".join(f"{name} {value:.5f}" for name, value in server_averages(ideal).items())
-    return (
-        f"ROUGE-1.5.5 on BioASQ's server would print {figures}: it cuts answers at a line break"
-        ' or "<", drops what is not ASCII, and averages 1,000 resamples'
-    )
-
-
 def _case(gold: Entry, said: Entry, judged: frozenset[str], scores: Mapping[str, float]) -> Case:
     return Case(
         gold.id,
         gold.type,
         gold.body,
-        next((name for name in SHOWN_SCORES if name in scores), ""),
+        next((name for name in RANKING_SCORES if name in scores), ""),
         scores,
         _documents(gold, said, judged),
         _snippets(gold.snippets, said.snippets),

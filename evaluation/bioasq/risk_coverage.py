@@ -88,18 +88,6 @@ def score_risk(run: Mapping[str, Entry], scores: Scores) -> Scores:
     return tabulate(found, COLUMNS, MEASURES, scores.missing)
 
 
-def risk_curves(scores: Scores) -> dict[str, list[tuple[float, float]]]:
-    """Return the (coverage, risk) points of each type that has a confidence."""
-    drawn = Drawn(scores.columns, scores.rows, np.ones((1, len(scores.ids))))
-    curves = {}
-    for kind in KINDS:
-        (answered,), (lost,) = _curve(drawn, kind)
-        if len(answered):
-            coverage, risk = answered / answered[-1], lost / answered
-            curves[kind] = list(zip(coverage.tolist(), risk.tolist(), strict=True))
-    return curves
-
-
 def _one(said: Entry, values: Mapping[str, float]) -> dict[str, float]:
     """Return the columns of a question; {} if it has no exact answer to score."""
     losses = {

@@ -23,8 +23,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-import numpy as np
-
 from evaluation.bioasq.score_question import precision_recall_f
 
 MAX_SKIP = 4
@@ -32,7 +30,6 @@ MEASURES = ("ROUGE-2 recall", "ROUGE-2 F1", "ROUGE-SU4 recall", "ROUGE-SU4 F1")
 
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _DIGITS = 5
-_RESAMPLES = 1000
 
 Grams = Counter[tuple[str, ...]]
 
@@ -112,54 +109,10 @@ def score_ideal(references: Sequence[str], said: str) -> dict[str, float]:
     """Return BioASQ's four automatic measures of an ideal answer; 0 without references.
 
     The values equal those of the program for one question. Texts are used whole, as the program
-    reads plain text files (its form SPL); see `server_text` for what BioASQ's HTML form loses.
+    reads plain text files (its form SPL); in BioASQ's HTML form, the program reads only ASCII up to
+    the first line break or "<", and the server averages 1,000 resamples.
     """
     wanted, words = [tokenise(text) for text in references], tokenise(said)
     two, su4 = rouge_2(wanted, words).rounded(), rouge_su4(wanted, words).rounded()
     values = (two.recall, two.f1, su4.recall, su4.f1)
     return dict(zip(MEASURES, values, strict=True))
-
-
-def server_text(text: str) -> str:
-    """Return the part of an ideal answer that ROUGE sees on BioASQ's server.
-
-    The server drops non-ASCII characters, so that "TGF-β1" becomes "TGF-1", and writes the rest
-    unescaped in the SEE form (one HTML line per sentence), which the program reads up to the first
-    line break or "<".
-    """
-    return re.split("[\n<]", text.encode("ascii", "ignore").decode(), maxsplit=1)[0]
-
-
-def server_averages(answers: Sequence[tuple[Sequence[str], str]]) -> dict[str, float]:
-    """Return the measures of a run exactly as the server prints them; 0 for an empty run.
-
-    `answers` are (references, ideal answer) in the order of the run file, which affects the result:
-    see `resampled_mean`. Use this only to compare with published values; otherwise average
-    `score_ideal`.
-    """
-    rows = [
-        score_ideal([server_text(text) for text in references], server_text(said))
-        for references, said in answers
-    ]
-    return {name: resampled_mean([row[name] for row in rows]) for name in MEASURES}
-
-
-def resampled_mean(values: Sequence[float]) -> float:
-    """Return the average that the program prints for the values of questions 1, 2, 3...
-
-    It is the mean of the means of 1,000 resamples, which differs from the plain mean by chance (by
-    their standard deviation over the root of 1,000 times their number). The draws come from
-    drand48, seeded with 0 to 999, over the questions sorted by number as text ("1", "10", "2"):
-    computeAverages and bootstrapResampling of ROUGE-1.5.5.pl.
-    """
-    if not values:
-        return 0.0
-    ordered = np.array([values[n] for n in sorted(range(len(values)), key=lambda n: f"{n + 1}.")])
-    state = (np.arange(_RESAMPLES, dtype=np.uint64) << np.uint64(16)) + np.uint64(0x330E)
-    sums = np.zeros(_RESAMPLES)
-    for _ in values:
-        state = (state * np.uint64(0x5DEECE66D) + np.uint64(0xB)) & np.uint64(2**48 - 1)
-        sums += ordered[(state * 2.0**-48 * len(values)).astype(np.intp)]
-    # Sum sequentially in the program's order, which can affect the last digit.
-    total = np.cumsum(np.sort(sums / len(values)))[-1]
-    return round(float(total) / _RESAMPLES, _DIGITS)

@@ -1,32 +1,25 @@
-"""Measures of a run's decisions: verdicts, quality of its confidence, agreement of its answers.
+"""Measures of a run's decisions: verdicts, and agreement of its answers.
 
 - verdicts by type: the share of each, for runs that state them.
 - accuracy among the answered: over the questions whose verdict is `answered`.
-- coverage and risk: over the questions of a type with the highest 25, 50, 75 or 90% of
-  confidence, including ties with the last one. The threshold is that of the whole run, the
-  same in every resample. Risk is 1 minus the accuracy.
 - agreement of the two answers: whether the ideal answer's first sentence agrees with the exact
   "yes" or "no" (see `reads_as`); whether the first name of a factoid occurs in the ideal
   answer; the share of a list's names that do.
-- names of the wrong type: see `check_types`; the share of the checked names.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from cluster.answers import NOT_ENOUGH
 from cluster.text.sentences import sentence_spans
-from evaluation.bioasq.check_types import asked_type, count_non_numbers
 from evaluation.bioasq.read_bioasq import TYPES, Entry
-from evaluation.scores import Scores, mean, ratio, tabulate
+from evaluation.scores import Scores, mean, tabulate
 
 Found = Mapping[str, float]
 
 VERDICTS = {"answered": "answered", "mixed": "mixed", NOT_ENOUGH: "not enough evidence"}
-COVERAGES = (25, 50, 75, 90)
 # The per-question columns of `score_bioasq` that measure whether an exact answer is right.
 RIGHT = {
     "yesno": ("yesno accuracy",),
@@ -34,20 +27,15 @@ RIGHT = {
     "list": ("list F1",),
 }
 EVERY = [name for names in RIGHT.values() for name in names]
-NAMED = ("factoid", "list")
 
 _SHARES = [f"verdict {kind} {word}" for kind in TYPES for word in VERDICTS.values()]
 _ANSWERED = [f"answered {name}" for name in EVERY]
-_CURVE = [f"coverage {percent}% {name}" for name in EVERY for percent in COVERAGES]
 _AGREEMENT = [f"agreement {kind}" for kind in RIGHT]
-_WRONG = [f"wrong type {kind}" for kind in NAMED]
-_CHECKED = [f"checked names {kind}" for kind in NAMED]
 
-COLUMNS = (*_SHARES, *_ANSWERED, *_CURVE, *_AGREEMENT, *_WRONG, *_CHECKED)
+COLUMNS = (*_SHARES, *_ANSWERED, *_AGREEMENT)
 MEASURES = (
     *(mean(name, direction=0) for name in _SHARES),
-    *map(mean, (*_ANSWERED, *_CURVE, *_AGREEMENT)),
-    *(ratio(name, name, whole, -1) for name, whole in zip(_WRONG, _CHECKED, strict=True)),
+    *map(mean, (*_ANSWERED, *_AGREEMENT)),
 )
 
 _YES_NO = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
@@ -64,25 +52,7 @@ def score_verdicts(gold: Mapping[str, Entry], run: Mapping[str, Entry], scores: 
     """Return the measures of verdicts; `scores` are those of `score_run` for the same files."""
     found = {id_: _right(values) for id_, values in scores.by_question().items()}
     rows = {id_: dict(_one(gold[id_], run[id_], right)) for id_, right in found.items()}
-    for names in RIGHT.values():
-        known = {
-            id_: confidence
-            for id_, right in found.items()
-            if names[0] in right and (confidence := run[id_].confidence) is not None
-        }
-        for percent in COVERAGES:
-            for id_ in most_confident(known, percent):
-                rows[id_] |= {f"coverage {percent}% {n}": found[id_][n] for n in names}
     return tabulate(rows, COLUMNS, MEASURES, scores.missing)
-
-
-def most_confident(confidences: Mapping[str, float], percent: int) -> list[str]:
-    """Return the `percent` of questions with the highest confidence, including ties."""
-    if not confidences:
-        return []
-    count = math.ceil(len(confidences) * percent / 100)
-    bound = sorted(confidences.values(), reverse=True)[count - 1]
-    return [id_ for id_, confidence in confidences.items() if confidence >= bound]
 
 
 def reads_as(question: str, ideal: str) -> str:
@@ -112,7 +82,7 @@ def _right(values: Found) -> dict[str, float]:
 
 
 def _one(gold: Entry, said: Entry, right: Found) -> Iterator[tuple[str, float]]:
-    """Yield the columns of a question, except those at a share of coverage."""
+    """Yield the columns of a question."""
     if said.verdict:
         for verdict, word in VERDICTS.items():
             yield f"verdict {gold.type} {word}", float(said.verdict == verdict)
@@ -124,10 +94,6 @@ def _one(gold: Entry, said: Entry, right: Found) -> Iterator[tuple[str, float]]:
     text = " ".join(said.ideal)
     if text and names:
         yield f"agreement {gold.type}", _agreement(gold, names, text)
-    asked = asked_type(gold.body) if gold.type in NAMED else None
-    if asked is not None:
-        yield f"wrong type {gold.type}", count_non_numbers(names)
-        yield f"checked names {gold.type}", len(names)
 
 
 def _agreement(gold: Entry, names: Sequence[str], text: str) -> float:

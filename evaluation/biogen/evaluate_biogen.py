@@ -15,8 +15,8 @@ from evaluation.lint.lint_run import read_asked
 from evaluation.report.report import Case
 from evaluation.scores import Scores
 
-SHOWN_SCORES_A = ("support F1", "expert support soft recall (strict)")
-SHOWN_SCORES_B = ("citation support rate", "citation coverage")
+RANKING_SCORES_A = ("support F1", "expert support soft recall (strict)")
+RANKING_SCORES_B = ("citation support rate", "citation coverage")
 
 # Fields that occur only in files of judgements.
 _JUDGEMENTS = ("relation", "machine_generated_answers")
@@ -60,7 +60,7 @@ def evaluate_task_a(
         for id_, said in read.items()
     }
     scores = score_task_a(read, labels, judge)
-    return _evaluated(scores, SHOWN_SCORES_A, sentences)
+    return _evaluated(scores, RANKING_SCORES_A, sentences)
 
 
 def evaluate_task_b(
@@ -73,7 +73,7 @@ def evaluate_task_b(
         for id_, said in read.items()
     }
     scores = score_task_b(read, labels, judge, topics)
-    return _evaluated(scores, SHOWN_SCORES_B, sentences)
+    return _evaluated(scores, RANKING_SCORES_B, sentences)
 
 
 def _cited(how: str, pmids: Sequence[int]) -> str:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import math
 import re
-import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from cluster.errors import InputError
 from cluster.storage.whole_files import write_atomically
@@ -30,8 +28,6 @@ _FORBIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
 )
 
-RISK_AND_COVERAGE = "Risk and coverage"
-
 # Family titles by the first one or two words of a measure; the default is the first word.
 FAMILIES = {
     "documents": "Documents",
@@ -43,12 +39,10 @@ FAMILIES = {
     "exact": "Exact answers: BLEU and BERTScore",
     "verdict": "Verdicts",
     "answered": "Accuracy among the answered",
-    "coverage": "Accuracy of the most confident answers",
     **dict.fromkeys(
-        ("risk", "coverage yesno", "coverage factoid", "coverage list"), RISK_AND_COVERAGE
+        ("risk", "coverage yesno", "coverage factoid", "coverage list"), "Risk and coverage"
     ),
     "agreement": "Agreement of exact and ideal answers",
-    "wrong": "Exact answers of the wrong type",
     **dict.fromkeys(
         ("documents condensed", "documents unjudged", "condensed", "unjudged"),
         "Condensed list and unjudged documents",
@@ -62,21 +56,12 @@ FAMILIES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
-    """A plot, as an HTML element, and its caption."""
-
-    image: Markup
-    caption: str
-
-
-@dataclass(frozen=True, slots=True)
 class Family:
     """Measures of one kind; `groups` are the groups that have at least one of them."""
 
     title: str
     names: tuple[str, ...]
     groups: tuple[Group, ...]
-    figures: tuple[Figure, ...]
 
 
 def write_report(folder: Path, report: Report) -> Path:
@@ -111,7 +96,6 @@ def render_report(report: Report) -> str:
         report=report,
         headline=report.groups[0] if report.groups else None,
         families=_families(report),
-        spread=list(_spread(report.spread)),
         worst_shown=WORST_SHOWN,
         rows_shown=ROWS_SHOWN,
     )
@@ -161,54 +145,8 @@ def _family(title: str, names: tuple[str, ...], report: Report) -> Family:
     # Omit the group of all questions if only one type has the measures, with the same values.
     if len(groups) == 2 and _values(groups[0], names) == _values(groups[1], names):
         del groups[0]
-    return Family(title, names, tuple(groups), tuple(_figures(title, names, groups, report)))
+    return Family(title, names, tuple(groups))
 
 
 def _values(group: Group, names: Iterable[str]) -> list[float]:
     return [group.measures[name].value for name in names if _applies(group.measures.get(name))]
-
-
-def _figures(
-    title: str, names: Sequence[str], groups: Sequence[Group], report: Report
-) -> Iterable[Figure]:
-    from evaluation.report.plot_intervals import plot_curves, plot_differences, plot_measures
-
-    if title == RISK_AND_COVERAGE and report.curves:
-        caption = (
-            "Risk (share of wrong answers, of lists 1 less F1) if only the most confident "
-            "questions are answered, by the share that is answered."
-        )
-        yield Figure(plot_curves(report.curves, caption), caption)
-    labels = _labels(names)
-    measures = {
-        labels[name]: {g.name: g.measures[name] for g in groups if _applies(g.measures.get(name))}
-        for name in names
-    }
-    caption = f"{title}: each measure (dot) and its 95% interval (line)."
-    yield Figure(plot_measures(measures, f"{caption} {', '.join(names)}"), caption)
-    against = report.against
-    shared = [n for n in names if against and _applies(against.differences.get(n))]
-    if against and shared:
-        differences = {labels[name]: against.differences[name] for name in shared}
-        verdicts = {labels[name]: against.verdicts.get(name, "") for name in shared}
-        caption = f"{title}: this run less {cut(against.other_run)}, with 95% intervals."
-        label = f"{caption} {', '.join(shared)}"
-        yield Figure(plot_differences(differences, verdicts, label), caption)
-
-
-def _labels(names: Sequence[str]) -> dict[str, str]:
-    """Remove the first word of each name if all names share it and have further words."""
-    words = {name.partition(" ")[0] for name in names}
-    rest = {name: name.partition(" ")[2] for name in names}
-    return rest if len(words) == 1 and all(rest.values()) else {name: name for name in names}
-
-
-def _spread(spread: Mapping[str, Sequence[float]]) -> Iterable[Figure]:
-    from evaluation.report.plot_intervals import plot_spread
-
-    for name, values in spread.items():
-        known = [value for value in values if math.isfinite(value)]
-        if known:
-            middle = number(statistics.median(known))
-            caption = f"{cut(name)}: {len(known):,} questions, median {middle}."
-            yield Figure(plot_spread(known, caption), caption)

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from evaluation.bootstrap import Interval
 
@@ -95,9 +95,8 @@ class Case:
 class Report:
     """Content of the page. The first group is shown at the top; `worst` starts with the worst.
 
-    `questions` is the number of answered questions, `missing` holds the ids of the others, `notes`
-    are warnings, and `spread` maps a score's name to its value for each question. `curves` are the
-    (coverage, risk) points of each type of question.
+    `questions` is the number of answered questions, `missing` holds the ids of the others, and
+    `notes` are warnings.
     """
 
     title: str
@@ -111,5 +110,3 @@ class Report:
     against: Comparison | None = None
     worst: tuple[Case, ...] = ()
     notes: tuple[str, ...] = ()
-    spread: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    curves: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)

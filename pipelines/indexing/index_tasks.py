@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import ray
 
+from cluster.errors import one_line
 from cluster.index import vectors
 from cluster.index.cagra import host_bytes
 from cluster.index.manifest import Artefact, TermsEntry
 from cluster.index.put_segment import remove_partials
 from cluster.index.write_segment import SegmentPlan
-from cluster.models.adapters import model_folder, weights_checksum
-from cluster.models.store import checksum
+from cluster.models.adapters import model_folder
 from cluster.settings.settings import Settings
-from cluster.settings.stages.encoder import EncoderSettings
-from cluster.settings.stages.expander import VocabularySettings
 from cluster.storage.locations import Location
 from cluster.storage.object_store import File
 from pipelines.indexing.publish_index import publish_terms, publish_vocabulary
+from pipelines.indexing.published_build import Models
 from pipelines.indexing.shards.build_shard import train_quantiser
 from pipelines.indexing.staging.plan_build import Progress, Report, staged_codec
 from pipelines.indexing.staging.stage_citations import staged_ranges
 from pipelines.indexing.staging.staging_tasks import learn_codec_of
 from pipelines.vocabulary.give_names import find_names, given_names
+
+LOGGER = logging.getLogger(__name__)
 
 
 def _in_task(work: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,8 +47,8 @@ def _shard_task(work: Callable[..., Any], args: Sequence[Any], graph: Any = None
 
 
 @ray.remote(max_retries=3)
-def _graph_task(work: Callable[..., None], args: Sequence[Any]) -> None:
-    work(*args)
+def _graph_task(work: Callable[..., str], args: Sequence[Any]) -> str:
+    return work(*args)
 
 
 @ray.remote(max_retries=3)
@@ -86,10 +88,11 @@ def codec_for(
 class Graphs:
     """Work that writes the graph of a shard before its segment, with the arguments of each call.
 
-    `rows` is the largest number of vectors of a graph.
+    It returns why the CPU built the graph although the plan wants a GPU, or "". `rows` is the
+    largest number of vectors of a graph.
     """
 
-    work: Callable[..., None]
+    work: Callable[..., str]
     calls: Sequence[tuple[Any, ...]]
     rows: int
 
@@ -126,8 +129,9 @@ def on_shards(
     """Run `work` on each call, one per shard, as Ray tasks; return results in the order of `calls`.
 
     The first argument of each call is the index. Each task has one CPU and no GPU. With `graphs`,
-    another task for each call, which has the threads and the GPU of `plan`, is finished before.
-    Partial files left by killed tasks are removed before and after.
+    another task for each call, which has the threads and the GPU of `plan`, is finished before; a
+    graph that the CPU had to build is logged. Partial files left by killed tasks are removed before
+    and after.
     """
     index: Location = calls[0][0]
     remove_partials(index)
@@ -139,34 +143,28 @@ def on_shards(
         _shard_task.options(num_cpus=1).remote(work, call, graph)
         for call, graph in zip(calls, before, strict=True)
     ]
-    waiting = list(refs)
+    shard_of = {ref: call[1] for ref, call in zip(before, calls, strict=True)} if graphs else {}
+    waiting, done = [*shard_of, *refs], 0
     while waiting:
-        _, waiting = ray.wait(waiting, num_returns=1)
-        report(Progress("index", len(refs) - len(waiting), len(refs), "shards"))
+        (ended,), waiting = ray.wait(waiting, num_returns=1)
+        if ended not in shard_of:
+            done += 1
+            report(Progress("index", done, len(refs), "shards"))
+        elif reason := ray.get(ended):
+            LOGGER.warning(
+                "shard %d: the CPU built its graph: %s", shard_of[ended], one_line(reason)
+            )
     results: list[Any] = ray.get(refs)
     remove_partials(index)
     return results
 
 
-@dataclass(frozen=True, slots=True)
-class Models:
-    """Checksums of the encoder and of each file with names of concepts.
-
-    Every worker finds the models by name in the store of its own node.
-    """
-
-    weights: str
-    names: tuple[str, ...]
-
-
 @ray.remote(max_retries=3)
-def _find_models(encoder: EncoderSettings, vocabulary: VocabularySettings) -> Models:
-    model_folder(encoder)
-    names = find_names(vocabulary)
+def _find_models(settings: Settings) -> Models:
+    model_folder(settings.encoder)
     # Read one name, so that a file in an unknown format fails now and not after embedding.
-    next(given_names(names), None)
-    files = [path for path in (names.release, *names.lexicons) if path]
-    return Models(weights_checksum(encoder), tuple(map(checksum, files)))
+    next(given_names(find_names(settings.vocabulary)), None)
+    return Models.of(settings)
 
 
 def find_models(settings: Settings, report: Report) -> Models:
@@ -175,6 +173,6 @@ def find_models(settings: Settings, report: Report) -> Models:
     Raises InputError if one of them cannot be fetched or has an unknown format.
     """
     report(Progress("models", 0, 1, "models"))
-    found: Models = ray.get(_find_models.remote(settings.encoder, settings.vocabulary))
+    found: Models = ray.get(_find_models.remote(settings))
     report(Progress("models", 1, 1, "models"))
     return found

@@ -21,7 +21,6 @@ from cluster.storage.locations import Location, file_names
 from cluster.storage.object_store import File
 from cluster.storage.whole_files import require_writable
 from pipelines.indexing.index_tasks import (
-    Models,
     codec_for,
     find_models,
     make_terms,
@@ -35,7 +34,7 @@ from pipelines.indexing.publish_index import (
     publish_compaction,
     publish_update,
 )
-from pipelines.indexing.published_build import build_digest, find_published
+from pipelines.indexing.published_build import Models, build_digest, find_build
 from pipelines.indexing.shard_jobs import build_shards, compact_shards, with_merged_tails
 from pipelines.indexing.shards.update_shard import (
     applicable,
@@ -62,6 +61,7 @@ from pipelines.indexing.staging.embed_sources import embed_sources
 from pipelines.indexing.staging.plan_build import (
     BuildResult,
     Report,
+    added_segment_plan,
     build_id,
     coded_tokens,
     quantiser_of,
@@ -109,8 +109,8 @@ def build_index(
 ) -> BuildResult:
     """Build a version from `sources`, in their order, and publish it.
 
-    If the published version is a build of these sources with these settings, it is the result and
-    nothing is embedded, unless `again` is set.
+    If the published version holds a build of these sources with these settings, it is the result
+    and nothing is embedded, unless `again` is set.
 
     Citations staged by an earlier, interrupted run are not embedded again. A source that cannot be
     read is left out as a whole and named in the result; the staging is then kept, so that a rerun
@@ -127,20 +127,13 @@ def build_index(
         drop_taken(lease)
         report = lease.checking(report)
         models = find_models(settings, report)
-        digest = build_digest(settings, models.weights, models.names, strict=strict)
-        published = None if again else find_published(index, distinct, digest)
-        if published:
-            return BuildResult(published, (), notes=(*notes, _published_note(published)))
+        found = None if again else find_build(sources, settings, strict=strict, models=models)
+        if found:
+            return found
+        digest = build_digest(settings, models, strict=strict)
         result = _build(distinct, settings, models, digest, lease, report, strict=strict)
         drop_taken(lease)
         return replace(result, notes=notes)
-
-
-def _published_note(manifest: Manifest) -> str:
-    return (
-        f"{manifest.version} is a build of the same {len(manifest.sources):,} sources with the "
-        "same settings, so nothing was built; to build it anyway, add --again"
-    )
 
 
 def _build(
@@ -281,7 +274,7 @@ def _update(
     directories = {path.name: directory for path, directory in places}
     for group in filter(None, groups):
         name = segment_id(build.name, settings.index, group, manifest)
-        plan = segment_plan(name, quantiser, manifest.encoder.dimensions, settings.index)
+        plan = added_segment_plan(name, quantiser, manifest, settings.index)
         # The graphs of an update are small: one thread each, and no GPU.
         plan = replace(plan, threads=1, gpus=0)
         staged = [directories[account.name] for account in group]
@@ -313,6 +306,6 @@ def compact_index(settings: Settings, report: Report) -> Manifest:
         kept = {"vectors": manifest.vectors, "bm25_over": manifest.bm25_over}
         like = settings.index.model_copy(update=kept)
         quantiser = quantiser_of(index, manifest)
-        plan = plan_here(segment_plan("", quantiser, manifest.encoder.dimensions, like))
+        plan = plan_here(added_segment_plan("", quantiser, manifest, like))
         entries = compact_shards(lease, manifest, plan, lease.checking(report))
         return publish_compaction(lease, manifest, entries)

@@ -85,7 +85,7 @@ def _history(index: Location) -> tuple[VersionEntry, ...]:
 
 
 @contextmanager
-def _new_version(lease: Lease, build: str = "") -> Iterator[dict[str, Any]]:
+def _new_version(lease: Lease) -> Iterator[dict[str, Any]]:
     """Yield the manifest fields specific to the new version; remove its files on failure."""
     version = lease.reserve_version()
     try:
@@ -94,7 +94,6 @@ def _new_version(lease: Lease, build: str = "") -> Iterator[dict[str, Any]]:
             "version": version,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "history": _history(lease.index),
-            "build": build,
         }
     except Exception:
         # The switch may have succeeded although its reply was lost; its files are then in use.
@@ -127,6 +126,10 @@ def publish_vocabulary(
     index: Location, version: str, shards: Sequence[ShardEntry], settings: VocabularySettings
 ) -> Artefact:
     """Write the vocabulary of a version from the term counts of all its segments.
+
+    The vocabulary itself cannot be updated: it has only the concepts above the thresholds, and the
+    counts below them, all definitions of a short form and all spellings decide the next version's
+    concepts and names.
 
     Reads about a hundred bytes per citation. Needs a few times the memory of the distinct terms
     and of the names of concepts, so that jobs call it in a task instead of the driver.
@@ -215,14 +218,14 @@ def publish_build(
     index = lease.index
     shards = [ShardEntry(segments=(s.entry,)) for s in summaries]
     sources = _sources(accounts)
-    with _new_version(lease, build) as own:
+    with _new_version(lease) as own:
         vocabulary = make_vocabulary(index, own["version"], shards, settings.vocabulary)
         manifest = Manifest(
             **own,
             **_live(shards),
             encoder=encoder,
             split=SplitEntry(**settings.split.model_dump()),
-            analyser=ANALYSER,
+            analyser=ANALYSER.name,
             vectors=settings.index.vectors,
             bm25_over=settings.index.bm25_over,
             sources=sources,
@@ -234,6 +237,8 @@ def publish_build(
             terms=make_terms(index, own["version"], (), _numbered(shards)),
             quantiser=_keep_quantiser(index, quantiser),
             tokens=tokens,
+            build=build,
+            build_sources=len(sources),
         )
         _publish(lease, manifest, before_switch)
     return manifest

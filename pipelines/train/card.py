@@ -10,26 +10,19 @@ import yaml
 CARD = "README.md"
 ABOUT = {
     "ner": "Recogniser: marks the entities of biomedical text.",
-    "nli": "Claim checker: whether evidence supports a sentence, contradicts it, or neither.",
     "encoder": "Encoder for dense search and late interaction. It changes the vectors of an index.",
     "reader": "Reader: how a passage answers a question, for exact and extractive answers.",
-    "cross-encoder": "Cross-encoder: how relevant a document is to a question, for reranking.",
     "reranker": "Late-interaction reranker: its token vectors, not the index', come from it.",
     "writer": "Writer: a language model that answers a question from the evidence in its prompt.",
 }
 SETTING = {
     "ner": "recogniser",
-    "nli": "support",
     "encoder": "encoder",
     "reader": "reader",
-    "cross-encoder": "reranker",
     "reranker": "reranker",
     "writer": "llm",
 }
-# Further settings that are needed to load a model, by kind of model.
-_KIND = {"cross-encoder": " and `reranker.kind: cross-encoder`"}
 _BEFORE = "Learned from before, by its base model"
-_MEAN = ["Each training's measures are with its recipe; the mean itself was not measured."]
 UNKNOWN = "Not stated: do not ship these weights before you know."
 
 
@@ -48,12 +41,11 @@ def render_card(training: Mapping[str, Any]) -> str:
         "",
         f"Made by `citeray train {training['kind']}` from `{base['model']}` "
         f"(sha256 {base['sha256'][:12]}). Use it with "
-        f"`{SETTING[training['kind']]}.{part}: file:THIS_FOLDER`{_KIND.get(training['kind'], '')}.",
+        f"`{SETTING[training['kind']]}.{part}: file:THIS_FOLDER`.",
         "",
         "## Data",
         "",
         *_files("Learned from", training["data"]),
-        *_notes(training),
         *(line for one in _stages(training)[1:] for line in _files(_BEFORE, one["data"])),
         *_files("Measured on, never learned from", training["held_out"]),
         "",
@@ -67,9 +59,12 @@ def render_card(training: Mapping[str, Any]) -> str:
         "",
         "## Measured quality",
         "",
-        *(_MEAN if "averaged" in training and not measured else _table(measured)),
+        *_table(measured),
         "",
-        *_recipes(training),
+        "## Recipe",
+        "",
+        *(f"- {name}: `{value}`" for name, value in training["recipe"].items()),
+        *(("", training["note"]) if "note" in training else ()),
         "",
     ]
     return "\n".join(lines)
@@ -81,34 +76,6 @@ def _stages(training: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     while "before" in stages[-1]:
         stages.append(stages[-1]["before"])
     return stages
-
-
-def _notes(training: Mapping[str, Any]) -> list[str]:
-    """Return the questions that a model was adapted to, and the number of texts left out."""
-    lines = []
-    if "adapted_to" in training:
-        ids = training["adapted_to"]
-        lines.append(f"- Adapted, without their gold, to {len(ids)} questions: {', '.join(ids)}")
-    if "discriminator" in training:
-        judge = training["discriminator"]
-        lines.append(
-            f"- Left out by the discriminator `{judge['model']}` (sha256 {judge['sha256'][:12]}): "
-            f"{judge['left_out']} of {judge['of']} pseudo-documents"
-        )
-    return lines
-
-
-def _recipes(training: Mapping[str, Any]) -> list[str]:
-    """Return the recipe, or the recipes of all parts of an average (`citeray train average`)."""
-    trainings = training.get("averaged", [training])
-    lines = [] if len(trainings) == 1 else [f"The mean of {len(trainings)} trainings.", ""]
-    for number, one in enumerate(trainings, start=1):
-        lines += [f"## Recipe {number}" if len(trainings) > 1 else "## Recipe", ""]
-        lines += [f"- {name}: `{value}`" for name, value in one["recipe"].items()]
-        lines += ["", one["note"]] if "note" in one else []
-        if len(trainings) > 1:
-            lines += ["", *_table(one["measured"]), ""]
-    return lines
 
 
 def _files(title: str, files: Sequence[Mapping[str, str]]) -> list[str]:

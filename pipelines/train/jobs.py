@@ -18,12 +18,10 @@ from cluster.settings.stages.encoder import EncoderSettings
 from cluster.storage.object_store import File
 from cluster.storage.whole_files import sha256_of
 from pipelines.train.examples.mine_candidates import kept_candidates, mine_candidates
-from pipelines.train.examples.read_claims import read_claims, split_by_claim
 from pipelines.train.examples.read_questions import Corpus, read_corpus, read_questions
 from pipelines.train.examples.tagged_texts import read_tagged_texts
-from pipelines.train.recipe import ClaimRecipe, Recipe, RetrievalRecipe
+from pipelines.train.recipe import Recipe, RetrievalRecipe
 from pipelines.train.run_trainer import Measures
-from pipelines.train.tasks.claim_task import ClaimTask
 from pipelines.train.tasks.retrieval_task import MinedQuestion, RetrievalTask
 from pipelines.train.tasks.tag_task import TagTask
 
@@ -120,25 +118,6 @@ class TagJob:
             choose_device(self.base.device),
             identity(model, self.data),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimJob:
-    """Train a claim checker; the recipe sets the share of claims in `data` that is held out."""
-
-    recipe: ClaimRecipe
-    base: EncoderSettings
-    data: tuple[Path, ...]
-    folder: Path
-    held_out: tuple[Path, ...] = ()
-    kind: str = "nli"
-
-    def task(self) -> ClaimTask:
-        """Split the claims, so that no claim is in both parts, and load the base model."""
-        model = base_model(self.base)
-        learned, measured = split_by_claim(read_claims(self.data), self.recipe.held_out)
-        device = choose_device(self.base.device)
-        return ClaimTask(model, learned, measured, self.recipe, device, identity(model, self.data))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import yaml
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from cluster.errors import InputError, cut
+from cluster.problem_words import problem_words
 from cluster.settings.fields import Positive, Share, Strict
 from cluster.settings.parse_yaml import parse_yaml
 from cluster.settings.read_config import CONFIGS
@@ -88,31 +89,6 @@ class RetrievalRecipe(Recipe):
     hardest: Positive
     dense_scale: Amount
     maxsim_scale: Amount
-
-
-class ClaimRecipe(Recipe):
-    """Recipe for a claim checker; the share `held_out` of the claims is used only to measure."""
-
-    held_out: Share
-
-
-class CrossEncoderRecipe(Recipe):
-    """Recipe for a cross-encoder, with `negatives` random citations for each relevant document.
-
-    Adapting to questions takes `adapt_steps` instead of `steps`. A pseudo-document to which a
-    discriminator gives a probability of relevance below `least_relevance` is left out.
-    """
-
-    negatives: Positive
-    adapt_steps: Positive
-    least_relevance: Share
-
-    @field_validator("rank")
-    @classmethod
-    def _trains_every_weight(cls, rank: int) -> int:
-        if rank:
-            raise ValueError("a cross-encoder is trained whole: set rank to 0")
-        return rank
 
 
 class ReaderLosses(Strict):
@@ -210,5 +186,5 @@ def read_recipe(kind: type[AnyRecipe], name: str, changes: Sequence[str] = ()) -
         first = error.errors()[0]
         given = cut(repr(first.get("input")))
         raise InputError(
-            f"recipe {name}: {first['loc'][0]}: {first['msg']} (got {given})"
+            f"recipe {name}: {first['loc'][0]}: {problem_words(first)} (got {given})"
         ) from error

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from cluster.models.adapters import TRAINING, read_object
 from cluster.models.hardware import choose_dtype
 from cluster.models.store import checksum
-from pipelines.train.cross_encoder_job import CrossEncoderJob
 from pipelines.train.jobs import Job, Task, base_model
 from pipelines.train.run_trainer import (
     STATE,
@@ -62,7 +61,7 @@ def run_job(job: Job, licence: str, report: Report, elsewhere: Elsewhere | None 
     take_steps(job, task, report)
     measured = _finish(job, task)
     base = base_model(job.base)
-    notes: dict[str, Any] = job.notes() if isinstance(job, CrossEncoderJob) else {}
+    notes: dict[str, Any] = {}
     # The result also depends on the base's training data, and on their licence.
     if (base / TRAINING).is_file():
         notes["before"] = read_object(base / TRAINING)

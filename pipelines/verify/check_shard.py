@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,35 +12,37 @@ from cluster.index.manifest import Manifest, SegmentEntry
 from cluster.storage.locations import Location
 from pipelines.verify.check_segment import CheckedSegment, Rows, SegmentChecker, join_rows
 from pipelines.verify.note_findings import REBUILD, Finding, Notes
+from pipelines.verify.take_census import CensusFiles, Differences, ShardRecords, compare
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedShard:
     """Result of a check, with the numbers of live citations and passages.
 
-    `live` are the citations that are not superseded or deleted, by ascending PMID; None unless they
-    are compared with sources, so that results do not grow with the index.
+    `differences` are those from the sources; None unless the shard was compared with them.
     """
 
     findings: list[Finding]
     citations: int
     passages: int
-    live: Rows | None
+    differences: Differences | None
 
 
 def check_shard(
-    shard: int,
+    part: tuple[int, ShardRecords | None],
     index: Location,
     manifest: Manifest,
     *,
     quick: bool,
-    files: Mapping[str, int] | None = None,
+    sources: CensusFiles | None = None,
 ) -> CheckedShard:
-    """Check every segment of `shard`; an unreadable segment is noted and has no live citations.
+    """Check every segment of a shard; an unreadable segment is noted and has no live citations.
 
-    `files` maps source files to numbers, for a comparison with them. From an object store, one
-    segment at a time is copied freshly, and its copy is then removed.
+    `part` is the number of the shard and, for a comparison with `sources`, their records. From an
+    object store, one segment at a time is copied freshly, and its copy is then removed.
     """
+    shard, expected = part
+    files = {name: number for number, name in enumerate(sources.names)} if sources else None
 
     def check(entry: SegmentEntry) -> CheckedSegment:
         folder = index / segment_directory(shard, entry.id)
@@ -65,4 +66,5 @@ def check_shard(
     if len(twice):
         notes.note("twice", f"{len(np.unique(twice)):,} PMIDs are live more than once", twice)
     counts = (len(live.pmids), int(live.passages.sum()))
-    return CheckedShard(findings + notes.findings, *counts, live if files is not None else None)
+    differences = compare(expected, live, sources) if expected and sources else None
+    return CheckedShard(findings + notes.findings, *counts, differences)

@@ -15,8 +15,9 @@ from cluster.index.layout import CITATIONS, PASSAGES, TERMS, bm25_directory
 from cluster.index.manifest import Manifest, SegmentEntry
 from cluster.index.terms.bags import BAGS, Bags, numbered
 from cluster.index.terms.term_table import TermCounter, map_terms, merge_terms, negated
+from cluster.index.versions import analyser_of
 from cluster.records import Section, abstract_text, search_text
-from cluster.text.analysis import ANALYSER, analyse
+from cluster.text.analysis import ANALYSER, Analyser
 from pipelines.verify.note_findings import Ints, Notes
 from pipelines.verify.read_columns import UNREADABLE, read_batches
 
@@ -26,7 +27,8 @@ Span = dict[str, int]
 class _Texts:
     """Counts the terms of a segment's citations and passages, and collects faulty spans."""
 
-    def __init__(self, over: tuple[str, ...], bags: Mapping[str, Bags]) -> None:
+    def __init__(self, over: tuple[str, ...], bags: Mapping[str, Bags], analyser: Analyser) -> None:
+        self._analyser = analyser
         self.terms = dict.fromkeys(over, 0)
         self.counter = TermCounter()
         self.bags = bags
@@ -49,7 +51,7 @@ class _Texts:
                 self._count("passages", texts[section][begin:end])
 
     def _count(self, over: str, text: str) -> None:
-        terms = analyse(text)
+        terms = self._analyser.terms(text)
         self.terms[over] += len(terms)
         self.counter.add(over, terms)
         row = self._rows[over]
@@ -92,9 +94,13 @@ def check_texts(
     `counts` are the numbers of passages of the citation rows. Memory holds one record batch at a
     time. Return whether the texts could be read.
     """
-    known = manifest.analyser == ANALYSER
+    known, analyser = True, ANALYSER
+    try:
+        analyser = analyser_of(manifest)
+    except IndexFormatError:
+        known = False
     over = manifest.bm25_over if known else ()
-    texts = _Texts(over, _open_bags(directory, over, np.asarray(counts)))
+    texts = _Texts(over, _open_bags(directory, over, np.asarray(counts)), analyser)
     try:
         for citation in _citations(directory, np.asarray(counts)):
             texts.add(*citation)

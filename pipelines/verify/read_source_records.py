@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
 
 from cluster.errors import SourceError
+from cluster.index.layout import shard_of
 from cluster.index.manifest import SourceEntry
 from cluster.pubmed.count_records import count_file
 from cluster.pubmed.parse_articles import read_records
@@ -26,26 +27,43 @@ _MD5 = re.compile(r"\b[0-9a-fA-F]{32}\b")
 
 
 @dataclass(frozen=True, slots=True)
-class SourceRecords:
-    """The citations and deletions of a file, in file order, as parallel arrays.
+class Records:
+    """Citations and deletions as parallel arrays, of the smallest types that hold their values.
 
-    `kept` is false for a deletion; its version is the one deleted, or 0 for any. `whole` is false
-    if the file cannot be read to its end; the arrays are then empty.
+    `kept` is false for a deletion; its version is the one deleted, or 0 for any.
+    """
+
+    pmids: npt.NDArray[np.integer]
+    versions: npt.NDArray[np.integer]
+    positions: npt.NDArray[np.integer]
+    kept: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRecords:
+    """The records of a file, by the shard of their PMID.
+
+    `whole` is false if the file cannot be read to its end; there are then no records. The records
+    of shard n are those from `bounds[n]` to `bounds[n + 1]`.
     """
 
     name: str
     findings: list[Finding]
     whole: bool
-    pmids: Ints
-    versions: Ints
-    positions: Ints
-    kept: npt.NDArray[np.bool_]
+    records: Records
+    bounds: Ints
+
+    def of_shard(self, shard: int) -> Records:
+        """Return the records whose PMIDs belong to `shard`."""
+        chosen = slice(self.bounds[shard], self.bounds[shard + 1])
+        return Records(*(getattr(self.records, field.name)[chosen] for field in fields(Records)))
 
 
-def read_source_records(path: File, entry: SourceEntry | None) -> SourceRecords:
+def read_source_records(path: File, entry: SourceEntry | None, shards: int) -> SourceRecords:
     """Read `path` to its end, and compare it with its .md5 and with the manifest's `entry`.
 
-    The records are also counted by their tags, to detect records that the parser skips.
+    The records are also counted by their tags, to detect records that the parser skips. The result
+    has 9 to 11 bytes for each record.
     """
     notes = Notes(path.name, "download it again, and build the index again if it has changed")
     rows: list[tuple[int, int, int, bool]] = []
@@ -72,7 +90,20 @@ def read_source_records(path: File, entry: SourceEntry | None) -> SourceRecords:
         notes.note("source", f"{counted:,} records counted by their tags, but {read:,} were read")
     if whole and entry is not None:
         _check_counts(entry, int(kept.sum()), int((~kept).sum()), dropped, notes)
-    return SourceRecords(path.name, notes.findings, whole, pmids, versions, positions, kept)
+    owners = np.asarray([shard_of(pmid, shards) for pmid in pmids.tolist()], np.int64)
+    order = np.argsort(owners, kind="stable")
+    bounds = np.searchsorted(owners[order], np.arange(shards + 1))
+    records = Records(
+        _compact(pmids[order]), _compact(versions[order]), _compact(positions[order]), kept[order]
+    )
+    return SourceRecords(path.name, notes.findings, whole, records, bounds)
+
+
+def _compact(values: Ints) -> npt.NDArray[np.integer]:
+    """Return non-negative `values` in the smallest signed type of 16 bits or more."""
+    most = values.max(initial=0)
+    kind = next(k for k in (np.int16, np.int32, np.int64) if most <= np.iinfo(k).max)
+    return values.astype(kind)
 
 
 def _check_file(path: File, entry: SourceEntry | None, notes: Notes) -> None:

@@ -19,19 +19,24 @@ from cluster.index.layout import (
     vocabulary_file,
 )
 from cluster.index.manifest import Manifest, SourceEntry, read_manifest
+from cluster.index.versions import analyser_of
 from cluster.pubmed.source_order import apply_order, find_gaps, natural_key
 from cluster.storage.locations import Location
 from cluster.storage.object_store import File
-from cluster.text.analysis import ANALYSER
 from cluster.text.vocabulary import Vocabulary
 from pipelines.verify.check_artefact import artefact_fault, check_file
 from pipelines.verify.check_records import check_earlier, check_lease, check_pointer
-from pipelines.verify.check_shard import CheckedShard, check_shard
+from pipelines.verify.check_shard import check_shard
 from pipelines.verify.check_terms import check_version_terms
 from pipelines.verify.find_leftovers import find_leftovers
 from pipelines.verify.note_findings import REBUILD, RESTORE, Finding, Notes
 from pipelines.verify.read_source_records import SourceRecords, read_source_records
-from pipelines.verify.take_census import Census
+from pipelines.verify.take_census import (
+    CensusFiles,
+    ShardRecords,
+    census_findings,
+    split_by_shard,
+)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -89,23 +94,23 @@ def verify_index(
     for found in map_in_order(partial(_check_version_files, index, quick=quick), [manifest]):
         findings += found
     findings += [] if allow_gap else _check_numbers(manifest)
-    census, files, read = None, None, 0
+    files: CensusFiles | None = None
+    expected: Sequence[ShardRecords | None] = [None] * len(manifest.shards)
     if sources:
-        names, records = _read_sources(sources, manifest, map_in_order, report)
-        findings += _check_source_list(sources, manifest)
-        findings += [finding for source in records for finding in source.findings]
-        census = Census(names, [r for r in records if r.whole], manifest)
-        files, read = {name: number for number, name in enumerate(names)}, len(records)
-    citations = passages = 0
-    for shard in _check_shards(index, manifest, files, map_in_order, report, quick=quick):
+        files, expected, found = _read_sources(sources, manifest, map_in_order, report)
+        findings += _check_source_list(sources, manifest) + found
+    parts = list(enumerate(expected))
+    check = partial(check_shard, index=index, manifest=manifest, quick=quick, sources=files)
+    checked = []
+    for shard in map_in_order(check, parts):
+        checked.append(shard)
+        report("shards", len(checked), len(parts))
         findings += shard.findings
-        citations += shard.citations
-        passages += shard.passages
-        if census is not None and shard.live is not None:
-            census.compare(shard.live)
+    citations, passages = (sum(getattr(s, n) for s in checked) for n in ("citations", "passages"))
     findings += _check_totals(manifest, citations, passages)
-    findings += census.findings() if census is not None else []
-    leftovers = tuple(find_leftovers(index))
+    if files:
+        findings += census_findings([s.differences for s in checked if s.differences], files.names)
+    leftovers, read = tuple(find_leftovers(index)), len({path.name for path in sources})
     return Verification(manifest.version, citations, passages, read, tuple(findings), leftovers)
 
 
@@ -149,9 +154,10 @@ def _check_shared(index: Location, manifest: Manifest, *, quick: bool) -> list[F
 def _check_sources(manifest: Manifest) -> list[Finding]:
     """Check the sums in the manifest: of each source, and of all sources against live citations."""
     notes = Notes(str(manifest_file(manifest.version)), REBUILD)
-    if manifest.analyser != ANALYSER:
-        message = f"its BM25 terms were made by {manifest.analyser}, this CiteRay uses {ANALYSER}"
-        notes.note("manifest", message)
+    try:
+        analyser_of(manifest)
+    except IndexFormatError as error:
+        notes.note("manifest", str(error).partition("; ")[0])
     for source in manifest.sources:
         parts = source.kept + source.deletions + sum(source.dropped.values())
         if source.read != parts:
@@ -204,37 +210,23 @@ def _check_source_list(sources: Sequence[File], manifest: Manifest) -> list[Find
 
 def _read_sources(
     sources: Sequence[File], manifest: Manifest, map_in_order: MapInOrder, report: Report
-) -> tuple[list[str], list[SourceRecords]]:
-    """Return all files' names in the order in which they apply, and the given files' records."""
+) -> tuple[CensusFiles, list[ShardRecords], list[Finding]]:
+    """Return all files, the given files' records by shard, and what is wrong with these files."""
     entries = {source.name: source for source in manifest.sources}
     given = {path.name: path for path in sources}
     names = apply_order([*entries, *given])
     pairs = [(given[name], entries.get(name)) for name in names if name in given]
-    read = []
-    for done, records in enumerate(map_in_order(_read_source, pairs), 1):
+    read, shards = [], len(manifest.shards)
+    for done, records in enumerate(map_in_order(partial(_read_source, shards), pairs), 1):
         read.append(records)
         report("sources", done, len(pairs))
-    return names, read
+    files = CensusFiles.of(names, read, manifest)
+    findings = [finding for source in read for finding in source.findings]
+    return files, split_by_shard(files, read, shards), findings
 
 
-def _read_source(pair: tuple[File, SourceEntry | None]) -> SourceRecords:
-    return read_source_records(*pair)
-
-
-def _check_shards(
-    index: Location,
-    manifest: Manifest,
-    files: dict[str, int] | None,
-    map_in_order: MapInOrder,
-    report: Report,
-    *,
-    quick: bool,
-) -> Iterator[CheckedShard]:
-    check = partial(check_shard, index=index, manifest=manifest, quick=quick, files=files)
-    total = len(manifest.shards)
-    for done, checked in enumerate(map_in_order(check, range(total)), 1):
-        yield checked
-        report("shards", done, total)
+def _read_source(shards: int, pair: tuple[File, SourceEntry | None]) -> SourceRecords:
+    return read_source_records(*pair, shards)
 
 
 def in_processes(jobs: int) -> MapInOrder:

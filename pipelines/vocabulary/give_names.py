@@ -31,14 +31,14 @@ class NameFiles(NamedTuple):
 NO_NAMES = NameFiles(None)
 
 
-def find_names(chosen: VocabularySettings) -> NameFiles:
+def find_names(chosen: VocabularySettings, store: ModelStore | None = None) -> NameFiles:
     """Return the files of the settings on this node, fetched by name if they are not there yet.
 
     Lexicons only add names to the concepts of a release, so without a release none is fetched.
     """
     if not chosen.concepts:
         return NO_NAMES
-    store = ModelStore()
+    store = store or ModelStore()
     release = store.resolve(chosen.concepts, chosen.concepts_sha256 or None)
     return NameFiles(release, tuple(map(store.resolve, chosen.lexicons)))
 

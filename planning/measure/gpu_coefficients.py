@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import Field, ValidationError
 
 from cluster.errors import InputError
+from cluster.problem_words import problem_words
 from cluster.settings.fields import Strict
 
 Model = TypeVar("Model", bound=Strict)
@@ -21,6 +22,7 @@ class GpuCoefficients(Strict):
 
     `encoder_documents_per_s_with_tokens` also computes the token vectors. `graph_vectors_per_s` is
     the rate at which CAGRA builds a graph (`python -m benchmarks.bench_cagra`), if it was measured.
+    `memory_bytes` is the GPU's memory.
     """
 
     kind: Literal["gpu-coefficients"]
@@ -30,6 +32,7 @@ class GpuCoefficients(Strict):
     cross_encoder_pairs_per_s: Rate
     mean_tokens_per_document: Rate
     graph_vectors_per_s: Rate | None = None
+    memory_bytes: Annotated[int, Field(gt=0)] | None = None
 
     def encode_seconds(self, tokens: float, batch: int, *, store_tokens: bool) -> float:
         """Return the seconds per passage of `tokens` tokens, by the batch size nearest to `batch`.
@@ -51,7 +54,7 @@ def read_model(kind: type[Model], path: Path, origin: str, mend: str) -> Model:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the file"
-        raise InputError(f"{origin}: {place}: {first['msg']}; {mend}") from error
+        raise InputError(f"{origin}: {place}: {problem_words(first)}; {mend}") from error
 
 
 def read_gpu_coefficients(path: Path) -> GpuCoefficients:

@@ -25,6 +25,7 @@ from cluster.settings.presets import load_system
 from cluster.settings.settings import Settings
 from cluster.settings.system_settings import SystemSettings
 from cluster.storage.locations import Location
+from cluster.text.analysis import ANALYSER
 from cluster.text.vocabulary import Vocabulary
 from pipelines.sample.generate_citations import generate_citations
 from planning.measure.coefficients import Point, Serving, ShardSearch
@@ -102,7 +103,7 @@ def search_spent(
     mean = entry.terms.get(over, 0) / max(units, 1)
     spent: dict[str, list[float]] = {kind: [] for kind in KINDS}
     for question, vector in zip(asked.questions, asked.vectors, strict=True):
-        weights = query_weights(question, (), 0.0)
+        weights = query_weights(question, (), 0.0, ANALYSER)
         terms = list(weights)
         counts = reader.frequencies(terms, over)
         spent["statistics"].append(timed(partial(reader.frequencies, terms, over)))

@@ -154,14 +154,13 @@ def extract_exact(
     """Return the exact answer in BioASQ's form; None for summary and unknown.
 
     `answers` is the result of `rank_names`. A yes/no question without evidence gets "no", the
-    better guess of the two. A factoid question gets the names that score close to the best one, or
-    the first five if it asks for guesses, which BioASQ's measures reward.
+    better guess of the two. A factoid question gets the names that score close to the best one.
     """
     if question.type == "yesno":
         return weigh(citations).side
     if question.type not in LIMITS:
         return None
-    share = LIST_SHARE if question.type == "list" else 0.0 if question.guess else CLOSE
+    share = LIST_SHARE if question.type == "list" else CLOSE
     floor = share * answers[0].score if answers else 0.0
     names = [list(name.names) for name in answers if name.score >= floor]
     return names[: LIMITS[question.type]]

@@ -81,11 +81,12 @@ DEFAULT_STYLE = AnswerSettings()
 class WrittenAnswer:
     """Fields that the writer adds to an Answer.
 
-    `stances` is the stance of each passage towards the answer, by the passage's id. `ideal` and
-    `exact` are the best guess whatever the `verdict`; see Answer for `verdict`, `confidence` and
-    `stance_on`. `closest` quotes the evidence if no answer is stated. `shown` are the ids of the
-    passages in the language model's prompts, or None if it was not called. `model_calls` is the
-    number of calls to it.
+    `stances` is the stance of each passage towards the answer, by the passage's id. `ideal`,
+    `exact` and `guesses` are the best guess whatever the `verdict`; `guesses` is `exact` for
+    formats that force a choice (see Exact). See Answer for `verdict`, `confidence` and `stance_on`.
+    `closest` quotes the evidence if no answer is stated. `shown` are the ids of the passages in
+    the language model's prompts, or None if it was not called. `model_calls` is the number of
+    calls to it.
     """
 
     ideal: tuple[Sentence, ...]
@@ -101,6 +102,7 @@ class WrittenAnswer:
     signals: Mapping[str, float] = field(default_factory=dict)
     shown: tuple[str, ...] | None = None
     model_calls: int = 0
+    guesses: ExactAnswer = None
 
 
 class AnswerWriter:
@@ -148,7 +150,8 @@ class AnswerWriter:
         """
         if not evidence:
             exact = extract_exact(question, (), ())
-            return WrittenAnswer((), exact, "none", degraded=("evidence: none found",))
+            lost = ("evidence: none found",)
+            return WrittenAnswer((), exact, "none", degraded=lost, guesses=exact)
         return await self._write(question, evidence, style, say)
 
     async def stream_answer(
@@ -214,6 +217,7 @@ class AnswerWriter:
         return WrittenAnswer(
             ideal=ideal,
             exact=exact.answer,
+            guesses=exact.guesses,
             origin=("generated" if generated else "extractive") if ideal else "none",
             degraded=tuple(degraded),
             supported=supported,

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cluster.answers import ExactAnswer, Question, Sentence
+from cluster.answers import ExactAnswer, Sentence
 from cluster.errors import LLMError
 from serve.answer.ask_model import ABSENT, FAILED, UNUSABLE, Briefing
 from serve.answer.extract_answer import extract_exact, states
@@ -39,6 +39,8 @@ log = logging.getLogger(__name__)
 class Exact:
     """The exact answer; `fault` says why the model did not give it, or is "".
 
+    `guesses` are up to five separate names for a factoid question that asks for guesses, which
+    BioASQ's measures reward; for any other question they equal `answer`.
     `decision` is the model's decision, or None if it was not asked or its reply was unusable. If
     it is "mixed" or "not stated", the answer is the best guess from the evidence.
     """
@@ -46,12 +48,26 @@ class Exact:
     answer: ExactAnswer = None
     fault: str = ""
     decision: ModelDecision | None = None
+    guesses: ExactAnswer = None
 
 
 async def write_exact(briefing: Briefing, draft: Draft, recognise: Recognise) -> Exact:
     """Return the exact answer that matches the ideal one. Never raises LLMError."""
+    found = await _by_model(briefing, draft, recognise)
+    names = found.answer if isinstance(found.answer, list) else []
+    if not found.answer:
+        evident = await asyncio.to_thread(_from_evidence, briefing, draft)
+        found = replace(found, answer=evident)
+    question = briefing.question
+    if question.type != "factoid" or not question.guess:
+        return replace(found, guesses=found.answer)
+    return replace(found, guesses=_guesses(briefing, names))
+
+
+async def _by_model(briefing: Briefing, draft: Draft, recognise: Recognise) -> Exact:
+    """Return the model's exact answer, without an `answer` if it gave none or is not asked."""
     if briefing.limits.exact_from == "evidence":
-        return Exact(await asyncio.to_thread(_from_evidence, briefing, draft))
+        return Exact()
     found = Exact(fault=draft.fault)
     if draft.decision == "not stated":
         found = Exact(decision="not stated")
@@ -64,10 +80,7 @@ async def write_exact(briefing: Briefing, draft: Draft, recognise: Recognise) ->
         except LLMError as error:
             log.warning("exact answer to %s: %s", briefing.question.id or "a question", error)
             found = Exact(fault=FAILED)
-    if found.answer:
-        return found
-    guess = await asyncio.to_thread(_from_evidence, briefing, draft)
-    return replace(found, answer=guess)
+    return found
 
 
 async def _decide(briefing: Briefing, draft: Draft, recognise: Recognise) -> Exact:
@@ -115,14 +128,13 @@ def _named(
     body = briefing.question.body
     kept = [name for name in names_in(names, sources) if not repeats(name, body)]
     groups = group_names(kept, briefing.evidence, recognise)
-    if groups and _guesses(briefing.question):
-        groups = apart([*groups, *(a.names for a in briefing.answers)])
     return settle_names(groups, limit=LIMITS[kind], max_chars=MAX_CHARS)
 
 
-def _guesses(question: Question) -> bool:
-    """Return True for a factoid question that accepts several guesses (up to five)."""
-    return question.type == "factoid" and question.guess
+def _guesses(briefing: Briefing, names: Sequence[Sequence[str]]) -> ExactAnswer:
+    """Return the model's `names`, then those of the evidence, each as a separate guess."""
+    groups = apart([*names, *(answer.names for answer in briefing.answers)])
+    return settle_names(groups, limit=LIMITS["factoid"], max_chars=MAX_CHARS)
 
 
 def _from_evidence(briefing: Briefing, draft: Draft) -> ExactAnswer:
@@ -130,9 +142,7 @@ def _from_evidence(briefing: Briefing, draft: Draft) -> ExactAnswer:
     exact = extract_exact(question, briefing.citations, briefing.answers)
     if not isinstance(exact, list):
         return exact
-    if _guesses(question):
-        exact = apart(exact)
-    elif question.type == "factoid":
+    if question.type == "factoid":
         exact = stated_in(draft.stated, exact)
     return settle_names(exact, limit=LIMITS[question.type], max_chars=MAX_CHARS)
 

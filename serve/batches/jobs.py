@@ -12,13 +12,14 @@ from typing import Any, Literal
 
 from cluster.answers import Question
 from cluster.errors import RefusedError
+from cluster.index.filters.filters import NO_FILTERS, Filters
 
 JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 State = Literal["waiting", "running", "done", "cancelled", "failed"]
 ENDED = ("done", "cancelled", "failed")
 MAX_FAILED_SHOWN = 100
 # Fields of a job that lists of jobs leave out.
-HIDDEN = frozenset({"digest", "owner", "failed"})
+HIDDEN = frozenset({"digest", "owner", "failed", "filters"})
 
 
 class BatchError(RefusedError):
@@ -31,7 +32,7 @@ class Job:
 
     `digest` is a SHA-256 of the owner, the options and the questions. `owner` is the name of the
     API key, "" if the server requires none. `created` is in seconds since 1970, 0 until the job is
-    stored.
+    stored. `filters` restrict the citations of every question.
     """
 
     id: str
@@ -41,6 +42,7 @@ class Job:
     digest: str
     owner: str = ""
     created: float = 0.0
+    filters: Filters = NO_FILTERS
 
     @property
     def key(self) -> str:
@@ -84,12 +86,20 @@ def key_of(job_id: str, owner: str) -> str:
 
 
 def new_job(
-    questions: Sequence[Question], system: str, answers: bool, job_id: str = "", owner: str = ""
+    questions: Sequence[Question],
+    system: str,
+    answers: bool,
+    job_id: str = "",
+    owner: str = "",
+    filters: Filters = NO_FILTERS,
 ) -> Job:
     """Return a job of the questions, with a random id if none is given."""
     asked = (owner, system, answers, [(q.id, q.body, q.type) for q in questions])
-    digest = sha256(repr(asked).encode()).hexdigest()
-    return Job(job_id or uuid.uuid4().hex, system, answers, len(questions), digest, owner)
+    # Older jobs have no filters, and their digest must not change.
+    asked_with = (*asked, filters) if filters else asked
+    digest = sha256(repr(asked_with).encode()).hexdigest()
+    name, total = job_id or uuid.uuid4().hex, len(questions)
+    return Job(name, system, answers, total, digest, owner, filters=filters)
 
 
 def when(seconds: float) -> str | None:

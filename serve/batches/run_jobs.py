@@ -27,13 +27,13 @@ PATIENCE_S = 1800.0
 # Errors of storing a job that may be transient.
 PASSING = (OSError, MemoryError, CiteRayError)
 
-Ask = Callable[[Question, str, bool], Awaitable[SearchResult]]
+Ask = Callable[[Question, Job], Awaitable[SearchResult]]
 
 
 class JobRunner:
     """Runner of the jobs in a store.
 
-    `ask(question, system, answers)` returns an Answer, or a SearchResult if `answers` is False. At
+    `ask(question, job)` returns an Answer, or a SearchResult if the job's `answers` is False. At
     most `concurrent` questions run at once. Owners share them equally, so that no batch waits until
     another owner's batch has ended.
     """
@@ -102,7 +102,7 @@ class JobRunner:
         while True:
             try:
                 async with self._free:
-                    return await self._ask(question, job.system, job.answers)
+                    return await self._ask(question, job)
             except StageLostError as error:
                 if time.monotonic() + wait > ends or not self._store.goes_on(job.key):
                     raise

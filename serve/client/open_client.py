@@ -21,10 +21,13 @@ from rich.console import Console
 from cluster.answers import Answer
 from cluster.errors import CiteRayError, InputError
 from cluster.http_clients import open_client
+from cluster.problem_words import problem_words
 from cluster.settings.presets import name_systems
 from cluster.settings.settings import Settings
+from cluster.settings.store_digests import store_digests
 from serve.client.call_endpoint import Endpoint
 from serve.contracts.request_forms import AnswerRequest, SearchRequest, explain_problems
+from serve.http.service import Readiness
 
 if TYPE_CHECKING:
     from serve.llm.model_roles import ModelRoles
@@ -61,7 +64,7 @@ def as_answer(reply: Mapping[str, Any]) -> Answer:
         place = ".".join(map(str, problem["loc"])) or "the reply"
         raise CiteRayError(
             f"/v1/answer: the reply is not an answer of this version of CiteRay ({place}: "
-            f"{problem['msg']}); run the same version at both ends"
+            f"{problem_words(problem)}); run the same version at both ends"
         ) from error
 
 
@@ -171,17 +174,37 @@ def running_client(settings: Settings) -> HttpClient | None:
 
     An endpoint with a lost stage is accepted; its answers list what they lack in `degraded`.
     """
-    url = endpoint_url(settings)
+    found = _readiness(settings)
+    if found is None or not (found.ready or "loading" not in found.stages.values()):
+        return None
+    return HttpClient(endpoint_url(settings), timeout_s=settings.serve.request_deadline_s + 10)
+
+
+def _readiness(settings: Settings) -> Readiness | None:
+    """Return the state of the endpoint at serve.host:serve.port; None if there is none."""
     try:
         with open_client(timeout=PROBE_TIMEOUT) as http:
-            reply = http.get(f"{url}/readyz")
-        found = reply.json()
-        answers = reply.status_code == 200 or "loading" not in found["stages"].values()
-        if "index_version" not in found or not answers:
-            return None
-    except (httpx.HTTPError, AttributeError, KeyError, ValueError, TypeError):
+            return Readiness.model_validate_json(
+                http.get(f"{endpoint_url(settings)}/readyz").content
+            )
+    except (httpx.HTTPError, ValidationError):
         return None
-    return HttpClient(url, timeout_s=settings.serve.request_deadline_s + 10)
+
+
+def check_same_store(settings: Settings, setting: str) -> None:
+    """Raise InputError if a running endpoint uses another store than `setting` names here.
+
+    `setting` is `index.path` or `serve.saved.url`. An endpoint of an earlier release, which does
+    not report its stores, is not compared.
+    """
+    found = _readiness(settings)
+    served = found.stores.get(setting) if found else None
+    if served is not None and served != store_digests(settings)[setting]:
+        raise InputError(
+            f"{setting}: the endpoint at {endpoint_url(settings)} uses another one; run this "
+            "command with the endpoint's settings and in its folder, or set serve.port to that of "
+            "another endpoint"
+        )
 
 
 class ServedClient(HttpClient):

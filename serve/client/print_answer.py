@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from textwrap import shorten
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from cluster.answers import Answer, Sentence
+from cluster.answers import NOT_ENOUGH, Answer, Evidence, ExactAnswer, Sentence
 from cluster.study_design.design_classifier import design_words
 from serve.client.open_client import as_answer
 from serve.wording.appraisal_words import notice_lines, weight_lines
@@ -17,6 +18,7 @@ from serve.wording.verdict_words import (
     CLOSEST,
     NEAREST,
     UNSUPPORTED,
+    about_words,
     closest_words,
     nearest_words,
     side_words,
@@ -24,85 +26,132 @@ from serve.wording.verdict_words import (
 )
 
 Reply = Mapping[str, Any]
+# A line break needs room for at least a few words.
+MIN_WIDTH = 20
+SHOWN_CHARACTERS = 200
+LACKING = "Best guess, which the evidence does not support well enough:"
+FURTHER = "Names that may be right:"
+ORIGINS = {
+    "generated": "written by a language model",
+    "extractive": "quoted from the articles",
+    "none": "",
+}
 
 
-def _exact(value: Any) -> str:
+def _print(
+    console: Console, line: str | Text, indent: int = 0, style: str = "", hang: int = 0
+) -> None:
+    """Print `line`, wrapped at words to the width of the console.
+
+    Each line is indented by `indent` columns, and each but the first by `hang` more.
+    """
+    text = Text(line) if isinstance(line, str) else line
+    text.stylize(style)
+    for part in text.wrap(console, max(console.width - indent - hang, MIN_WIDTH)):
+        part.rstrip()
+        console.print(Text(" " * indent).append_text(part), soft_wrap=True)
+        indent, hang = indent + hang, 0
+
+
+def exact_words(value: ExactAnswer) -> str:
+    """Return yes, no, or the names separated by "; "; "" if there is no exact answer."""
     if isinstance(value, str):
         return value
-    return "; ".join(" / ".join(names) for names in value)
+    return "; ".join(" / ".join(names) for names in value or ())
 
 
 def _timings(reply: Reply) -> str:
     return ", ".join(f"{stage} {ms:.0f} ms" for stage, ms in reply["timings_ms"].items())
 
 
-def _print_steps(console: Console, reply: Reply) -> None:
-    """Print the names recognised in the question, and the number of citations after each step."""
+def _print_details(console: Console, reply: Reply) -> None:
+    """Print recognised names, citations after each step, versions and timings."""
     if reply["entities"]:
         named = "; ".join(dict.fromkeys(entity["text"] for entity in reply["entities"]))
-        console.print(f"recognised: {named}", style="dim", soft_wrap=True)
+        _print(console, f"recognised: {named}", style="dim")
     # Older stored answers lack this field.
     if candidates := reply.get("candidates"):
         steps = ", ".join(f"{step} {count}" for step, count in candidates.items())
-        console.print(f"citations by step: {steps}", style="dim", soft_wrap=True)
+        _print(console, f"citations by step: {steps}", style="dim")
+    version = f"index {reply['index_version']} to {reply['last_source']}"
+    place = f"coverage {reply['coverage']}, system {reply['system']}"
+    _print(console, f"{version}, {place}; {_timings(reply)}", style="dim")
 
 
 def _print_understood(console: Console, reply: Reply) -> None:
     """Print how the question was interpreted, if that differs from its text."""
     for line in understood_words(reply.get("understood"), reply.get("did_you_mean")):
-        console.print(line, style="yellow", soft_wrap=True)
+        _print(console, line, style="yellow")
 
 
-def _footer(console: Console, reply: Reply) -> None:
+def _print_footer(console: Console, reply: Reply, *, details: bool) -> None:
     if reply["degraded"]:
-        console.print(f"degraded: {'; '.join(reply['degraded'])}", style="yellow")
-    _print_steps(console, reply)
-    console.print(
-        f"index {reply['index_version']} to {reply['last_source']}, "
-        f"coverage {reply['coverage']}, "
-        f"system {reply['system']}; {_timings(reply)}",
-        style="dim",
-        soft_wrap=True,
-    )
+        _print(console, f"degraded: {'; '.join(reply['degraded'])}", style="yellow")
+    if details:
+        _print_details(console, reply)
 
 
-def print_answer(console: Console, reply: Reply) -> None:
-    """Print the exact answer, each sentence with its PMIDs, and the evidence.
+def print_answer(console: Console, reply: Reply, *, details: bool = False) -> None:
+    """Print the exact answer, each sentence with its PMIDs, and the sources.
 
-    A verdict other than `answered` is printed first.
+    A verdict other than `answered` is printed first. The parts of a question follow each other.
+    With `details`, also print passages with their offsets, the steps of the search, versions and
+    timings.
     """
     answer = as_answer(reply)
-    if verdict := verdict_words(answer):
-        console.print(verdict, style="bold yellow", soft_wrap=True)
-    question = reply["question"]
-    title = Text.assemble((question["body"], "bold"), f" ({question['type']})")
-    console.print(title, soft_wrap=True)
+    if answer.parts:
+        _print_understood(console, reply)
+        for part in reply["parts"]:
+            print_answer(console, part, details=details)
+        return
+    verdict = verdict_words(answer)
+    if verdict:
+        _print(console, verdict, style="bold yellow")
+    question = answer.question
+    _print(console, Text.assemble((question.body, "bold"), f" ({question.type})"))
     _print_understood(console, reply)
-    if reply["exact"] and not (verdict and isinstance(reply["exact"], str)):
-        console.print(f"  exact: {_exact(reply['exact'])}", soft_wrap=True)
-    for sentence in answer.ideal:
-        console.print(_sentence("  ", sentence), soft_wrap=True)
-    for sentence in answer.supported:
-        console.print(_sentence("  because: ", sentence), soft_wrap=True)
+    if answer.exact and not (verdict and isinstance(answer.exact, str)):
+        _print(console, f"Answer: {exact_words(answer.exact)}", 2)
+    _print_sentences(console, answer)
     for line in [*answer.caveats, *notice_lines(answer)]:
-        console.print(f"  {line}", style="yellow", soft_wrap=True)
-    if closest := closest_words(answer):
-        console.print(f"  {CLOSEST}")
-    for line in closest:
-        console.print(f"  {line}", soft_wrap=True)
-    if nearest := nearest_words(answer):
-        console.print(f"  {NEAREST}")
-    for line in [*nearest, *side_words(answer)]:
-        console.print(f"  {line}", soft_wrap=True)
-    _print_evidence(console, answer)
+        _print(console, line, 2, "yellow")
+    _print_without_answer(console, answer)
+    _print_sources(console, answer, details=details)
     for line in weight_lines(answer):
-        console.print(f"  {line}", style="dim", soft_wrap=True)
-    if reply["ideal"]:
-        console.print(f"  written by: {reply['origin']}", style="dim")
-    if answer.shown is not None and len(answer.shown) < len(answer.evidence):
+        _print(console, line, 2, "dim")
+    if answer.ideal and (origin := ORIGINS[answer.origin]):
+        _print(console, origin, 2, "dim")
+    if details and answer.shown is not None and len(answer.shown) < len(answer.evidence):
         counts = f"{len(answer.shown)} of {len(answer.evidence)}"
-        console.print(f"  the model was shown {counts} passages", style="dim")
-    _footer(console, reply)
+        _print(console, f"the model was shown {counts} passages", 2, "dim")
+    if answer.answer_id:
+        _print(console, f"stored as {answer.answer_id}", 2)
+    _print_footer(console, reply, details=details)
+
+
+def _print_sentences(console: Console, answer: Answer) -> None:
+    for sentence in answer.ideal:
+        _print(console, _sentence("", sentence), 2)
+    for sentence in answer.supported:
+        _print(console, _sentence("because: ", sentence), 2)
+
+
+def _print_without_answer(console: Console, answer: Answer) -> None:
+    """Print the best guess if there is one, the closest evidence, and both sides of a question."""
+    stated = answer.verdict != NOT_ENOUGH
+    if guess := answer.guess:
+        _print(console, FURTHER if stated else LACKING, 2)
+        if guess.exact:
+            _print(console, exact_words(guess.exact), 4)
+        for sentence in () if stated else guess.ideal:
+            _print(console, _sentence("", sentence), 4)
+    for title, lines in ((CLOSEST, closest_words(answer)), (NEAREST, nearest_words(answer))):
+        if lines:
+            _print(console, title, 2)
+        for line in lines:
+            _print(console, line, 2, hang=2)
+    for line in side_words(answer):
+        _print(console, line, 2, hang=2)
 
 
 def _sentence(prefix: str, sentence: Sentence) -> Text:
@@ -118,42 +167,60 @@ def _sentence(prefix: str, sentence: Sentence) -> Text:
     return line
 
 
-def _print_evidence(console: Console, answer: Answer) -> None:
-    """Print the passages that the answer cites, and those that contradict it."""
+def _print_sources(console: Console, answer: Answer, *, details: bool) -> None:
+    """Print the articles that the answer cites, and those that contradict it.
+
+    With `details`, each article is followed by its passages.
+    """
     cited = {pmid for sentence in answer.ideal for pmid in sentence.pmids}
     against = {pmid for sentence in answer.ideal for pmid in sentence.contradicted}
+    passages: dict[int, list[Evidence]] = {}
     for item in answer.evidence:
-        passage = item.passage
-        if passage.pmid in cited | against:
-            sign = "" if passage.pmid in cited else "against: "
-            place = f"PMID {passage.pmid} {passage.section} {passage.begin}-{passage.end}"
-            design = design_words(item.design, item.subjects)
-            about = f" ({design})" if design else ""
-            line = f"    {sign}{place}{about}: {passage.text[:160]}..."
-            console.print(line, style="dim", soft_wrap=True)
+        passages.setdefault(item.passage.pmid, []).append(item)
+    sources = {pmid: found for pmid, found in passages.items() if pmid in cited | against}
+    if sources:
+        _print(console, "Sources:", 2)
+    for pmid, found in sources.items():
+        sign = "" if pmid in cited else "against: "
+        title = " ".join(found[0].title.split()) or "no title"
+        _print(console, f"{sign}PMID {pmid}{about_words(found[0])}: {title}", 2, hang=2)
+        for passage in (item.passage for item in found if details):
+            place = f"{passage.section} {passage.begin}-{passage.end}"
+            text = shorten(passage.text, SHOWN_CHARACTERS, placeholder="...")
+            _print(console, f"{place}: {text}", 4, "dim")
 
 
-def print_search(console: Console, reply: Reply) -> None:
-    """Print ranked citations, each with its best passage."""
+def print_search(console: Console, reply: Reply, *, details: bool = False) -> None:
+    """Print ranked citations, each with its best passage.
+
+    With `details`, also print scores, the steps of the search, versions and timings.
+    """
     _print_understood(console, reply)
     if reply.get("filtered_out"):
-        console.print(reply["filtered_out"], style="bold yellow", soft_wrap=True)
+        _print(console, reply["filtered_out"], style="bold yellow")
     passages = {e["passage"]["pmid"]: e["passage"] for e in reply["evidence"]}
     for rank, citation in enumerate(reply["citations"], 1):
-        design = design_words(citation["design"], tuple(citation["subjects"]))
-        known = [str(citation["year"] or ""), design]
-        about = f" ({', '.join(filter(None, known))})" if any(known) else ""
-        line = Text.assemble(
-            f"{rank:3}. ",
-            (str(citation["pmid"]), "cyan"),
-            f" {citation['score']:.3f} {citation['title'] or 'no title'}{about}",
-        )
-        if citation["retracted"]:
-            line.append(" RETRACTED", style="red")
-        console.print(line, soft_wrap=True)
+        _print(console, _ranked(rank, citation, details=details), hang=5)
         if citation["notice"]:
-            console.print(f"     {citation['notice']}", style="red", soft_wrap=True)
+            _print(console, citation["notice"], 5, "red")
         if citation["pmid"] in passages:
-            text = passages[citation["pmid"]]["text"][:200]
-            console.print(f"     {text}", style="dim", soft_wrap=True)
-    _footer(console, reply)
+            text = passages[citation["pmid"]]["text"]
+            _print(console, shorten(text, SHOWN_CHARACTERS, placeholder="..."), 5, "dim")
+    _print_footer(console, reply, details=details)
+
+
+def _ranked(rank: int, citation: Mapping[str, Any], *, details: bool) -> Text:
+    """Return rank, PMID, title, journal, year and design of a citation in one line."""
+    design = design_words(citation["design"], tuple(citation["subjects"]))
+    # Endpoints of an earlier version do not send the journal.
+    known = [citation.get("journal", ""), str(citation["year"] or ""), design]
+    about = f" ({', '.join(filter(None, known))})" if any(known) else ""
+    score = f" {citation['score']:.3f}" if details else ""
+    line = Text.assemble(
+        f"{rank:3}. ",
+        (str(citation["pmid"]), "cyan"),
+        f"{score} {citation['title'] or 'no title'}{about}",
+    )
+    if citation["retracted"]:
+        line.append(" RETRACTED", style="red")
+    return line

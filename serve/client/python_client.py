@@ -12,10 +12,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from cluster.answers import Answer, Check, ExactAnswer, QuestionType, SearchResult
 from cluster.appraisal import Sort, WeighedCitation
+from cluster.problem_words import problem_words
 from cluster.records import Passage
 from cluster.study_design.designs import Design
 from serve.client.call_endpoint import API_KEY_ENV, Endpoint, EndpointError
-from serve.contracts.answer_events import Drafted, Event, Finished, Found, StageDone
+from serve.contracts.answer_events import Drafted, Event, Finished, Found, PartAnswered, StageDone
 from serve.http.workbench.answer_forms import (
     AnswerList,
     FeedbackList,
@@ -105,10 +106,10 @@ class SearchOptions(TypedDict, total=False):
 class AnswerOptions(SearchOptions, total=False):
     """Options of an answer, in addition to those of a search.
 
-    With `evidence` the answer uses only these passages. With `guess` it contains the best guess if
-    there is not enough evidence. `check` determines whether sentences of the language model without
-    supporting evidence are dropped or marked. `max_wrong` is the largest acceptable share of wrong
-    answers among those stated. With `store` the endpoint stores the answer under its
+    With `evidence` the answer uses only these passages. With `guess` it also has the best guess,
+    which does not change the verdict. `check` determines whether sentences of the language model
+    without supporting evidence are dropped or marked. `max_wrong` is the largest acceptable share
+    of wrong answers among those stated. With `store` the endpoint stores the answer under its
     `answer_id`.
     """
 
@@ -306,7 +307,7 @@ def _record(form: type[T], reply: str | bytes) -> T:
     except ValidationError as error:
         place = ".".join(map(str, error.errors()[0]["loc"])) or "the reply"
         raise EndpointError(
-            f"no reply of CiteRay's: {place}: {error.errors()[0]['msg']}"
+            f"no reply of CiteRay's: {place}: {problem_words(error.errors()[0])}"
         ) from error
 
 
@@ -335,6 +336,8 @@ def as_event(name: str, data: str) -> Event | None:
             return Found(_record(SearchResult, data))
         case "draft":
             return _record(Drafted, data)
+        case "part":
+            return _record(PartAnswered, data)
         case "answer":
             return Finished(_record(Answer, data))
         case "error":

@@ -37,13 +37,22 @@ class Drafted:
 
 
 @dataclass(frozen=True, slots=True)
+class PartAnswered:
+    """Part `number` of the `of` parts of the question is answered; `number` counts from 1."""
+
+    number: int
+    of: int
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The answer is complete; always the last event."""
 
     answer: Answer
 
 
-Event = StageDone | Found | Drafted | Finished
+Event = StageDone | Found | Drafted | PartAnswered | Finished
 Tell = Callable[[Event], None]
 
 

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cluster.index.manifest import Manifest
+from cluster.index.versions import analyser_of
 from cluster.settings.settings import Settings
+from cluster.text.analysis import ANALYSER, Analyser
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,9 @@ class IndexFacts:
 
     `late` is True if the shards rerank by late interaction over their stored token vectors.
     `reranker` is True if there is a reranker stage. If neither holds, the encoder reranks.
-    `bm25_over` names the BM25 indexes of a shard.
+    `bm25_over` names the BM25 indexes of a shard; `analyser` made their terms. `completes` is True
+    if the language model may complete follow-up questions: a model that is too small to write
+    answers (`llm.ideal_from`) turns them into statements that nobody made.
     """
 
     shards: int
@@ -31,6 +35,8 @@ class IndexFacts:
     late: bool = False
     reranker: bool = False
     bm25_over: tuple[str, ...] = ("citations", "passages")
+    analyser: Analyser = ANALYSER
+    completes: bool = True
 
     @classmethod
     def of(cls, manifest: Manifest, settings: Settings) -> IndexFacts:
@@ -44,6 +50,8 @@ class IndexFacts:
             late=late,
             reranker=reranker,
             bm25_over=manifest.bm25_over,
+            analyser=analyser_of(manifest),
+            completes=settings.llm.ideal_from == "model",
         )
 
 

@@ -22,6 +22,7 @@ from pydantic import (
 from cluster.answers import Check, Question, QuestionType, Turn
 from cluster.appraisal import Sort
 from cluster.errors import cut
+from cluster.problem_words import problem_words
 from cluster.records import Passage, SectionName
 from cluster.settings.answer_settings import MaxWrong
 from cluster.settings.presets import is_system, load_system, paper_runs, system_names
@@ -236,7 +237,7 @@ def field_errors(problems: Sequence[Any]) -> list[FieldError]:
     """Return the first `MAX_PROBLEMS` errors in fields of the body, as JSON pointers."""
     found = [problem for problem in problems[:MAX_PROBLEMS] if len(problem["loc"]) > 1]
     return [
-        FieldError(pointer=pointer, detail=cut(str(problem["msg"]).removeprefix("Value error, ")))
+        FieldError(pointer=pointer, detail=cut(problem_words(problem)))
         for problem in found
         if problem["loc"][0] == "body"
         and problem["type"] != "json_invalid"
@@ -252,10 +253,12 @@ def _pointer(path: Sequence[Any]) -> str:
 
 def _explain(problem: Mapping[str, Any]) -> str:
     place = ".".join(str(p) for p in problem["loc"] if p != "body") or "body"
-    message = str(problem["msg"]).removeprefix("Value error, ")
+    words = f"{place}: {problem_words(problem)}"
+    if problem["type"] == "missing":
+        return words
     given = repr(problem.get("input"))
     shown = given if len(given) <= 60 else given[:57] + "..."
-    return f"{place}: {message} (got {shown})"
+    return f"{words} (got {shown})"
 
 
 def explain_unreadable(error: BaseException | None) -> str:

@@ -23,6 +23,7 @@ from cluster.records import Entity, Passage
 from cluster.settings.presets import load_system, name_systems
 from cluster.settings.settings import Settings
 from serve.answer.write_answer import AnswerWriter
+from serve.batches.jobs import Job
 from serve.batches.serve_jobs import ServedBatches
 from serve.contracts.backend import HandleBackend, IndexFacts
 from serve.contracts.request import Request
@@ -169,9 +170,9 @@ class BatchesDeployment(ServedBatches):
         backend = HandleBackend(IndexFacts.of(manifest, settings), stages, shards)
         answerer = QuestionAnswerer(backend, settings.serve, settings.llm.evidence_characters)
 
-        async def ask(question: Question, system: str, answers: bool) -> SearchResult:
-            asked = Request(question, load_system(system), MAX_DOCUMENTS, snippets=True)
-            return await (answerer.answer(asked) if answers else answerer.search(asked))
+        async def ask(question: Question, job: Job) -> SearchResult:
+            asked = Request(question, load_system(job.system), MAX_DOCUMENTS, True, job.filters)
+            return await (answerer.answer(asked) if job.answers else answerer.search(asked))
 
         async def ready() -> None:
             # Wait for all stages, because answers are degraded while a stage is loading.

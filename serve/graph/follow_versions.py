@@ -19,7 +19,7 @@ from typing import Generic, TypeVar
 
 from cluster.errors import CiteRayError, IndexFormatError
 from cluster.index.manifest import Manifest, current_pointer, read_manifest
-from cluster.index.versions import check_analyser
+from cluster.index.versions import analyser_of
 from cluster.models.adapters import full_name
 from cluster.settings.settings import Settings
 from cluster.storage.locations import Location
@@ -43,8 +43,12 @@ MOST_LOOKS = 64
 
 def check_follows(deployed: Manifest, published: Manifest) -> None:
     """Raise IndexFormatError if a graph started on `deployed` cannot serve `published`."""
-    check_analyser(published)
     again = "start the graph again to serve it"
+    if analyser_of(published) != analyser_of(deployed):
+        raise IndexFormatError(
+            f"its BM25 terms were made by {published.analyser}, the graph was started with "
+            f"{deployed.analyser}; {again}"
+        )
     shards, before = len(published.shards), len(deployed.shards)
     if shards != before:
         raise IndexFormatError(

@@ -17,6 +17,7 @@ from cluster.index.manifest import Manifest
 from cluster.models.adapters import full_name
 from cluster.settings.presets import name_systems
 from cluster.settings.settings import Settings
+from cluster.settings.store_digests import store_digests
 from serve.contracts.backend import Handle, HandleBackend, IndexFacts, call_handle
 from serve.graph.call_handles import batches_client, wait_until_ready
 from serve.graph.follow_versions import StageVersion
@@ -179,6 +180,7 @@ def describe_readiness(
         ready=all(stages.values()) and not lost,
         index_version=read.version,
         last_source=read.last_source,
+        index_date=read.date,
         coverage=f"{len(serving)}/{len(shards)}",
         citations=counts.get(read, deployed.citations),
         models={
@@ -197,4 +199,5 @@ def describe_readiness(
         },
         versions={name: v.name.version for name, v in versions.items()},
         refused={name: v.refused for name, v in versions.items() if v.refused},
+        stores=store_digests(settings),
     )

@@ -16,7 +16,7 @@ from cluster.index.manifest import Manifest, read_manifest
 from cluster.index.read_shard import ShardReader
 from cluster.index.terms.collection import CollectionTerms
 from cluster.index.tokens.shared_codec import open_codec
-from cluster.index.versions import check_analyser, read_as_of
+from cluster.index.versions import analyser_of, read_as_of
 from cluster.models.adapters import full_name, model_folder, weights_checksum
 from cluster.models.model_cache.cache_entries import Conditions
 from cluster.settings.settings import Settings
@@ -54,7 +54,7 @@ def open_manifest(settings: Settings) -> Manifest:
     """
     index, as_of = settings.index.place, settings.serve.as_of
     manifest = read_as_of(index, as_of) if as_of else read_manifest(index)
-    check_analyser(manifest)
+    analyser_of(manifest)
     return manifest
 
 
@@ -101,7 +101,8 @@ def load_expander(
     known = before.recogniser if before else None
     vocabulary = load_vocabulary(settings, manifest)
     recogniser = make_recogniser(settings, vocabulary, known)
-    return Expander(recogniser, CollectionTerms.open(settings.index.place, manifest), vocabulary)
+    collection = CollectionTerms.open(settings.index.place, manifest)
+    return Expander(recogniser, collection, vocabulary, analyser_of(manifest))
 
 
 def make_recogniser(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cluster.answers import NOT_ENOUGH, Answer, ExactAnswer, SearchResult, Sentence
 from cluster.appraisal import Weighed, WeighedCitation
 from cluster.records import Citation
@@ -33,9 +35,14 @@ def answer_pieces(answer: Answer) -> list[str]:
 
     If the question was changed for the search, the first line says how. If the sources disagree,
     the verdict precedes the answer, and both sides are quoted at the end. If there is not enough
-    evidence, the nearest citations replace the answer.
+    evidence, the nearest citations replace the answer. The parts of a question are numbered.
     """
     understood = result_words(answer)
+    if answer.parts:
+        for number, part in enumerate(answer.parts, 1):
+            understood.append(f"{number}. {part.question.body}")
+            understood += answer_pieces(replace(part, degraded=()))
+        return [*understood, *(_lost(answer) if answer.verdict == NOT_ENOUGH else [])]
     if answer.verdict == NOT_ENOUGH:
         closest = " ".join(closest_words(answer))
         nearest = "; ".join(nearest_words(answer))

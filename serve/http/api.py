@@ -50,7 +50,7 @@ from serve.http.middleware.head_requests import HeadAsGet
 from serve.http.middleware.request_log import Meters
 from serve.http.openai.openai_errors import CHAT, OpenAIErrors, explain_chat_problems
 from serve.http.openai.openai_form import add_openai_form
-from serve.http.serve_page import add_page
+from serve.http.serve_page import add_page, is_missing_page, missing_page
 from serve.http.service import Graph, Readiness, Service, require_ready
 from serve.http.workbench.answers_api import (
     add_answers,
@@ -170,10 +170,13 @@ def _add_handlers(api: FastAPI) -> None:
         return problem(422, explain_problems(error.errors()), field_errors(error.errors()))
 
     @api.exception_handler(HTTPException)
-    async def refused(request: Request, error: HTTPException) -> JSONResponse:
+    async def refused(request: Request, error: HTTPException) -> Response:
         if error.status_code == 400:
             status = 400 if request.scope["path"] == CHAT else 422
             return problem(status, explain_unreadable(error.__cause__))
+        path, accept = request.scope["path"], request.headers.get("accept", "")
+        if error.status_code == 404 and is_missing_page(path, accept):
+            return missing_page()
         said = f"{error.detail}; /docs lists what there is"
         allowed = {"Allow": methods_at(request.scope["path"], api.routes)}
         return problem(error.status_code, said, headers=allowed if error.status_code == 405 else {})

@@ -16,6 +16,7 @@ from pydantic.config import JsonDict
 
 from cluster.answers import QUESTION_TYPES, Question
 from serve.batches.jobs import Job, State, new_job
+from serve.contracts.filter_form import FilterForm
 from serve.contracts.problem_forms import KEY_STATUSES, problems
 from serve.contracts.request_forms import SystemName
 from serve.formats.bioasq import MAX_BODY_CHARS, MAX_ID_CHARS, as_questions
@@ -76,7 +77,10 @@ class Batches(Protocol):
 
 
 class BatchRequest(BaseModel):
-    """Batch of questions in BioASQ's form. The same `id` with the same content is one batch."""
+    """Batch of questions in BioASQ's form. The same `id` with the same content is one batch.
+
+    `filters` restrict the citations of every question, as in `/v1/answer`.
+    """
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [EXAMPLE]})
 
@@ -88,6 +92,7 @@ class BatchRequest(BaseModel):
     answers: StrictBool = True
     format: Literal["bioasq"] = "bioasq"
     id: Annotated[str, Field(max_length=64)] = ""
+    filters: FilterForm = FilterForm()
 
 
 class BatchFigures(BaseModel):
@@ -155,7 +160,8 @@ def add_batches(api: FastAPI, batches: Batches, default_system: str) -> None:
         """Queue a batch of questions behind those submitted earlier."""
         questions = as_questions(request.questions, "questions")
         system = request.system or default_system
-        job = new_job(questions, system, request.answers, request.id, asker())
+        filters = request.filters.as_filters()
+        job = new_job(questions, system, request.answers, request.id, asker(), filters)
         return await batches.add(job, questions)
 
     @api.get("/v1/batches", responses=LISTED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI
@@ -9,6 +10,18 @@ from fastapi import FastAPI
 from serve.contracts.problem_forms import PROBLEM_JSON, Problem
 
 SCHEME = "key"
+# Groups of routes in the documentation, by how their path begins; the first match counts.
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Citations and references": ("/v1/citations", "/v1/references", "/v1/answers/document"),
+    "Feedback": ("/v1/feedback", "/v1/answers/{answer_id}/feedback"),
+    "Stored answers": ("/v1/answers",),
+    "Questions": ("/v1/answer", "/v1/search", "/v1/suggest", "/v1/examples", "/v1/systems"),
+    "Saved questions": ("/v1/watches",),
+    "Batches": ("/v1/batches",),
+    "Chat clients": ("/v1/chat", "/v1/models"),
+    "Operation": ("/",),
+}
+SHOWN_FIRST = "Questions"
 PROBLEM_SCHEMA = f"#/components/schemas/{Problem.__name__}"
 
 
@@ -21,6 +34,7 @@ class DocumentedAPI(FastAPI):
             return self.openapi_schema
         document = super().openapi()
         _name_problems(document)
+        _group_routes(document)
         document.setdefault("components", {})["securitySchemes"] = {
             SCHEME: {
                 "type": "http",
@@ -31,6 +45,18 @@ class DocumentedAPI(FastAPI):
         # The empty entry makes the key optional.
         document["security"] = [{}, {SCHEME: []}]
         return document
+
+
+def _group_routes(document: dict[str, Any]) -> None:
+    """Tag each route with the name of its group, and list the groups in the order to show."""
+    used = set()
+    for path, operations in document["paths"].items():
+        group = next(name for name, begins in GROUPS.items() if path.startswith(begins))
+        used.add(group)
+        for operation in operations.values():
+            operation["tags"] = [group]
+    shown = sorted(GROUPS, key=lambda name: name != SHOWN_FIRST)
+    document["tags"] = [{"name": name} for name in shown if name in used]
 
 
 def _name_problems(document: dict[str, Any]) -> None:

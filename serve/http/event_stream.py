@@ -5,6 +5,7 @@
 | `stage` | `{"stage", "ms"}`: a stage has ended |
 | `evidence` | the response of `/v1/search` |
 | `draft` | `{"text"}`: the model's output as it is generated, not yet checked |
+| `part` | `{"number", "of", "answer"}`: the answer to one part of a question with several |
 | `answer` | the response of `/v1/answer` without `stream`; the last event |
 | `error` | a problem (`serve.contracts.problem_forms`); sent instead of `answer` |
 """
@@ -21,7 +22,7 @@ from typing import Any
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from cluster.errors import InputError
-from serve.contracts.answer_events import Drafted, Event, Finished, Found, StageDone
+from serve.contracts.answer_events import Drafted, Event, Finished, Found, PartAnswered, StageDone
 from serve.contracts.problem_forms import problem_of
 from serve.contracts.stage_watch import StageLostError
 
@@ -31,7 +32,7 @@ logging.getLogger("sse_starlette").setLevel(logging.INFO)
 
 # Proxies close idle connections. An SSE comment every PING_S seconds keeps the stream open.
 PING_S = 15
-NAMES = ("stage", "evidence", "draft", "answer", "error")
+NAMES = ("stage", "evidence", "draft", "part", "answer", "error")
 
 
 def as_named(event: Event) -> tuple[str, dict[str, Any]]:
@@ -43,6 +44,8 @@ def as_named(event: Event) -> tuple[str, dict[str, Any]]:
             return "evidence", asdict(event.result)
         case Drafted():
             return "draft", asdict(event)
+        case PartAnswered():
+            return "part", asdict(event)
         case Finished():
             return "answer", asdict(event.answer)
 

@@ -34,6 +34,9 @@ HEADERS = {
 }
 
 
+FOLDER = Path(__file__).parent / "page"
+
+
 class PageFiles(StaticFiles):
     """Static files of the page, with its Content-Security-Policy."""
 
@@ -50,17 +53,27 @@ class PageFiles(StaticFiles):
         return response
 
 
+def is_missing_page(path: str, accept: str) -> bool:
+    """Return whether a request for a path that does not exist is a browser's, not a program's."""
+    return "text/html" in accept and not path.startswith("/v1/")
+
+
+def missing_page() -> HTMLResponse:
+    """Return the page for an address that does not exist, with status 404."""
+    text = (FOLDER / "missing.html").read_text(encoding="utf-8")
+    return HTMLResponse(text, 404, headers=HEADERS)
+
+
 def add_page(api: FastAPI, *, keeps: bool) -> None:
     """Add `/`, `/docs` and their files under `/static` to `api`.
 
     `keeps` tells the page whether the server can store answers, feedback and questions.
     """
-    folder = Path(__file__).parent / "page"
     swagger = Path(str(resources.files("fastapi_offline") / "static"))
     api.mount("/static/swagger", PageFiles(directory=swagger), name="swagger")
-    api.mount("/static", PageFiles(directory=folder), name="static")
+    api.mount("/static", PageFiles(directory=FOLDER), name="static")
 
-    template = Template((folder / "index.html").read_text(encoding="utf-8"))
+    template = Template((FOLDER / "index.html").read_text(encoding="utf-8"))
     index = template.substitute(keeps="yes" if keeps else "no")
     headers = {**HEADERS, "ETag": f'"{sha256(index.encode()).hexdigest()}"'}
 
@@ -71,4 +84,4 @@ def add_page(api: FastAPI, *, keeps: bool) -> None:
     @api.get("/docs", include_in_schema=False)
     async def docs() -> FileResponse:
         headers = {**HEADERS, "Content-Security-Policy": DOCS_POLICY}
-        return FileResponse(folder / "docs.html", headers=headers)
+        return FileResponse(FOLDER / "docs.html", headers=headers)

@@ -30,6 +30,7 @@ from serve.contracts.backend import Backend, shard_stage
 from serve.contracts.request import Request
 from serve.contracts.stage_calls import StageCalls, require
 from serve.contracts.stage_watch import StageWatch
+from serve.pipeline.answer_parts import answer_in_parts, parts_of
 from serve.pipeline.appraise_answer import weigh_answer
 from serve.pipeline.cascade import COMPARED, Budget, Costs, run_cascade
 from serve.pipeline.check_filters import check_filters, explain_no_match
@@ -82,18 +83,19 @@ def positions_of(
 def stated_fields(question: Question, written: WrittenAnswer) -> dict[str, Any]:
     """Return the fields of an Answer that hold the written text.
 
-    If the verdict is not_enough_evidence, nothing is stated; if the question asks for a best
-    guess, the text is returned as `guess`.
+    If the verdict is not_enough_evidence, nothing is stated. If the question asks for a best
+    guess, it is returned as `guess` where it differs from the stated answer.
     """
     verdict = {
         "verdict": written.verdict,
         "confidence": written.confidence,
         "signals": written.signals,
     }
+    guess = Guess(written.ideal, written.guesses) if question.guess else None
     if written.verdict != NOT_ENOUGH:
         stated = {"ideal": written.ideal, "exact": written.exact, "origin": written.origin}
-        return {**verdict, **stated, "supported": written.supported}
-    guess = Guess(written.ideal, written.exact) if question.guess else None
+        guess = None if written.guesses == written.exact else guess
+        return {**verdict, **stated, "supported": written.supported, "guess": guess}
     nothing = {"ideal": (), "exact": None, "origin": "none"}
     return {**verdict, **nothing, "guess": guess, "closest": written.closest}
 
@@ -115,10 +117,10 @@ class QuestionAnswerer:
         watch = StageWatch(self._settings.request_deadline_s, tell, budget.search_ms / 1000)
         return StageCalls(self.backend, self._settings, watch, self._quoted)
 
-    async def search(self, request: Request) -> SearchResult:
+    async def search(self, request: Request, tell: Tell = ignore_event) -> SearchResult:
         """Return ranked citations and evidence; raises StageLostError if no shard answers."""
         budget = Budget(request.question.budget_ms)
-        stages = self._calls(budget)
+        stages = self._calls(budget, tell)
         read = await self._read(request, stages)
         found, better = await asyncio.gather(
             self._search(read.typed_request, stages, budget), check_spelling(read, stages)
@@ -208,10 +210,13 @@ class QuestionAnswerer:
         asked = (request.question.body, tuple(evidence), length)
         return tuple(await stages.call(SNIPPETS, *asked) or ())
 
-    async def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
-        """Return completions of `prefix`; raises StageLostError if the expander fails."""
+    async def suggest(self, prefix: str, limit: int, headings: bool) -> list[Suggestion]:
+        """Return completions of `prefix`, as `Expander.suggest` does.
+
+        Raises StageLostError if the expander fails.
+        """
         lost = "the vocabulary does not answer; try again in a moment"
-        return await require(self.backend, self._settings, lost, SUGGEST, prefix, limit)
+        return await require(self.backend, self._settings, lost, SUGGEST, prefix, limit, headings)
 
     async def examples(self) -> list[ExampleQuestion]:
         """Return example questions whose evidence is in the index; raises StageLostError."""
@@ -239,11 +244,18 @@ class QuestionAnswerer:
         method = CITATION.at(shard_stage(number))
         return await require(self.backend, self._settings, lost, method, pmid)
 
-    async def answer(self, request: Request, tell: Tell = ignore_event) -> Answer:
-        """Return a cited answer; its verdict is not_enough_evidence if the writer fails.
+    async def answer(
+        self, request: Request, tell: Tell = ignore_event, context: Sequence[Evidence] = ()
+    ) -> Answer:
+        """Return a cited answer; a question with several parts is answered part by part.
 
-        `tell` receives an event for each finished stage, the search result and draft text.
+        The verdict is not_enough_evidence if the writer fails. `tell` receives an event for each
+        finished stage, the search result, draft text and each answered part. `context` is the
+        evidence if the search finds none.
         """
+        if parts := parts_of(request):
+            deadline_s = self._settings.request_deadline_s
+            return await answer_in_parts(request, parts, self._within, deadline_s, tell)
         system, budget_ms = request.system, request.question.budget_ms
         budget = Budget(budget_ms, min(self._writing_ms(system), budget_ms / 2))
         stages = self._calls(budget, tell)
@@ -254,20 +266,14 @@ class QuestionAnswerer:
         )
         read, found = await self._search_corrected(read, found, better, stages, budget)
         found = read.restore_question(found, request.question, better)
+        found = found if found.evidence else replace(found, evidence=tuple(context))
         request = read.typed_request
         question = request.question
         tell(Found(arranged(found, request.sort)))
         style, begun = self._style(system, budget, watch), budget.spent_ms
-        asked = (question, found.evidence, style)
-        if tell is ignore_event:
-            written = await stages.call(WRITE, *asked)
-        else:
-            written = await stages.stream(lambda text: tell(Drafted(text)), STREAM_ANSWER, *asked)
+        written = await self._write((question, found.evidence, style), stages, tell)
         if style is system.answer:
             self.costs.learn(f"write {system.name}", budget.spent_ms - begun)
-        written = written or NOTHING_WRITTEN
-        for loss in written.degraded:
-            watch.note(loss)
         evidence = with_stances(found.evidence, written)
         if written is not NOTHING_WRITTEN:
             articles_read = min(MAX_READ, len({item.passage.pmid for item in evidence}))
@@ -284,6 +290,28 @@ class QuestionAnswerer:
         )
         listed = arranged(weigh_answer(answer), request.sort)
         return replace(listed, shown=positions_of(written.shown, listed.evidence))
+
+    async def _write(
+        self,
+        asked: tuple[Question, Sequence[Evidence], AnswerSettings],
+        stages: StageCalls,
+        tell: Tell,
+    ) -> WrittenAnswer:
+        """Return what the writer returns for `asked`, after its failures have been noted."""
+        if tell is ignore_event:
+            written = await stages.call(WRITE, *asked)
+        else:
+            written = await stages.stream(lambda text: tell(Drafted(text)), STREAM_ANSWER, *asked)
+        for loss in written.degraded if written else ():
+            stages.watch.note(loss)
+        return written or NOTHING_WRITTEN
+
+    def _within(self, deadline_s: float) -> QuestionAnswerer:
+        """Return an answerer with another deadline, which shares the measured costs."""
+        settings = self._settings.model_copy(update={"request_deadline_s": deadline_s})
+        answerer = QuestionAnswerer(self.backend, settings, self._quoted)
+        answerer.costs = self.costs
+        return answerer
 
     def _writing_ms(self, system: SystemSettings) -> float:
         return self.costs.expected(f"write {system.name}", WRITING_MS)

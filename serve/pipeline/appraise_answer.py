@@ -11,7 +11,7 @@ from cluster.records import Entity
 from cluster.study_design.design_classifier import design_words, without_people
 from cluster.study_design.designs import weight_of
 from cluster.text.analysis import analyse
-from serve.wording.verdict_words import shortened
+from serve.wording.quote_sentence import excerpt, on_side, side_sentence
 
 # Maximum numbers of names and of characters that are compared, to bound the time.
 MAX_NAMES = 30
@@ -67,35 +67,26 @@ def list_sides(evidence: Iterable[Evidence], ideal: Sequence[Sentence]) -> Sides
 
     `evidence` is ordered by relevance. `ideal` has the sentences of the stated answer.
     """
-    first: dict[int, Evidence] = {}
-    for item in evidence:
-        if item.stance in ("support", "contradict"):
-            first.setdefault(item.passage.pmid, item)
+    found = tuple(evidence)
     supporting, contradicting = (
-        tuple(_source(item, ideal) for item in first.values() if item.stance == stance)
+        tuple(_source(item, ideal) for item in on_side(found, stance))
         for stance in ("support", "contradict")
     )
     return Sides(supporting, contradicting)
 
 
 def _source(item: Evidence, ideal: Sequence[Sentence]) -> SideSource:
+    sentence = side_sentence(item, ideal)
     return SideSource(
         pmid=item.passage.pmid,
-        quote=shortened(item.passage.text),
-        sentence=_sentence(item, ideal),
+        quote=excerpt(item.passage.text, sentence),
+        sentence=sentence,
         title=item.title,
         year=item.year,
         design=item.design,
         subjects=item.subjects,
         notice=item.notice,
     )
-
-
-def _sentence(item: Evidence, ideal: Sequence[Sentence]) -> str:
-    """Return the first sentence that cites the source on its side, else the first sentence."""
-    pmid, supports = item.passage.pmid, item.stance == "support"
-    named = (s.text for s in ideal if pmid in (s.pmids if supports else s.contradicted))
-    return next(named, ideal[0].text if ideal else "")
 
 
 def measure_agreement(sides: Sides) -> Agreement | None:

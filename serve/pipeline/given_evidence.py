@@ -52,5 +52,6 @@ async def take_given(request: Request, stages: StageCalls) -> SearchResult:
         coverage=shards.coverage,
         index_version=read.version,
         last_source=read.last_source,
+        index_date=read.date,
         timings_ms=dict(watch.timings_ms),
     )

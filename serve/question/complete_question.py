@@ -42,11 +42,13 @@ async def complete_question(
 
     A question is completed if it does not begin like a question, refers back to something, or has
     no entity of the vocabulary and no word that is written like a name. The language model
-    completes it if there is one; otherwise the last complete question is put before it.
+    completes it if there is one that may (`IndexFacts.completes`); otherwise the last complete
+    question is put before it.
     """
     if not turns or not await _rests_on_before(body, stages):
         return body, ""
-    if whole := await _ask_for_whole_question(body, turns, stages):
+    by_model = stages.backend.facts.completes
+    if by_model and (whole := await _ask_for_whole_question(body, turns, stages)):
         return whole, "model"
     before = await _last_whole_question(turns, stages)
     return f"{before[:MAX_BEFORE]} {body}".strip()[:MAX_CHARACTERS], "rules"

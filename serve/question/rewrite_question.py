@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from cluster.errors import LLMError
-from cluster.text.analysis import analyse
+from cluster.text.analysis import Analyser
 from serve.contracts.watched_model import WatchedModel
 from serve.llm.prompts import quote
 from serve.llm.search_prompts import search_prompt
@@ -22,8 +22,8 @@ KEPT = "question not rewritten"
 # Temperature of all model calls in paper 002 (section 3.4 and appendix A).
 TEMPERATURE = 0.1
 SUB_QUESTIONS = 3
-# Paper 003 gives no values. The limit allows a paragraph; the temperature makes samples differ.
-PARAGRAPH_TOKENS, PARAGRAPH_TEMPERATURE = 256, 0.7
+# Paper 003 gives no value. The temperature makes samples differ.
+PARAGRAPH_TEMPERATURE = 0.7
 MAX_QUERY_CHARACTERS = 300
 
 _NUMBERED = re.compile(r"^\W*(?:query\s*)?\d+\s*[.:)\-]+\s*(\S.*)$", re.IGNORECASE)
@@ -90,15 +90,18 @@ async def write_paragraphs(
     return [text for text in said if text is not None]
 
 
-def entity_query(question: str, names: Sequence[Sequence[str]], repeat: int) -> dict[str, float]:
+def entity_query(
+    question: str, names: Sequence[Sequence[str]], repeat: int, analyser: Analyser
+) -> dict[str, float]:
     """Return BM25 term weights: the question's terms times `repeat`, plus the documents' names.
 
     Paper 003, equation 3: a name counts once per document, however often it occurs there.
     """
-    weights: dict[str, float] = {t: repeat * n for t, n in Counter(analyse(question)).items()}
+    counts = Counter(analyser.terms(question))
+    weights: dict[str, float] = {term: repeat * n for term, n in counts.items()}
     for of_document in names:
         distinct = dict.fromkeys(name.casefold() for name in of_document)
-        for term, times in Counter(analyse(" ".join(distinct))).items():
+        for term, times in Counter(analyser.terms(" ".join(distinct))).items():
             weights[term] = weights.get(term, 0.0) + times
     return weights
 

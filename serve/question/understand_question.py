@@ -9,7 +9,7 @@ from threading import Lock
 
 from cluster.index.terms.collection import CollectionTerms, Statistics
 from cluster.records import Entity
-from cluster.text.analysis import analyse
+from cluster.text.analysis import ANALYSER, Analyser
 from cluster.text.vocabulary import Concept, ConceptKind, Vocabulary, normalise
 from serve.contracts.stage_calls import stage_method
 from serve.question.correct_spelling import RARE_SHARE, Speller, correctable
@@ -36,13 +36,15 @@ class Suggestion:
     """Completion of a typed prefix.
 
     `name` begins with the prefix. `concept` is the concept's preferred name. `citations` is the
-    number of citations about it; 0 if only the words of the name occur.
+    number of citations about it; 0 if only the words of the name occur. `heading` is the UI of a
+    MeSH descriptor, such as "D008687"; "" for other names.
     """
 
     name: str
     concept: str
     kind: ConceptKind
     citations: int
+    heading: str = ""
 
 
 class Expander:
@@ -53,16 +55,18 @@ class Expander:
         recogniser: Recogniser,
         collection: CollectionTerms,
         vocabulary: Vocabulary | None = None,
+        analyser: Analyser = ANALYSER,
     ) -> None:
         self.recogniser = recogniser
         self._collection = collection
         self._vocabulary = vocabulary
+        self._analyser = analyser
         self._lock = Lock()
 
     def understand(self, text: str, over: str, named: bool) -> Understood:
         """Return term statistics `over` "citations" or "passages"; entities only if `named`."""
         entities = self.recogniser.entities(text) if named else []
-        terms = analyse(" ".join([text, *expansion_terms(text, entities)]))
+        terms = self._analyser.terms(" ".join([text, *expansion_terms(text, entities)]))
         return Understood(tuple(entities), self.statistics(terms, over))
 
     def entities(self, text: str) -> list[Entity]:
@@ -93,9 +97,10 @@ class Expander:
             return None
         return self._speller.correct(body)
 
-    def suggest(self, prefix: str, limit: int) -> list[Suggestion]:
+    def suggest(self, prefix: str, limit: int, headings: bool = False) -> list[Suggestion]:
         """Return up to `limit` vocabulary names that begin with `prefix`, one per concept.
 
+        With `headings`, return only names of MeSH descriptors.
         Names in the most citations come first. Names whose words are not in the index are skipped.
         """
         if self._vocabulary is None:
@@ -105,12 +110,13 @@ class Expander:
         ranked = sorted(
             (-held, len(key), key, row)
             for key, row in rows
-            if (held := min((self._frequency(term) for term in analyse(key)), default=0))
+            if (held := min(map(self._frequency, self._analyser.terms(key)), default=0))
         )
         found: dict[str, Suggestion] = {}
         for _, _, key, row in ranked:
             concept = self._vocabulary.concept_at(row)
-            found.setdefault(concept.id, _suggestion(concept, key))
+            if not headings or concept.id.startswith(_HEADING):
+                found.setdefault(concept.id, _suggestion(concept, key))
         return sorted(found.values(), key=lambda s: -s.citations)[:limit]
 
     def _frequency(self, term: str) -> int:
@@ -138,4 +144,5 @@ SUGGEST = stage_method("expander", Expander.suggest, "suggest")
 
 def _suggestion(concept: Concept, key: str) -> Suggestion:
     name = next((name for name in concept.names if normalise(name) == key), concept.name)
-    return Suggestion(name, concept.name, concept.kind, concept.citations)
+    heading = concept.id.removeprefix("mesh:") if concept.id.startswith(_HEADING) else ""
+    return Suggestion(name, concept.name, concept.kind, concept.citations, heading)

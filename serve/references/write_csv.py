@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from cluster.records import Citation, abstract_text
 from serve.references.describe_citation import (
@@ -25,12 +25,17 @@ _FORMULA = ("=", "+", "-", "@")
 
 def write_csv(citations: Iterable[Citation]) -> str:
     """Return a header and a row per citation. Multiple values in a cell are separated by "; "."""
+    return write_table(map(_row, citations), _COLUMNS)
+
+
+def write_table(rows: Iterable[Mapping[str, str]], columns: Sequence[str]) -> str:
+    """Return the rows as CSV for spreadsheets: with a byte order mark, and without formulas."""
     out = io.StringIO(newline="")
     out.write(BYTE_ORDER_MARK)
-    writer = csv.DictWriter(out, _COLUMNS)
+    writer = csv.DictWriter(out, columns)
     writer.writeheader()
-    for citation in citations:
-        writer.writerow({name: _as_text(value) for name, value in _row(citation).items()})
+    for row in rows:
+        writer.writerow({name: _as_text(value) for name, value in row.items()})
     return out.getvalue()
 
 

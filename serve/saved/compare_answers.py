@@ -9,6 +9,8 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from cluster.answers import Answer, Sentence
+from cluster.problem_words import problem_words
+from cluster.study_design.designs import Design
 from serve.saved.saved_error import UnreadableAnswerError
 
 ANSWER = TypeAdapter(Answer)
@@ -16,11 +18,12 @@ ANSWER = TypeAdapter(Answer)
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """PMID, title and year of a citation; "" and None if the answer does not have them."""
+    """PMID, title, year and design of a citation; defaults if the answer does not have them."""
 
     pmid: int
     title: str = ""
     year: int | None = None
+    design: Design = "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +73,9 @@ def read_answer(value: Any) -> Answer:
     except ValidationError as error:
         problem = error.errors()[0]
         place = ".".join(map(str, problem["loc"]))
+        words = problem_words(problem)
         raise UnreadableAnswerError(
-            f"the stored answer is of another version of CiteRay ({place}: {problem['msg']}); "
+            f"the stored answer is of another version of CiteRay ({place}: {words}); "
             "ask the question again",
             409,
         ) from error
@@ -100,10 +104,10 @@ def sides_of(answer: Answer) -> Sides:
 
 
 def _described(answer: Answer) -> dict[int, Cited]:
-    found = {c.pmid: Cited(c.pmid, c.title, c.year) for c in answer.citations}
+    found = {c.pmid: Cited(c.pmid, c.title, c.year, c.design) for c in answer.citations}
     for item in answer.evidence:
         pmid = item.passage.pmid
-        found[pmid] = Cited(pmid, item.title, item.year)
+        found[pmid] = Cited(pmid, item.title, item.year, item.design)
     return found
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from cluster.index.vectors import Vectors
 from cluster.records import Entity
 from cluster.settings.system_settings import SystemSettings
-from cluster.text.analysis import analyse
+from cluster.text.analysis import Analyser
 from serve.contracts.stage_calls import StageCalls
 from serve.question.expand_question import expansion_terms, variants_of
 from serve.question.rewrite_question import (
@@ -37,11 +37,13 @@ class Query:
     weights: Mapping[str, float]
 
 
-def query_weights(question: str, synonyms: Sequence[str], weight: float) -> dict[str, float]:
+def query_weights(
+    question: str, synonyms: Sequence[str], weight: float, analyser: Analyser
+) -> dict[str, float]:
     """Return BM25 weights: term counts for the question, `weight` for terms of synonyms."""
-    weights: dict[str, float] = dict(Counter(analyse(question)))
+    weights: dict[str, float] = dict(Counter(analyser.terms(question)))
     if weight > 0:
-        for term in analyse(" ".join(synonyms)):
+        for term in analyser.terms(" ".join(synonyms)):
             weights.setdefault(term, weight)
     return dict(list(weights.items())[:MAX_QUERY_TERMS])
 
@@ -94,7 +96,8 @@ class QueryMaker:
 
     def _own_weights(self, body: str, entities: Sequence[Entity]) -> dict[str, float]:
         weight = self.system.expansion.weight
-        return query_weights(body, expansion_terms(body, entities) if weight else [], weight)
+        synonyms = expansion_terms(body, entities) if weight else []
+        return query_weights(body, synonyms, weight, self.stages.facts.analyser)
 
     async def _variants(self, body: str) -> list[Query]:
         """Return dense-only queries in which an entity is replaced by another of its names."""
@@ -128,5 +131,5 @@ class QueryMaker:
         entities = ENTITIES.with_loss("pseudo-documents without names")
         found = await asyncio.gather(*(stages.call(entities, text) for text in documents))
         names = [[entity.text for entity in of_document or ()] for of_document in found]
-        weights = entity_query(body, names, rewrite.repeat)
+        weights = entity_query(body, names, rewrite.repeat, stages.facts.analyser)
         return dict(list(weights.items())[:MAX_QUERY_TERMS])

@@ -12,7 +12,7 @@ from cluster.index.bm25 import Bm25Query
 from cluster.index.read_shard import Candidates, Fetched
 from cluster.index.tokens.codec import Halves
 from cluster.settings.search_settings import FusionSettings, RetrieverSettings
-from cluster.text.analysis import analyse
+from cluster.text.analysis import Analyser
 from serve.search.fuse_scores import Fused, fuse
 
 
@@ -109,11 +109,13 @@ def passage_hits(
     bm25: Bm25Query | None,
     retrieve: RetrieverSettings,
     fusion: FusionSettings,
+    analyser: Analyser,
 ) -> list[Hit]:
     """Return the best passages of the fetched citations, up to the limits in `retrieve`.
 
     With a single branch they are the best of the whole index, because each of the n best passages
-    belongs to one of the n citations with the best passages. `bm25` has passage statistics.
+    belongs to one of the n citations with the best passages. `bm25` has passage statistics
+    of terms by `analyser`.
     """
     held = {f.citation.pmid: f for f in fetched}
     places = [
@@ -122,7 +124,7 @@ def passage_hits(
         if pmid in held
         for i in held[pmid].abstract_first()
     ]
-    lexical = [bm25.score(analyse(f.passages[i].text)) if bm25 else 0.0 for f, i in places]
+    lexical = [bm25.score(analyser.terms(f.passages[i].text)) if bm25 else 0.0 for f, i in places]
     candidates = Candidates(
         pmids=np.arange(len(places)),
         dense=np.asarray([f.dense[i] for f, i in places], np.float32),

@@ -112,6 +112,7 @@ async def search_citations(request: Request, stages: StageCalls) -> SearchResult
         coverage=search.shards.coverage,
         index_version=read.version,
         last_source=read.last_source,
+        index_date=read.date,
         timings_ms=dict(stages.watch.timings_ms),
         candidates=search.candidates,
     )
@@ -234,7 +235,8 @@ class _QuestionSearch:
         self._count_found(found, retrieve, min(wanted, len(fused.pmids)))
         fetched = await self._fetched(fused.pmids[:wanted].tolist(), found, query, asked)
         if by_passage:
-            return passage_hits(fused, fetched, asked.bm25, retrieve, fusion)
+            analyser = self._stages.facts.analyser
+            return passage_hits(fused, fetched, asked.bm25, retrieve, fusion, analyser)
         return citation_hits(fused, wanted, fetched)
 
     def _count_found(self, found: Gathered, retrieve: RetrieverSettings, fused: int) -> None:

@@ -26,15 +26,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class VersionName:
-    """Name of an index version, and the last source file that it contains."""
+    """Name of an index version, the last source file that it contains, and its date in UTC."""
 
     version: str
     last_source: str
+    date: str = ""
 
     @classmethod
     def of(cls, manifest: Manifest) -> VersionName:
-        """Return the version name and last source file of `manifest`."""
-        return cls(manifest.version, manifest.last_source)
+        """Return the version name, last source file and date of `manifest`."""
+        return cls(manifest.version, manifest.last_source, manifest.created[:10])
 
 
 def oldest(names: Iterable[VersionName]) -> VersionName:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from textwrap import shorten
 
 from cluster.answers import NOT_ENOUGH, Answer, Evidence, RankedCitation
+from cluster.appraisal import SideSource
 from cluster.records import NO_TITLE
 from cluster.study_design.design_classifier import design_words
+from serve.wording.quote_sentence import shortened
 
 NO_ANSWER = "CiteRay could not decide this from the articles that it found."
 NOT_GIVEN = "CiteRay could not decide this from the given passages."
 CLOSEST = "Closest evidence:"
-DISAGREE = "Sources disagree."
+DISAGREE = "Sources disagree"
 NEAREST = "Nearest citations:"
 UNSUPPORTED = "no evidence supports this"
 MAX_NEAREST = 5
 # Passages quoted for each side where sources disagree.
 MAX_QUOTED = 2
-QUOTE_CHARACTERS = 400
 # Characters of the passage shown instead of a missing title; as in http/page/references.js.
 TITLE_CHARACTERS = 140
 
@@ -30,8 +31,22 @@ def verdict_words(answer: Answer) -> str:
         return NOT_GIVEN if answer.question.given else NO_ANSWER
     if answer.verdict != "mixed":
         return ""
-    leaning = f" The evidence leans to {answer.exact}." if isinstance(answer.exact, str) else ""
-    return DISAGREE + leaning
+    agreed = agreement_words(answer)
+    return f"{DISAGREE}: {agreed}." if agreed else f"{DISAGREE}."
+
+
+def agreement_words(answer: Answer) -> str:
+    """Return how many of the sources that take a side agree: "6 of 8 studies say yes", or ""."""
+    agreed = answer.agreement
+    if agreed is None:
+        return ""
+    count, sources = agreed.supporting, agreed.sources
+    who = f"all {sources} studies" if count == sources else f"{count} of {sources} studies"
+    who = "1 study" if count == sources == 1 else who
+    ending = "s" if count == 1 else ""
+    if isinstance(answer.exact, str):
+        return f"{who} say{ending} {answer.exact}"
+    return f"{who} support{ending} this answer"
 
 
 def closest_words(answer: Answer) -> list[str]:
@@ -54,39 +69,30 @@ def side_words(answer: Answer) -> list[str]:
     """Return quotations of both sides, with stance, PMID and design, if sources disagree."""
     if answer.verdict != "mixed":
         return []
+    on = f" {answer.exact}" if isinstance(answer.exact, str) else ""
+    sides = {"Supports": answer.sides.supporting, "Contradicts": answer.sides.contradicting}
     return [
-        f'{stance_words(item)}: "{shortened(item.passage.text)}" [{_source(item)}]'
-        for stance in ("support", "contradict")
-        for item in [i for i in answer.evidence if i.stance == stance][:MAX_QUOTED]
+        f'{does}{on}: "{shortened(source.sentence)}" [{_source(source)}]'
+        for does, sources in sides.items()
+        for source in sources[:MAX_QUOTED]
     ]
 
 
-def stance_words(item: Evidence) -> str:
-    """Return the stance and what it refers to, such as "Supports yes"."""
-    word = "Supports" if item.stance == "support" else "Contradicts"
-    on = item.stance_on
-    return f"{word} {on}" if on in ("yes", "no") else f'{word} "{shortened(on)}"' if on else word
+def _source(source: SideSource) -> str:
+    design = design_words(source.design, source.subjects)
+    return ", ".join(filter(None, [f"PMID {source.pmid}", design]))
 
 
-def shortened(text: str) -> str:
-    """Return `text` on one line, cut at a word boundary if it is long."""
-    # Not textwrap.shorten, which is much slower.
-    text = " ".join(text.split())
-    if len(text) <= QUOTE_CHARACTERS:
-        return text
-    return f"{text[:QUOTE_CHARACTERS].rsplit(' ', 1)[0]}…"
-
-
-def _source(item: Evidence) -> str:
-    design = design_words(item.design, item.subjects)
-    return ", ".join(filter(None, [f"PMID {item.passage.pmid}", design]))
+def about_words(item: RankedCitation | Evidence) -> str:
+    """Return journal, year and design, such as " (Lancet, 2019, cohort study)"; "" if unknown."""
+    known = [item.journal, str(item.year or ""), design_words(item.design, item.subjects)]
+    return f" ({', '.join(filter(None, known))})" if any(known) else ""
 
 
 def _cited(citation: RankedCitation, passage: str) -> str:
-    known = [str(citation.year or ""), design_words(citation.design, citation.subjects)]
-    about = f" ({', '.join(filter(None, known))})" if any(known) else ""
+    about = about_words(citation)
     mark = " RETRACTED" if citation.retracted else ""
     title = " ".join(citation.title.split()) or "no title"
-    if passage and citation.title in ("", NO_TITLE):
+    if passage and citation.title == NO_TITLE:
         title = f'no English title, "{shorten(passage, TITLE_CHARACTERS, placeholder="…")}"'
     return f"PMID {citation.pmid}{about}{mark}: {title}"

@@ -57,6 +57,8 @@ def test_gpu_check_runs_on_a_cpu_without_ray_vllm_tantivy_and_faiss(tmp_path: Pa
         figures = json.loads((folder / "coefficients.json").read_text())
         assert figures.pop("kind") == "gpu-coefficients"
         assert figures.pop("device") == "cpu"
+        # Only a GPU has memory of its own.
+        assert figures.pop("memory_bytes") is None
         for name in ("encoder_documents_per_s", "encoder_documents_per_s_with_tokens"):
             speeds = figures.pop(name)
             assert list(speeds) == [str(batch) for batch in BATCHES]

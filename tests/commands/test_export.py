@@ -30,7 +30,7 @@ def run(index: Path, *arguments: object, stdin: str = "") -> str:
     """Return standard output; raise InputError as the command does."""
     app = typer.Typer()
     app.command()(export)
-    given = [*map(str, arguments), "--set", f"index.path={index}"]
+    given = [*map(str, arguments), f"--set=index.path={index}", "--set=serve.port=9"]
     done = CliRunner().invoke(app, given, input=stdin)
     if isinstance(done.exception, InputError):
         raise done.exception

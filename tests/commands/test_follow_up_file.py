@@ -27,6 +27,7 @@ def test_reply_becomes_a_turn(tmp_path: Path) -> None:
 def test_invalid_reply_file_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "other.json"
     file.write_text(text)
-    for wrong in (file, tmp_path / "missing.json"):
-        with pytest.raises(InputError, match=r"json: not an answer .*`citeray ask --json`"):
-            read_turns([wrong])
+    with pytest.raises(InputError, match=r"json: not an answer; .*`citeray ask QUESTION -o "):
+        read_turns([file])
+    with pytest.raises(InputError, match=r"missing\.json: cannot be read: No such file"):
+        read_turns([tmp_path / "missing.json"])

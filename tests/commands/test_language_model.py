@@ -11,7 +11,11 @@ from fastapi import FastAPI
 from cluster.errors import InputError
 from commands import language_model
 from commands.context import Context
-from commands.language_model import hint_at_local_server, with_language_model
+from commands.language_model import (
+    hint_at_local_server,
+    warn_of_lost_model,
+    with_language_model,
+)
 from tests.serve.http_server import free_port, serving
 
 
@@ -44,9 +48,22 @@ def chosen(given: str) -> tuple[str, str, str, str, str]:
     return llm.kind, llm.url, llm.model_id, llm.ideal_from, llm.exact_from
 
 
-def test_named_model_is_not_looked_up() -> None:
-    found = chosen("http://127.0.0.1:9/v1#qwen2.5:1.5b")
-    assert found == ("url", "http://127.0.0.1:9/v1", "qwen2.5:1.5b", "model", "model")
+def test_named_model_is_not_looked_up(server: Server) -> None:
+    # This server does not list its models below this address.
+    url = f"{server.address}/other/v1"
+    assert chosen(f"{url}#qwen2.5:1.5b") == ("url", url, "qwen2.5:1.5b", "model", "model")
+
+
+def test_answers_without_the_model_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    context = Context(None, (), False)
+    warn_of_lost_model(context, {"llm: failed, extractive exact answer": 1, "rerank: lost": 2})
+    assert capsys.readouterr().err == ""
+    losses = {"llm: failed, extractive answer": 2, "llm: nothing usable, extractive answer": 1}
+    warn_of_lost_model(context, losses)
+    said = " ".join(capsys.readouterr().err.split())
+    assert (
+        "no usable answer, so 3 answers were taken from the evidence instead (llm: failed" in said
+    )
 
 
 def test_single_model_is_taken(server: Server) -> None:
@@ -67,6 +84,8 @@ def test_unclear_choice_is_refused(server: Server) -> None:
         chosen(server.address)
     with pytest.raises(InputError, match=r"refused; is the server running\?"):
         chosen(f"http://127.0.0.1:{free_port()}")
+    with pytest.raises(InputError, match=r"refused; is the server running\?"):
+        chosen(f"http://127.0.0.1:{free_port()}/v1#llama3.2")
     with pytest.raises(InputError, match=r"--llm llama3.2: give an address such as http://"):
         chosen("llama3.2")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
+from fastapi import FastAPI
 from typer.testing import CliRunner
 
 from cluster.errors import InputError
@@ -21,7 +22,7 @@ from commands.options import Chosen, open_client, read_filters
 from serve.answer.ask_model import asks_model
 from serve.client import open_client as clients
 from serve.client.open_client import ServedClient
-from tests.serve.http_server import free_port
+from tests.serve.http_server import free_port, serving
 
 BY_MODEL = ("llm.ideal_from=model", "llm.exact_from=model")
 
@@ -48,7 +49,7 @@ class Stated:
         pass
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        return {"question": request["question"], "said": "Yes."}
+        return {"question": request["question"], "said": "Yes.", "degraded": []}
 
     search = answer
 
@@ -118,9 +119,11 @@ def test_preset_file_and_as_of_use_a_local_graph(graphs: list[Settings], tmp_pat
     assert graphs[1].serve.as_of == "pubmed26n1340.xml.gz"
 
 
+@pytest.mark.slow
 def test_language_model_option_uses_a_local_graph(graphs: list[Settings]) -> None:
-    option = ["--llm", "http://127.0.0.1:9/v1#m", "--json"]
-    assert CliRunner().invoke(app, ["ask", "Why?", *option]).exit_code == 0
+    with serving(FastAPI()) as port:
+        option = ["--llm", f"http://127.0.0.1:{port}/v1#m", "--json"]
+        assert CliRunner().invoke(app, ["ask", "Why?", *option]).exit_code == 0
     assert (graphs[0].llm.kind, graphs[0].llm.model_id) == ("url", "m")
 
 

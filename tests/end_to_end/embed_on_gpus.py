@@ -51,9 +51,9 @@ class NotedEmbed(staging_tasks.EmbedAndStage):
         return super().__call__(batch)
 
 
-def noted_graph(*args: Any) -> None:
+def noted_graph(*args: Any) -> str:
     note("graph")
-    build_graph(*args)
+    return build_graph(*args)
 
 
 def noted_shard(*args: Any) -> Any:

@@ -122,8 +122,9 @@ def test_repeated_build_returns_the_published_version(whole: Built, sample: Samp
     again = Built(whole.index, whole.settings, done)
     assert done.returncode == 0, done.stderr
     assert (again.summary["version"], again.summary["citations"]) == ("v000001", 313)
-    assert "v000001 is a build of the same 3 sources with the same settings" in done.stderr
-    assert "embedding" not in done.stderr
+    assert "v000001 already holds a build of these 3 sources with the same settings" in done.stderr
+    # No model was fetched, and Ray was not started.
+    assert len(done.stderr.splitlines()) == 1
     assert sorted(p.name for p in whole.index.iterdir()) == WHOLE_INDEX
 
 

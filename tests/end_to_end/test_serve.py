@@ -135,7 +135,7 @@ def test_commands_use_the_running_endpoint(served: Served, tmp_path: Path) -> No
     citeray = str(BIN / "citeray")
     asked = run(with_settings([citeray, "ask", "Does metformin activate AMPK?"], served.settings))
     assert asked.returncode == 0, asked.stderr
-    assert "loading the graph here" not in asked.stderr
+    assert "loading the index" not in asked.stderr
     assert "90000" in asked.stdout
     searched = run(with_settings([citeray, "search", "metformin", "--json"], served.settings))
     assert len(json.loads(searched.stdout)["citations"]) == 10

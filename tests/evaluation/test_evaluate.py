@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cluster.errors import InputError
-from evaluation.bioasq.evaluate_bioasq import evaluate_bioasq, read_answers, read_benchmark
+from evaluation.bioasq.evaluate_bioasq import evaluate_bioasq, read_benchmark
 from evaluation.bioasq.read_bioasq import read_gold, read_run
 from evaluation.bioasq.score_bioasq import score_run
 from evaluation.bootstrap import Interval, differences, intervals, verdict
@@ -217,7 +217,7 @@ def scored_from(begin: int | None, folder: Path) -> tuple[float, tuple[str, ...]
     gold = {**question("1", "summary", None, "a"), "snippets": [SNIPPET]}
     said = {**gold, "snippets": [{**SNIPPET, "offsetInBeginSection": begin}]}
     benchmark = read_benchmark(write(folder / "g", gold))
-    run = read_answers(write(folder / "r", said), benchmark)
+    run = read_run(write(folder / "r", said), benchmark.gold)
     found = evaluate_bioasq(run, benchmark)
     return found.scores.values()["snippets F1"], found.notes
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from evaluation.bioasq.read_bioasq import Entry
-from evaluation.bioasq.risk_coverage import NAMES, risk_curves, score_risk
+from evaluation.bioasq.risk_coverage import NAMES, score_risk
 from evaluation.bioasq.score_bioasq import score_run
 from evaluation.scores import Scores
 
@@ -51,9 +51,6 @@ def known(scores: Scores) -> dict[str, float]:
 def test_risk_coverage_curve_and_its_area() -> None:
     # Sorted: right, wrong, right, right, wrong; risk 0, 1/2, 1/3, 1/4, 2/5.
     scores = yesno(FIVE)
-    points = [(0.2, 0), (0.4, 1 / 2), (0.6, 1 / 3), (0.8, 1 / 4), (1, 2 / 5)]
-    assert list(risk_curves(scores)) == ["yesno"]
-    assert np.array(risk_curves(scores)["yesno"]) == pytest.approx(np.array(points))
     found = known(scores)
     assert found["risk yesno AURC"] == pytest.approx((0 + 1 / 2 + 1 / 3 + 1 / 4 + 2 / 5) / 5)
     # 30% of 5 questions are 2 questions, 50% are 3, 70% are 4, 90% are 5.
@@ -63,7 +60,6 @@ def test_risk_coverage_curve_and_its_area() -> None:
 
 def test_ties_in_confidence_are_answered_together() -> None:
     scores = yesno([(0.9, True), (0.5, False), (0.5, True), (0.5, True)])
-    assert risk_curves(scores)["yesno"] == [(0.25, 0), (1, 0.25)]
     found = known(scores)
     assert found["risk yesno AURC"] == pytest.approx((0 + 3 * 0.25) / 4)
     assert found["risk yesno at 30%"] == 0.25
@@ -104,7 +100,6 @@ def test_questions_without_confidence_are_excluded() -> None:
     assert found["risk yesno AURC"] == pytest.approx((0 + 1 / 2) / 2)
     scores = yesno([(None, True), (None, False)])
     assert not NAMES & known(scores).keys()
-    assert risk_curves(scores) == {}
 
 
 def test_each_resample_is_sorted_again() -> None:

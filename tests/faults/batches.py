@@ -193,7 +193,7 @@ class BatchRound:
             raise DifferenceError(f"after {step}: {before} were answered, and then {asked}")
         return 1
 
-    async def _ask(self, question: Question, system: str, answers: bool) -> Answer:
+    async def _ask(self, question: Question, _: Job) -> Answer:
         number = int(question.body.split()[1].rstrip(":"))
         key = f"alice.batch-{number // 2}" if number % 2 else f"batch-{number // 2}"
         await asyncio.sleep(0)

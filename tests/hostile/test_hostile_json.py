@@ -51,7 +51,7 @@ UNREADABLE = {
     "50,000 levels": (asked(b'"x": ' + arrays(50_000)), "body: is nested too deep"),
     "a huge number": (asked(b'"k": ' + HUGE), "a number in it may have too many digits"),
     "no JSON": (posted(b"question"), "body: is no JSON: Expecting value at 0"),
-    "nothing": (posted(b""), "body: Field required"),
+    "nothing": (posted(b""), "body: is missing"),
 }
 
 

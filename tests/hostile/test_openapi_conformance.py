@@ -36,7 +36,7 @@ def test_every_reply_is_one_that_the_document_tells_of(http: httpx.Client, tmp_p
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr

@@ -27,7 +27,12 @@ from pipelines.indexing.shards.build_shard import build_shard, train_quantiser
 from pipelines.indexing.shards.compact_shard import compact_shard, merge_tail, tail_to_merge
 from pipelines.indexing.shards.update_shard import ShardUpdate, update_shard
 from pipelines.indexing.staging.embed_passages import embed_citations, split_citations
-from pipelines.indexing.staging.plan_build import quantiser_of, segment_id, segment_plan
+from pipelines.indexing.staging.plan_build import (
+    added_segment_plan,
+    quantiser_of,
+    segment_id,
+    segment_plan,
+)
 from pipelines.indexing.staging.stage_citations import (
     ParsedSource,
     read_account,
@@ -166,7 +171,7 @@ class SmallIndex:
         places, accounts = self.stage(files)
         name = segment_id("build", self.settings.index, accounts, self.manifest)
         quantiser = quantiser_of(self.path, self.manifest)
-        plan = segment_plan(name, quantiser, DIMENSIONS, self.settings.index)
+        plan = added_segment_plan(name, quantiser, self.manifest, self.settings.index)
         told = []
         for number, shard in enumerate(self.manifest.shards):
             if number == crash_after:
@@ -204,7 +209,7 @@ class SmallIndex:
     def _compact(self, lease: Lease, crash_after: int | None) -> Manifest:
         assert self.manifest is not None
         quantiser = quantiser_of(self.path, self.manifest)
-        plan = segment_plan("", quantiser, DIMENSIONS, self.settings.index)
+        plan = added_segment_plan("", quantiser, self.manifest, self.settings.index)
         told = []
         for number, shard in enumerate(self.manifest.shards):
             if number == crash_after:

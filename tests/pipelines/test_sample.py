@@ -12,6 +12,7 @@ from cluster.records import Citation, Deletion, Rejected
 from pipelines.sample.write_questions import write_questions
 from pipelines.sample.write_sample import SampleCorpus, write_sample
 
+ROOT = Path(__file__).resolve().parents[2]
 DTD = Path(Bio.__file__).parent / "Entrez/DTDs/pubmed_250101.dtd"
 REVISED, DELETED = 90000034, 90000028
 
@@ -41,6 +42,17 @@ def live(records) -> dict[int, Citation]:
 @pytest.fixture(scope="module")
 def questions(sample) -> list[dict]:
     return json.loads(sample.questions.read_text())["questions"]
+
+
+def test_documents_state_the_number_of_live_citations(records):
+    citations = {r.pmid for file in records for r in file if isinstance(r, Citation)}
+    live = citations - {r.pmid for r in records[2] if isinstance(r, Deletion)}
+    assert (len(citations), len(live)) == (314, 313)
+    for name in ("README.md", "docs/quickstart.md", "docs/limitations.md"):
+        assert f"{len(live)} citations in our own words" in (ROOT / name).read_text()
+    sample = (ROOT / "pipelines/sample/README.md").read_text()
+    assert sample.startswith(f"# The sample corpus\n\n{len(live)} citations about")
+    assert f"hold\n{len(citations)} citations" in sample
 
 
 def test_sample_has_a_baseline_and_an_update(sample, records):

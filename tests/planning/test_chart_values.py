@@ -24,7 +24,10 @@ K8S = Path(__file__).resolve().parents[2] / "k8s"
 SCHEMA = K8S / "values.schema.json"
 # Purpose of values-NAME.yaml: `citeray plan --config CONFIG --citations N ... --emit-values FILE`.
 ASKED = {
-    "pubmed": ("cluster.yaml", Ask(38_000_000, 1.0, 2.0, nodes=8, gpu_nodes=8, shards=64)),
+    "pubmed": (
+        "cluster.yaml",
+        Ask(38_000_000, 1.0, 2.0, nodes=8, gpu_nodes=8, gpu_memory=24_000_000_000, shards=64),
+    ),
     "small": ("gpu-node.yaml", Ask(60_000, 1.0, 2.0, nodes=1, node_cpus=8, gpu_nodes=1)),
 }
 
@@ -44,6 +47,7 @@ def gib(quantity: str) -> int:
 def test_emitted_values_match_the_chart_schema(name: str) -> None:
     schema = json.loads(SCHEMA.read_text())
     settings, plan, _ = planned(name)
+    # This includes the memory of a GPU for graphs.
     assert plan.problems == ()
     emitted = yaml.safe_load(values_yaml(settings, plan, ASKED[name][0]))
     for over in ([], ["values-gke.yaml"], ["values-eks.yaml"]):

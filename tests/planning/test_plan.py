@@ -12,6 +12,7 @@ from cluster.settings.limits import questions_at_once
 from cluster.settings.settings import load_settings
 from planning.emit import config_yaml
 from planning.estimate_build import vector_bytes
+from planning.measure.coefficients import SHIPPED, read_coefficients
 from planning.measure.fit import Line
 from planning.measure.gpu_coefficients import GpuCoefficients
 from planning.place_workers import Ask
@@ -148,6 +149,60 @@ def test_graphs_on_gpus_are_built_in_waves() -> None:
     assert index.value == pytest.approx(4 * (rest + 76e6 / 16 / 1e5))
     half = make_plan(found, settings, replace(ASK, nodes=4, gpu_nodes=2, shards=16))
     assert next(f for f in half.phases if f.name == "index").value == pytest.approx(2 * index.value)
+
+
+def test_documented_growth_of_a_build_follows_from_the_shipped_coefficients() -> None:
+    found = read_coefficients(SHIPPED)
+    text = (Path(__file__).resolve().parents[2] / "docs/cluster.md").read_text()
+    each, costs = found.corpus.passages_per_citation, found.building.hnsw_core_seconds_per_passage
+    first = costs.mean(100_000 * each / 4)
+    for citations in (100_000, 200_000, 1_000_000):
+        passages = citations * each / 4
+        mean = costs.mean(passages)
+        row = f"| {citations:,} | {passages:,.0f} | {mean * 1e3:.2f} ms | {mean / first:.1f} |"
+        assert row in text
+
+    def phases(citations: int, shards: int) -> dict[str, float]:
+        ask = replace(ASK, citations=citations, shards=shards, nodes=1, node_cpus=2, qps=1)
+        made = make_plan(found, load_settings(overrides=["index.token_vectors=none"]), ask)
+        return {f.name: f.value for f in (*made.phases, made.build)}
+
+    small, few, many = phases(100_000, 4), phases(1_000_000, 4), phases(1_000_000, 40)
+    assert many["index"] / small["index"] == pytest.approx(10, rel=0.03)
+    assert few["index"] / small["index"] == pytest.approx(20, rel=0.03)
+    assert few["build"] / small["build"] / 10 == pytest.approx(1.03, rel=0.005)
+
+
+def test_graphs_that_exceed_the_gpu_are_a_problem_that_names_enough_shards() -> None:
+    settings = load_settings("cluster.yaml")
+    asked = replace(ASK, nodes=4, shards=16, gpu_memory=6_000_000_000)
+    made = make_plan(coefficients(), settings, asked)
+    # 4.75M passages of 644 bytes each and 4 GiB.
+    (problem,) = (p for p in made.problems if "GPU" in p)
+    assert problem == (
+        "graphs of one GPU: up to 7.35 GB, more than the 6 GB that it has, so CPUs would build "
+        "them; at least 29 shards fit"
+    )
+    for shards, fits in ((28, False), (29, True)):
+        plan = make_plan(coefficients(), settings, replace(asked, shards=shards))
+        assert any("GPU" in p for p in plan.problems) != fits
+    # The plan chooses enough shards by itself, and reads the memory from the measured GPU.
+    gpu = GPU.model_copy(update={"memory_bytes": 6_000_000_000})
+    found = coefficients().model_copy(update={"gpu": gpu})
+    chosen = make_plan(found, settings, replace(asked, shards=None, gpu_memory=None))
+    assert chosen.size.shards == 32
+    assert chosen.unknown == ("expander",)
+
+
+def test_several_graphs_at_once_share_the_memory_of_a_gpu() -> None:
+    half = load_settings("cluster.yaml", ["index.build_gpus=0.5", "index.build_threads=8"])
+    asked = replace(ASK, nodes=4, shards=16, node_cpus=16)
+    for cpus, graphs in ((16, 2), (15, 1)):
+        made = make_plan(coefficients(), half, replace(asked, node_cpus=cpus))
+        memory = next(f for f in made.memory if f.name == "graphs of one GPU")
+        assert memory.inputs["graphs_at_once"] == graphs
+    small = make_plan(coefficients(), half, replace(asked, gpu_memory=4_000_000_000))
+    assert any("no number of shards fits" in p for p in small.problems)
 
 
 def test_vector_bytes_equal_those_of_a_faiss_index(tmp_path: Path) -> None:

@@ -64,26 +64,54 @@ def test_gpu_figures_are_unknown_without_gpu_coefficients(
 ) -> None:
     asked = ("--config", "cluster.yaml", "--calibration", calibration)
     told = json.loads(plan(*asked, "--json").stdout)
-    assert told["unknown"] == ["expander", "encoder", "reranker"]
+    assert told["unknown"] == ["expander", "encoder", "reranker", "memory of a GPU"]
     assert told["build"]["value"] is told["gpu_hours"]["value"] is None
     explained = plan(*asked, "--explain").stdout
     assert "unknown: run `citeray plan --calibrate` on a GPU" in explained
     assert "nan" not in explained.split()
     gpu = tmp_path / "gpu.json"
     gpu.write_text(json.dumps(GPU))
-    told = json.loads(plan(*asked, "--gpu", gpu, "--json").stdout)
+    told = json.loads(plan(*asked, "--gpu", gpu, "--gpu-memory", "24GB", "--json").stdout)
     assert told["unknown"] == ["expander"]
     # 2 passages of 100 tokens; a GPU encodes 1,000 documents of 50 tokens per second, without token
     # vectors.
     assert told["gpu_hours"]["value"] == pytest.approx(76e6 * (1 / 500 + 1 / 1e5) / 3600)
 
 
+def test_plan_with_unknown_figures_exits_1_and_says_what_is_missing(
+    calibration: Path, tmp_path: Path
+) -> None:
+    asked = ("--config", "cluster.yaml", "--calibration", calibration)
+    values = tmp_path / "values.yaml"
+    done = plan(*asked, "--emit-values", values, "--json")
+    assert (done.exit_code, json.loads(done.stdout)["feasible"]) == (1, None)
+    assert (
+        "not known to be feasible, because these are unknown: expander, encoder, re" in done.stderr
+    )
+    assert values.is_file()
+    known = plan("--calibration", calibration, "--json")
+    assert (known.exit_code, json.loads(known.stdout)["feasible"]) == (0, True)
+    assert known.stderr == ""
+
+
+def test_stage_names_are_complete_on_a_narrow_terminal(
+    calibration: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ("--config", "cluster.yaml", "--calibration", calibration)
+    for width in ("40", "60"):
+        monkeypatch.setenv("COLUMNS", width)
+        shown = plan(*asked).stdout
+        for stage in ("gateway", "expander", "encoder", "shard", "reranker"):
+            assert f"│ {stage} " in shown
+        assert "…" not in shown
+
+
 def test_invalid_gpu_file_is_refused(calibration: Path, tmp_path: Path) -> None:
     gpu = tmp_path / "gpu.json"
     for text, said in [
         (None, "gpu.json: cannot be read"),
-        (json.dumps({**GPU, "kind": "other"}), "kind: Input should be 'gpu-coefficients'"),
-        (json.dumps({**GPU, "cross_encoder_pairs_per_s": 0}), "greater than 0"),
+        (json.dumps({**GPU, "kind": "other"}), "kind: must be 'gpu-coefficients'"),
+        (json.dumps({**GPU, "cross_encoder_pairs_per_s": 0}), "must be more than 0"),
     ]:
         if text:
             gpu.write_text(text)
@@ -111,6 +139,7 @@ def test_bad_option_is_refused(calibration: Path, subtests: pytest.Subtests) -> 
         ("--citations", "lots", "--citations lots: expected a number such as 38M"),
         ("--p95", "2", "--p95 2: expected a time"),
         ("--node-memory", "big", "--node-memory big: expected a size"),
+        ("--gpu-memory", "24", "--gpu-memory 24: expected a size"),
         ("--path", "talk", "--path talk: unknown; there are: search, answer"),
         ("--prices-of", "today", "--prices-of today: expected a day such as 2026-11-26"),
         ("--path", "answer", "the language model was not measured"),

@@ -76,6 +76,7 @@ class SmallService:
         self.answerer: Any = self
         self.state = state
         self.models = {"llm": "none" if writer is None else "small"}
+        self.stores: dict[str, str] = {}
         self.asked: list[Question] = []
 
     async def search(self, request: Request) -> SearchResult:
@@ -105,10 +106,12 @@ class SmallService:
             ready=ready,
             index_version="v000001",
             last_source="n1.xml",
+            index_date="2026-11-21",
             coverage="2/2" if ready else "1/2",
             citations=len(CORPUS),
             models={"encoder": "test", **self.models},
             stages={"encoder": "ready", "shard-0001": self.state},
             versions={"shard-0000": "v000001", "shard-0001": "v000001"},
             refused={},
+            stores=self.stores,
         )

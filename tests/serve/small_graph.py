@@ -9,11 +9,12 @@ import numpy as np
 from cluster.index.manifest import Manifest
 from cluster.index.read_shard import ShardReader
 from cluster.index.terms.collection import CollectionTerms
+from cluster.index.versions import analyser_of
 from cluster.models.embedded import QuestionVectors
 from cluster.records import Citation, Entity
 from cluster.settings.settings import load_settings
 from cluster.settings.stages.serving import ServeSettings
-from cluster.text.analysis import analyse
+from cluster.text.analysis import ANALYSER, Analyser, analyse
 from serve.answer.write_answer import AnswerWriter, WrittenAnswer
 from serve.contracts.backend import (
     Backend,
@@ -127,11 +128,12 @@ def small_backend(
         writer, bag_of_words, None, lambda text: [], reader, CALIBRATION, models=roles
     )
     written.decide = decide  # type: ignore[method-assign]
-    facts = IndexFacts(len(shards), 0.9, 0.4, late=late, reranker=not late)
+    analyser = analyser_of(manifest)
+    facts = IndexFacts(len(shards), 0.9, 0.4, late=late, reranker=not late, analyser=analyser)
     tables = [segment.opened.terms for shard in shards for segment in shard.segments]
     backend = LocalBackend(
         facts,
-        expander=Expander(NamedThings(names), CollectionTerms(manifest, tables)),
+        expander=Expander(NamedThings(names), CollectionTerms(manifest, tables), None, analyser),
         encoder=EncoderStage(SmallEncoder(encode), SmallReranker()),  # type: ignore[arg-type]
         reranker=SmallReranker(),
         writer=written,
@@ -180,12 +182,13 @@ def make_answerer(
     writer: ChatModel | None = None,
     decide: Decide = as_written,
     late: bool = False,
+    analyser: Analyser = ANALYSER,
 ) -> QuestionAnswerer:
     """Return an answerer over the shared index of `citations`, or over a new one at `index`."""
     if index is None:
-        index, manifest = shared_index(citations, shards=shards)
+        index, manifest = shared_index(citations, shards=shards, analyser=analyser)
     else:
-        manifest = make_index(index, citations, shards=shards)
+        manifest = make_index(index, citations, shards=shards, analyser=analyser)
     backend = small_backend(
         manifest,
         _readers(index, manifest),

@@ -19,6 +19,7 @@ WRITTEN = WrittenAnswer(
     SAID,
     "yes",
     "extractive",
+    guesses="yes",
     supported=SAID,
     stances={"1:abstract:0-9": "support", "2:abstract:0-9": "neutral"},
     verdict="answered",
@@ -51,7 +52,12 @@ def test_answered_question_states_the_whole_answer() -> None:
         "exact": "yes",
         "origin": "extractive",
         "supported": SAID,
+        "guess": None,
     }
+    names = replace(WRITTEN, exact=[["a"]], guesses=[["a"], ["b"]])
+    stated = stated_fields(replace(QUESTION, type="factoid", guess=True), names)
+    assert (stated["verdict"], stated["exact"]) == ("answered", [["a"]])
+    assert stated["guess"] == Guess(SAID, [["a"], ["b"]])
 
 
 def test_not_enough_evidence_states_no_answer() -> None:

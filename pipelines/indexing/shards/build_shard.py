@@ -149,12 +149,16 @@ def train_quantiser(sample: vectors.Vectors, path: Location, plan: SegmentPlan) 
 
 def build_graph(
     index: Location, shard: int, directories: Sequence[Location], plan: SegmentPlan
-) -> None:
-    """Write the vectors of the segment of `shard`, unless the segment is complete."""
-    if find_segment(index / segment_directory(shard, plan.id)) is None:
-        staged = read_staged(directories, shard, (*EVENT_COLUMNS, "vectors"))
-        parts = (staged_vectors(batch, plan.dimensions) for batch in staged.batches())
-        write_graph(parts, index / graph_file(shard, plan.id), plan)
+) -> str:
+    """Write the vectors of the segment of `shard`, unless the segment is complete.
+
+    Return the result of `write_graph`.
+    """
+    if find_segment(index / segment_directory(shard, plan.id)) is not None:
+        return ""
+    staged = read_staged(directories, shard, (*EVENT_COLUMNS, "vectors"))
+    parts = (staged_vectors(batch, plan.dimensions) for batch in staged.batches())
+    return write_graph(parts, index / graph_file(shard, plan.id), plan)
 
 
 def build_shard(

@@ -123,12 +123,16 @@ def _live_chunks(segments: Sequence[SegmentReader]) -> Iterator[list[Rows]]:
         yield [np.sort(flat[chunk[owners[chunk] == n]]) for n in range(len(segments))]
 
 
-def compact_graph(index: Location, shard: int, before: ShardEntry, plan: SegmentPlan) -> None:
-    """Write the vectors of the compacted segment, unless that segment is complete."""
+def compact_graph(index: Location, shard: int, before: ShardEntry, plan: SegmentPlan) -> str:
+    """Write the vectors of the compacted segment, unless that segment is complete.
+
+    Return the result of `write_graph`.
+    """
     plan = replace(plan, id=folded_id([s.id for s in before.segments]))
-    if find_segment(index / segment_directory(shard, plan.id)) is None:
-        reader = ShardReader(index, shard, before, ef_search=1, exact_below=0)
-        write_graph(_live_vectors(reader.segments), index / graph_file(shard, plan.id), plan)
+    if find_segment(index / segment_directory(shard, plan.id)) is not None:
+        return ""
+    reader = ShardReader(index, shard, before, ef_search=1, exact_below=0)
+    return write_graph(_live_vectors(reader.segments), index / graph_file(shard, plan.id), plan)
 
 
 def compact_shard(

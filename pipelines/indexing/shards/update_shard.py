@@ -33,7 +33,7 @@ from cluster.index.supersedes import (
     write_supersedes,
 )
 from cluster.index.terms.term_table import TermCounter
-from cluster.index.versions import check_analyser
+from cluster.index.versions import analyser_of
 from cluster.index.write_segment import Dead, SegmentPlan, Written, write_segment
 from cluster.models.adapters import full_name
 from cluster.records import Citation
@@ -41,7 +41,6 @@ from cluster.settings.settings import Settings
 from cluster.settings.stages.index import TokenVectorSettings
 from cluster.storage.arrow_ranges import RangedArrowFile
 from cluster.storage.locations import Location
-from cluster.text.analysis import analyse
 from pipelines.indexing.shards.build_shard import BATCH_ROWS, StagedShard, read_staged
 from pipelines.indexing.shards.order_records import NO_EVENTS, Events, LiveRows, join_events
 from pipelines.indexing.sources.late_sources import SourceOrder
@@ -61,10 +60,10 @@ def _coded(tokens: TokensEntry | TokenVectorSettings | None) -> str:
 def check_settings(manifest: Manifest, settings: Settings, model_sum: str) -> None:
     """Raise InputError if new segments would not be compatible with those of `manifest`.
 
-    The error names every setting that differs. Raises IndexFormatError if the BM25 terms were made
-    by another analyser.
+    The error names every setting that differs. Raises IndexFormatError if the analyser of the
+    BM25 terms is unknown.
     """
-    check_analyser(manifest)
+    analyser_of(manifest)
     split, encoder = manifest.split, manifest.encoder
     pairs = {
         "index.shards": (len(manifest.shards), settings.index.shards),
@@ -176,8 +175,9 @@ def _dead_citations(segments: Sequence[SegmentRecords], dead: Sequence[Rows]) ->
 
 
 def _count_dead(
-    segments: Sequence[SegmentRecords], dead: Sequence[Rows], over: Sequence[str]
+    segments: Sequence[SegmentRecords], dead: Sequence[Rows], plan: SegmentPlan
 ) -> Dead:
+    over = plan.bm25_over
     counter, totals, passages = TermCounter(), dict.fromkeys(over, 0), 0
     for segment, rows in zip(segments, dead, strict=True):
         for chunk in _chunks(rows):
@@ -187,7 +187,7 @@ def _count_dead(
             texts["passages"] = (segment.passage_texts, of_chunk)
             for name in over:
                 read, units = texts[name]
-                for terms in map(analyse, read(units)):
+                for terms in map(plan.analyser.terms, read(units)):
                     counter.add(name, terms)
                     totals[name] += len(terms)
     entry = DeadEntry(citations=sum(map(len, dead)), passages=passages, terms=totals)
@@ -217,7 +217,7 @@ def update_shard(
     def complete(directory: Path, _: Written) -> Dead:
         write_supersedes(change.supersedes, directory)
         _write_counts(staged, _dead_citations(segments, change.dead), directory)
-        return _count_dead(segments, change.dead, plan.bm25_over)
+        return _count_dead(segments, change.dead, plan)
 
     directory = index / segment_directory(shard, plan.id)
     entry = write_segment(staged.batches(), directory, plan, complete)

@@ -5,18 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cluster.errors import CiteRayError
 from cluster.index.layout import codec_file, quantiser_file
 from cluster.index.manifest import Manifest, TokensEntry, artefact, check_artefact
 from cluster.index.tokens.shared_codec import open_codec
+from cluster.index.versions import analyser_of
 from cluster.index.write_segment import SegmentPlan
 from cluster.settings.settings import Settings
 from cluster.settings.stages.index import IndexSettings
 from cluster.storage.locations import Location, list_files
 from cluster.storage.object_store import File
+from cluster.text.analysis import ANALYSER
 from pipelines.indexing.staging.read_source import BYTES_PER_CITATION
 from pipelines.indexing.staging.stage_citations import ParsedSource, read_account, staged_positions
 from pipelines.indexing.staging.staging_tasks import CodedTokens
@@ -137,7 +139,7 @@ def segment_id(
 
     A rerun reuses complete segments of this name.
     """
-    older = [s.id for s in previous.segments] if previous else []
+    older = [s.id for s in previous.segments] if previous else [ANALYSER.name]
     return digest_of([build, index_facts(settings), [(s.name, s.sha256) for s in sources], older])
 
 
@@ -149,7 +151,7 @@ def folded_id(segments: Sequence[str]) -> str:
 def segment_plan(
     name: str, quantiser: Location, dimensions: int, settings: IndexSettings
 ) -> SegmentPlan:
-    """Return how to write the segment `name`: the index settings and the quantiser."""
+    """Return how to write the segment `name` of a new index."""
     return SegmentPlan(
         id=name,
         quantiser=quantiser,
@@ -161,6 +163,17 @@ def segment_plan(
         threads=settings.build_threads,
         gpus=settings.build_gpus,
     )
+
+
+def added_segment_plan(
+    name: str, quantiser: Location, manifest: Manifest, settings: IndexSettings
+) -> SegmentPlan:
+    """Return how to write a segment beside those of `manifest`, with their BM25 analyser.
+
+    Raises IndexFormatError if the analyser is unknown.
+    """
+    plan = segment_plan(name, quantiser, manifest.encoder.dimensions, settings)
+    return replace(plan, analyser=analyser_of(manifest))
 
 
 def quantiser_of(index: Location, manifest: Manifest) -> Location:

@@ -16,7 +16,7 @@ import tantivy
 from numpy.typing import NDArray
 
 from cluster.storage.whole_files import write_atomically
-from cluster.text.analysis import analyse, analyse_joined
+from cluster.text.analysis import ANALYSER, analyse
 
 Vectors = NDArray[np.float32]
 Encode = Callable[[Sequence[str]], Vectors]
@@ -67,7 +67,7 @@ def best_by_bm25(texts: Sequence[str], questions: Sequence[str], limit: int) -> 
     index = tantivy.Index(schema)
     writer = index.writer(heap_size=WRITER_HEAP_BYTES, num_threads=1)
     for row, text in enumerate(texts):
-        writer.add_document(tantivy.Document(row=row, body=analyse_joined(text)))
+        writer.add_document(tantivy.Document(row=row, body=ANALYSER.join_terms(text)))
     writer.commit()
     writer.wait_merging_threads()
     index.reload()

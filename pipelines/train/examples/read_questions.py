@@ -24,11 +24,10 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class GoldQuestion:
-    """A question; `gold` are the rows of citations that answer it, `id` is "" if it has none."""
+    """A question; `gold` are the rows of citations that answer it."""
 
     text: str
     gold: frozenset[int]
-    id: str = ""
 
 
 def read_corpus(sources: Sequence[File]) -> Corpus:
@@ -56,37 +55,15 @@ def read_questions(paths: Sequence[Path], corpus: Corpus) -> list[GoldQuestion]:
     for path in paths:
         for place, row in enumerate(read_rows(path)):
             text, pmids = _row(row, f"{path}: question {place}")
-            known = str(row.get("id", ""))
             gold = frozenset(corpus.rows[pmid] for pmid in pmids if pmid in corpus.rows)
             if gold:
-                questions.append(GoldQuestion(text, gold, known))
+                questions.append(GoldQuestion(text, gold))
     if not questions:
         names = ", ".join(map(str, paths))
         raise InputError(
             f"{names}: no question has a gold document in the corpus; pass PubMed files with "
             "their gold documents as --corpus"
         )
-    return questions
-
-
-def read_unanswered(paths: Sequence[Path]) -> list[GoldQuestion]:
-    """Read the questions of BioASQ files, in order, without gold: only `id` and `body`.
-
-    Raises InputError for a row without them, or if there is no question.
-    """
-    questions = []
-    for path in paths:
-        for place, row in enumerate(read_rows(path)):
-            try:
-                questions.append(GoldQuestion(str(row["body"]), frozenset(), str(row["id"])))
-            except (KeyError, TypeError) as error:
-                raise InputError(
-                    f"{path}: question {place}: no question with an id ({error!r}); it needs `id` "
-                    "and `body`"
-                ) from error
-    if not questions:
-        names = ", ".join(map(str, paths))
-        raise InputError(f"{names}: no question here; name a BioASQ file with questions")
     return questions
 
 

@@ -38,7 +38,8 @@ WORK = frozenset(
 )
 # GET routes that search or read many citations.
 GET_WORK = re.compile(
-    r"/v1/(?:citations|citations/[^/]+/related|references|batches/[^/]+/references)"
+    r"/v1/(?:citations|citations/[^/]+/related|references|batches/[^/]+/references"
+    r"|answers/[^/]+/changes)"
 )
 ANSWERS, REPLAY = "/v1/answers/", "/replay"
 BATCHES = "/v1/batches"

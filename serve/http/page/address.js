@@ -17,6 +17,15 @@ export function addressOf(request) {
   return `/?${found}`;
 }
 
+/**
+ * Return the request with its question completed from the conversation, if it is a follow-up. Its
+ * type is stated, as the text may begin with the question before it.
+ */
+export function standing(request, answer) {
+  const { question, completed_by: completed } = answer.understood ?? {};
+  return { ...request, question: question || request.question, type: completed ? answer.question.type : request.type };
+}
+
 export const answerAddress = (id) => `/?answer=${encodeURIComponent(id)}`;
 
 /** Return the request in a URL, or null if there is none. The server validates it. */

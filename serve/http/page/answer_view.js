@@ -2,36 +2,17 @@
 
 import { citeLink } from "./cite_hint.js";
 import { detailsView, lossFold, lossLine } from "./details_view.js";
-import { exportMenu } from "./documents.js";
+import { moreMenu } from "./documents.js";
 import { button, copy, make, pubmedAddress } from "./dom.js";
 import { filtersInWords } from "./filters.js";
 import { openPassage } from "./passage_dialog.js";
-import { citedIn, noticeBanner, recordsOf, referenceParts, referenceText, shownTitle, stubOf } from "./references.js";
-import { agreementLine, exactNames, isUnanswered, quotedSides, sidesView, statesExact, verdictBanner, verdictWords } from "./verdict_view.js";
+import { designOf, isUnanswered, listedIn, noticeBanner, readDocument, referenceList, shownTitle, stubOf } from "./references.js";
+import { sidesView, verdictView } from "./verdict_view.js";
 import { byDesign, countsView, designBadge } from "./weigh_view.js";
 
-const MOST_NEAREST = 5;
 let cards = 0;
 
-/** Return the PMIDs of the reference list, in its order. */
-function listedIn(answer) {
-  if (isUnanswered(answer)) {
-    const quoted = (answer.closest ?? []).flatMap(({ pmids }) => pmids);
-    return [...new Set([...quoted, ...answer.citations.slice(0, MOST_NEAREST).map(({ pmid }) => pmid)])];
-  }
-  const sides = quotedSides(answer);
-  const quoted = sides ? [...sides.pro, ...sides.con].map(({ passage }) => passage.pmid) : [];
-  return [...new Set([...citedIn(answer), ...quoted])];
-}
-
-/** Return an element with the exact answer, or null if there is none. */
-export function exactView(answer) {
-  const names = exactNames(answer);
-  if (!names.length) return null;
-  if (names.length === 1) return make("p", { className: "exact", textContent: names[0] });
-  return make("div", { className: "exact" }, make("ol", {}, ...answer.exact.map(([first, ...others]) =>
-    make("li", {}, first, others.length ? make("span", { className: "hint", textContent: ` (${others.join("; ")})` }) : ""))));
-}
+const inOrder = (links) => links.sort((one, other) => one.textContent.localeCompare(other.textContent, "en", { numeric: true }));
 
 /** Return the answer as one paragraph; `cite(pmid, sentence, against)` returns a citation link. */
 export function paragraphOf(answer, cite) {
@@ -40,7 +21,7 @@ export function paragraphOf(answer, cite) {
   return make("ul", { className: "sentences" }, ...answer.ideal.map((sentence) => make("li", {},
     `${sentence.text}\u00a0`,
     sentence.unsupported ? make("strong", { className: "lost", textContent: "No evidence supports this. " }) : "",
-    ...sentence.pmids.map((pmid) => cite(pmid, sentence.text, false)),
+    ...inOrder(sentence.pmids.map((pmid) => cite(pmid, sentence.text, false))),
     ...(sentence.contradicted.length ? [make("span", { className: "but", textContent: " but see " }),
       ...sentence.contradicted.map((pmid) => cite(pmid, sentence.text, true))] : []))));
 }
@@ -56,35 +37,13 @@ function closestView(answer, cite) {
 const saidOf = (answer, pmid) => answer.ideal.find(({ pmids, contradicted }) => pmids.includes(pmid) || contradicted.includes(pmid))?.text
   ?? answer.question.body;
 
-/** Return the reference list; reads the records, adds their details, and fills `records`. */
-export function referenceList(pmids, { title, idOf, stub, badge, passage, records }) {
-  if (!pmids.length) return null;
-  const note = make("p", { className: "note" });
-  const items = pmids.map((pmid) => make("li", { id: idOf(pmid), tabIndex: -1 }));
-  const fill = () => pmids.forEach((pmid, at) => items[at].replaceChildren(
-    ...referenceParts({ ...stub(pmid), ...records.get(pmid) }), badge ? badge(pmid) : "", " ", passage ? passage(pmid) : ""));
-  fill();
-  recordsOf(pmids).then((found) => {
-    for (const [pmid, record] of found) records.set(pmid, record);
-    fill();
-  }).catch((error) => { note.textContent = `Authors and journals could not be read: ${error.message}`; });
-  return make("section", { className: "references" }, make("h3", { textContent: title }), make("ol", {}, ...items), note);
-}
-
-/** Return the answer with numbered references as plain text. */
-async function plainText(answer, pmids, records) {
-  for (const [pmid, record] of await recordsOf(pmids)) records.set(pmid, record);
-  const numbers = (list) => list.map((pmid) => pmids.indexOf(pmid) + 1).join(", ");
-  const verdict = verdictWords(answer)?.filter(Boolean) ?? [];
-  const sentences = isUnanswered(answer) ? [] : answer.ideal.map(({ text, pmids: cited, contradicted, unsupported }) => [
-    text, unsupported ? "(no evidence supports this)" : "", cited.length ? `[${numbers(cited)}]` : "",
-    contradicted.length ? `(but see [${numbers(contradicted)}])` : ""].filter(Boolean).join(" "));
-  const names = exactNames(answer);
-  const references = pmids.map((pmid, at) => `${at + 1}. ${referenceText(records.get(pmid) ?? stubOf(answer, pmid))}`);
-  const made = `CiteRay, ${new Date().toISOString().slice(0, 10)}, PubMed index ${answer.index_version} to ${answer.last_source || "its first file"}. Not medical advice.`;
-  return [answer.question.body, verdict.join(". ").replace("..", "."), names.join("; ") && `${names.join("; ")}.`, sentences.join(" "),
-    references.length ? `${isUnanswered(answer) ? "Nearest citations" : "References"}\n${references.join("\n")}` : "", made]
-    .filter(Boolean).join("\n\n");
+/** Return who wrote the answer, from which index and when, as the documents say it. */
+function colophon(document) {
+  const place = make("p", { className: "note colophon" });
+  document.then(({ notes }) => { place.textContent = notes.filter((note) => !note.startsWith("This answer may be")).join(" "); })
+    // The reference list reports the error.
+    .catch(() => {});
+  return place;
 }
 
 function suggested({ did_you_mean: question }, correct) {
@@ -93,43 +52,73 @@ function suggested({ did_you_mean: question }, correct) {
   return make("p", { className: "mean" }, "Did you mean: ", mend);
 }
 
-function understood(answer) {
+/** Return the question as it was understood, which `change(question)` asks again after editing. */
+function understood(answer, change) {
   const question = answer.understood?.question;
-  return question && question !== answer.question.body
-    ? make("p", { className: "note", textContent: `Understood as: ${question}` }) : null;
+  if (!question || question === answer.question.body) return null;
+  const note = make("p", { className: "note" }, `Understood as: ${question} `);
+  if (!change) return note;
+  const field = make("textarea", { value: question, rows: 2, maxLength: 2000, "aria-label": "The question as understood" });
+  const form = make("form", { hidden: true }, field, make("button", { className: "quiet", textContent: "Ask this" }));
+  const edit = button("Edit", () => {
+    form.hidden = !form.hidden;
+    edit.setAttribute("aria-expanded", String(!form.hidden));
+    if (!form.hidden) field.focus();
+  });
+  edit.className = "link";
+  edit.setAttribute("aria-expanded", "false");
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (field.value.trim()) change(field.value.trim());
+  });
+  note.append(edit);
+  return make("div", {}, note, form);
+}
+
+const caveatsOf = ({ caveats }) => (caveats ?? []).map((caveat) => make("p", { className: "caveat", textContent: caveat }));
+
+/** Return one part of an answer, with its verdict. */
+export const partView = (part, cite) => make("section", { className: "part", "aria-label": part.question.body },
+  make("h3", { textContent: part.question.body }), verdictView(part), understood(part), paragraphOf(part, cite), closestView(part, cite), ...caveatsOf(part), sidesView(part, cite));
+
+/** Return what an answer says; `cite(pmid, sentence, against)` returns a citation link. */
+function statedIn(answer, cite) {
+  if (answer.parts?.length) return answer.parts.map((part) => partView(part, cite));
+  return [paragraphOf(answer, cite), closestView(answer, cite), ...caveatsOf(answer)];
 }
 
 /**
  * Return the card of an answer. `more` may have `actions` (elements), `opinion` (an element),
- * `correct(question)`, `before` (an earlier question) and `details` (an element).
+ * `correct(question)` and `change(question)`, `details` (an element) and the answer's `address`.
  */
 export function answerCard(answer, more = {}) {
   const card = `card-${cards += 1}`;
   const pmids = listedIn(answer);
-  const records = new Map();
-  const idOf = (pmid) => `${card}-ref-${pmids.indexOf(pmid) + 1}`;
-  const cite = (pmid, said, against) => citeLink(answer, { n: pmids.indexOf(pmid) + 1, pmid, said, target: idOf(pmid), against });
-  const passage = (pmid) => {
-    const read = make("button", { type: "button", className: "link", textContent: "Read the passage" });
-    read.setAttribute("aria-label", `Read the passage of reference ${pmids.indexOf(pmid) + 1}`);
-    read.addEventListener("click", () => openPassage(answer, pmid, saidOf(answer, pmid)));
-    return read;
-  };
-  const badge = (pmid) => designBadge(answer.citations.find((found) => found.pmid === pmid)
-    ?? answer.evidence.find((item) => item.passage.pmid === pmid));
+  const numberOf = (pmid) => pmids.indexOf(pmid) + 1;
+  const idOf = (pmid) => `${card}-ref-${numberOf(pmid)}`;
+  const cite = (pmid, said, against) => citeLink(answer, { n: numberOf(pmid), pmid, said, target: idOf(pmid), against });
+  const passage = (pmid) => make("button", {
+    type: "button", className: "link", textContent: "Read the passage", "aria-label": `Read the passage of reference ${numberOf(pmid)}`,
+    onclick: () => openPassage(answer, pmid, saidOf(answer, pmid)),
+  });
+  const address = more.address ?? location.href;
+  const document = readDocument(answer, "json", address);
+  const references = document.then((read) => read.references);
   const sets = [["These references", pmids], ["All citations found", answer.citations.map(({ pmid }) => pmid)]];
   const filters = filtersInWords(answer.filters);
   return make("article", { className: "card answer", "aria-label": "Answer" },
-    more.before ? make("p", { className: "note", textContent: `Follow-up to: ${more.before}` }) : null,
-    make("h2", { textContent: answer.question.body }), understood(answer), suggested(answer, more.correct),
-    verdictBanner(answer), statesExact(answer) ? exactView(answer) : null, paragraphOf(answer, cite), closestView(answer, cite),
-    ...(answer.caveats ?? []).map((caveat) => make("p", { className: "caveat", textContent: caveat })),
+    make("h2", { textContent: answer.question.body }), answer.parts?.length ? null : verdictView(answer),
+    understood(answer, more.change), suggested(answer, more.correct), ...statedIn(answer, cite),
     more.details ? lossLine(answer, more.details) : lossFold(answer), filters ? make("p", { className: "note", textContent: filters }) : null,
-    agreementLine(answer), sidesView(answer, cite),
-    referenceList(pmids, { title: isUnanswered(answer) ? "Nearest citations" : "References", idOf, stub: (pmid) => stubOf(answer, pmid), badge, passage, records }),
+    sidesView(answer, cite),
+    referenceList(pmids, references, {
+      title: isUnanswered(answer) ? "Nearest citations" : "References", idOf, stub: (pmid) => stubOf(answer, pmid),
+      about: (pmid) => designBadge(designOf(answer, pmid)), passage,
+    }),
+    colophon(document),
     make("div", { className: "row actions" },
-      button("Copy with references", async () => copy(await plainText(answer, pmids, records), "Answer with references")),
-      ...(more.actions ?? []), button("Print", () => print()), exportMenu(sets, answer)), more.opinion ?? null);
+      button("Copy", async () => copy(await (await readDocument(answer, "text", address)).text(), "Answer with references")),
+      moreMenu([...(more.actions ?? []), button("Print", () => print())], sets, answer, address)), more.opinion ?? null);
 }
 
 const ORDERS = {

@@ -51,8 +51,6 @@ export const readJson = (path, signal) => asJson(path, { signal });
 /** Return {recommended, systems: [{name, title, about, group, needs, available, reason}]}. */
 export const listSystems = () => asJson("/v1/systems");
 export const readCitation = (pmid) => asJson(`/v1/citations/${Number(pmid)}`);
-/** Return {citations, missing} of up to 100 PMIDs. */
-export const readCitations = (pmids) => asJson(`/v1/citations?pmids=${pmids.map(Number).join(",")}`);
 
 /** Return the response of /readyz, even if its status is 503 (not ready). */
 export async function readReadiness() {
@@ -63,7 +61,7 @@ export async function readReadiness() {
 export const startBatch = (body) => asJson("/v1/batches", post(body));
 export const readBatch = (id) => asJson(batch(id));
 export const cancelBatch = (id) => asJson(batch(id), { method: "DELETE" });
-export const readRun = async (id) => (await send(`${batch(id)}/run`)).blob();
+export const readBatchFile = async (id, path) => (await send(`${batch(id)}/${path}`)).blob();
 export const readResults = async (id, after, count) =>
   (await asJson(`${batch(id)}/results?after=${after}&count=${count}`)).results;
 

@@ -1,17 +1,19 @@
 // The Ask tab: progress, draft and answer of a question, and its URL in the browser's history.
 
-import { addressOf, answerAddress, answerIn, requestIn } from "./address.js";
-import { answerView } from "./answer_view.js";
+import { addressOf, answerAddress, answerIn, requestIn, standing } from "./address.js";
+import { answerView, partView } from "./answer_view.js";
 import { askInEvents } from "./api.js";
-import { button, byId, copy, say, showProblem, when } from "./dom.js";
+import { button, byId, copy, linkTo, make, pubmedAddress, say, showProblem, when } from "./dom.js";
 import { chosenFilters, readyFilters, setFilters } from "./filters.js";
-import { offerExamples } from "./first_screen.js";
+import { fold, offerExamples } from "./first_screen.js";
 import { feedbackRow } from "./feedback.js";
 import { forget, recall, remember, showHistory } from "./history.js";
+import { foundEarly } from "./references.js";
 import { watchButton } from "./saved_tab.js";
 import { readStored, storeButton } from "./stored_answers.js";
 import { readySuggestions, suggestKey } from "./suggest_box.js";
 import { choose } from "./systems.js";
+import { showThread } from "./thread.js";
 import { exactNames } from "./verdict_view.js";
 
 const MOST_TURNS = 5;
@@ -40,25 +42,32 @@ function clear() {
   running?.abort();
   running = null;
   busy(false);
-  for (const place of ["answer", "problem", "draft-text", "progress"]) byId(place).replaceChildren();
+  for (const place of ["answer", "problem", "draft-text", "progress", "early"]) byId(place).replaceChildren();
   byId("draft").hidden = true;
+  byId("early").hidden = true;
+  byId("progress").classList.remove("sr");
   byId("follow-form").hidden = true;
+  showThread([]);
   shown = null;
   document.title = "CiteRay: cited answers from PubMed";
 }
 
-/** Show an answer and its request. */
-function show({ request, answer, created }) {
+/** Show an answer, its request, and the turns of the conversation before it. */
+function show({ at, request, answer, created, thread = [] }) {
   clear();
   writeForm(request);
-  shown = { request, answer };
+  showThread(thread);
+  shown = { at, request, answer, thread };
   document.title = `CiteRay: ${request.question}`;
   document.body.classList.add("asked");
-  const kept = (written) => keep(request, written);
+  const kept = (written) => keep(request, written, thread);
   const actions = [button("Copy link", () => copy(location.href, "Link")), storeButton(request, answer, kept), watchButton(request)];
   const opinion = feedbackRow(request, answer, kept);
-  const before = request.turns?.at(-1)?.question ?? "";
-  byId("answer").replaceChildren(...answerView(answer, { actions, opinion, before, correct: (question) => ask({ ...request, question }) }));
+  const correct = (question) => ask({ ...request, question }, { thread });
+  const change = (question) => ask({ ...request, question, type: "unknown", turns: [] }, { thread });
+  byId("answer").replaceChildren(...answerView(answer, { actions, opinion, correct, change }));
+  // The answer below says it; only screen readers need to hear that it is there.
+  byId("progress").classList.toggle("sr", !created);
   byId("progress").textContent = created ? `A stored answer of ${when(created)}.` : "Done.";
   byId("answer").focus({ preventScroll: true });
   byId("follow-form").hidden = false;
@@ -66,24 +75,31 @@ function show({ request, answer, created }) {
 }
 
 /** Store an answer with the earlier questions, set its URL, and show it. */
-function keep(request, answer) {
-  const at = remember(request, answer);
+function keep(request, answer, thread) {
+  const at = remember(request, answer, thread.at(-1)?.at);
   const address = answer.answer_id ? answerAddress(answer.answer_id) : addressOf(standing(request, answer));
   history.replaceState({ at }, "", address);
   opened = location.search;
   showHistory(again);
-  show({ request, answer });
+  show({ at, request, answer, thread });
 }
 
-/** Return the request with its question completed from the conversation, if it is a follow-up. */
-const standing = (request, answer) => ({ ...request, question: answer.understood?.question || request.question });
-
 function tell(name, data) {
-  if (name === "stage") byId("progress").textContent = `${data.stage} done, ${Math.round(data.ms)} ms`;
-  if (name === "evidence") byId("progress").textContent = `${data.evidence.length} passages found; writing the answer`;
+  if (name === "evidence" && data.citations.length) {
+    byId("early").hidden = false;
+    byId("early").replaceChildren(...foundEarly(data));
+    byId("progress").textContent = "Writing the answer";
+  }
   if (name === "draft") {
     byId("draft").hidden = false;
     byId("draft-text").textContent += data.text;
+  }
+  if (name === "part") {
+    byId("draft").hidden = true;
+    byId("draft-text").replaceChildren();
+    if (data.number === 1) byId("answer").replaceChildren(make("div", { className: "card answer" }));
+    byId("answer").firstChild.append(partView(data.answer, (pmid) => linkTo(pubmedAddress(pmid), ` [PMID ${pmid}]`)));
+    byId("progress").textContent = `Part ${data.number} of ${data.of} is answered.`;
   }
 }
 
@@ -93,9 +109,10 @@ function busy(is) {
 }
 
 /** Send `request` and show its answer; with `push`, add an entry to the browser's history. */
-async function ask(request, { push = true } = {}) {
+async function ask(request, { push = true, thread = [] } = {}) {
   clear();
   writeForm(request);
+  showThread(thread);
   document.body.classList.add("asked");
   if (push) history.pushState({}, "", addressOf(request));
   opened = location.search;
@@ -104,12 +121,16 @@ async function ask(request, { push = true } = {}) {
   busy(true);
   try {
     const answer = await askInEvents(request, tell, own.signal);
-    if (running === own) keep(request, answer);
+    if (running === own) keep(request, answer, thread);
   } catch (error) {
     if (running !== own) return;
     byId("draft").hidden = true;
+    byId("early").hidden = true;
     byId("progress").textContent = error.name === "AbortError" ? "Cancelled." : "";
-    if (error.name !== "AbortError") showProblem(byId("problem"), error.message);
+    if (error.name !== "AbortError") {
+      showProblem(byId("problem"), error.message);
+      fold(true);
+    }
   } finally {
     if (running === own) busy(false);
   }
@@ -133,7 +154,8 @@ function follow(event) {
   event.preventDefault();
   const question = byId("follow").value.trim();
   if (!question || !shown) return;
-  ask({ ...shown.request, question, type: "unknown", turns: turnsSoFar() });
+  const { at, request, answer, thread } = shown;
+  ask({ ...request, question, type: "unknown", turns: turnsSoFar() }, { thread: [...thread, { at, request, answer }].slice(-MOST_TURNS) });
 }
 
 /**

@@ -1,6 +1,6 @@
 // Answers of a batch: a list that grows as they arrive, and a CSV table.
 
-import { readResults, readRun } from "./api.js";
+import { readBatchFile, readResults } from "./api.js";
 import { button, counted, linkTo, make, pubmedAddress, save } from "./dom.js";
 
 const A_PAGE = 20;
@@ -80,9 +80,9 @@ const cell = (value) => {
 
 /** Save the run as a CSV table. */
 export async function saveTable(id, name) {
-  const { questions } = JSON.parse(await (await readRun(id)).text());
+  const { questions } = JSON.parse(await (await readBatchFile(id, "run")).text());
   const rows = questions.map((entry) => [entry.id, entry.type, entry.body, entry.verdict ?? "", exactOf(entry), idealOf(entry), pmidsOf(entry).join(" ")]);
   const head = ["id", "type", "question", "verdict", "exact answer", "answer", "PMIDs"];
   const text = [head, ...rows].map((row) => row.map(cell).join(",")).join("\r\n");
-  save(new Blob([`\ufeff${text}\r\n`], { type: "text/csv;charset=utf-8" }), `${name.replace(/\.json$/u, "")}.csv`);
+  save(new Blob([`\ufeff${text}\r\n`], { type: "text/csv;charset=utf-8" }), `${name}.csv`);
 }

@@ -1,12 +1,15 @@
 // The Batch tab: start batches, follow their progress and read their answers.
 
-import { cancelBatch, readBatch, readRun, startBatch } from "./api.js";
+import { cancelBatch, readBatch, readBatchFile, startBatch } from "./api.js";
 import { BatchResults, saveTable } from "./batch_results.js";
 import { button, byId, make, save, showProblem } from "./dom.js";
+import { chosenFilters } from "./filters.js";
 
 const PLACE = "citeray-batches";
 const EVERY_MS = 1000;
 const MOST_KEPT = 50;
+// Downloads of a batch: title, route and ending.
+const FILES = [["Answers in Word (DOCX)", "document", "docx"], ["References (RIS)", "references", "ris"], ["Run file (JSON)", "run", "json"]];
 const ENDED = new Set(["done", "cancelled", "failed"]);
 
 const known = () => JSON.parse(localStorage.getItem(PLACE) ?? "[]");
@@ -15,18 +18,12 @@ const keep = (entries) => localStorage.setItem(PLACE, JSON.stringify(entries.sli
 /** Return the questions of the file, or those typed one per line. */
 async function questionsGiven() {
   const file = byId("batch-file").files[0];
-  if (!file) {
-    const lines = byId("batch-lines").value.split("\n").map((line) => line.trim()).filter(Boolean);
-    if (!lines.length) throw new Error("Write a question on each line, or choose a file.");
-    return { name: lines.length === 1 ? lines[0] : `${lines[0]} and ${lines.length - 1} more`, questions: lines.map((body, at) => ({ id: `${at + 1}`, type: "unknown", body })) };
-  }
-  try {
-    const { questions } = JSON.parse(await file.text());
-    if (!Array.isArray(questions)) throw new SyntaxError("it has no list of questions");
-    return { name: file.name, questions };
-  } catch (error) {
-    throw new Error(`${file.name}: not a BioASQ questions file: ${error.message}`);
-  }
+  const { questionsInFile, questionsInLines } = await import("./question_files.js");
+  if (file) return { name: file.name, questions: await questionsInFile(file) };
+  const questions = questionsInLines(byId("batch-lines").value);
+  if (!questions.length) throw new Error("Write a question on each line, or choose a file.");
+  const [{ body }, ...others] = questions;
+  return { name: others.length ? `${body} and ${others.length} more` : body, questions };
 }
 
 async function start(event) {
@@ -35,7 +32,8 @@ async function start(event) {
   try {
     const { name, questions } = await questionsGiven();
     const system = byId("batch-system").value;
-    const job = await startBatch({ questions, answers: byId("batch-answers").checked, ...(system ? { system } : {}) });
+    const answers = byId("batch-answers").checked;
+    const job = await startBatch({ questions, answers, filters: chosenFilters(), ...(system ? { system } : {}) });
     keep([{ id: job.id, name }, ...known()]);
     show(job.id, name, true, Object.fromEntries(questions.map((question) => [question.id, question.body])));
   } catch (error) {
@@ -86,8 +84,9 @@ function offer(shown, state) {
     await watch(shown);
   }));
   if (state === "done") {
-    buttons.push(button("Download the run", async () => save(await readRun(id), `run-${name}`)),
-      button("Download as a table (CSV)", () => saveTable(id, name)));
+    const plain = name.replace(/\.\w+$/u, "");
+    buttons.push(button("Answers as a table (CSV)", () => saveTable(id, plain)),
+      ...FILES.map(([title, path, ending]) => button(title, async () => save(await readBatchFile(id, path), `${plain}.${ending}`))));
   }
   if (ENDED.has(state) || state === "gone") buttons.push(button("Remove", () => forget(shown)));
   shown.buttons.replaceChildren(...buttons);
@@ -98,7 +97,15 @@ async function forget({ id, item }) {
   item.remove();
 }
 
+/** Show the filters, which all questions share, on the tab that is open. */
+function readyFiltersHere() {
+  const places = ["chips", "filters"].map((id) => [byId(id), byId(id).parentNode, byId(id).nextSibling]);
+  byId("tab-batch").addEventListener("click", () => byId("batch-filters").append(...places.map(([element]) => element)));
+  byId("tab-ask").addEventListener("click", () => places.forEach(([element, parent, next]) => parent.insertBefore(element, next)));
+}
+
 export function readyBatchTab() {
+  readyFiltersHere();
   byId("batch-form").addEventListener("submit", start);
   for (const { id, name } of known()) show(id, name, false);
 }

@@ -1,14 +1,14 @@
 // The Compare tab: one question to several presets, with their answers and a table of differences.
 
 import { askInEvents } from "./api.js";
-import { exactView, paragraphOf, referenceList } from "./answer_view.js";
+import { paragraphOf } from "./answer_view.js";
 import { citeLink } from "./cite_hint.js";
 import { lossFold } from "./details_view.js";
 import { byId, make, shortened } from "./dom.js";
 import { openPassage } from "./passage_dialog.js";
-import { citedIn, shownTitle, stubOf } from "./references.js";
+import { citedIn, isUnanswered, readReferences, referenceList, shownTitle, stubOf } from "./references.js";
 import { titleOf } from "./systems.js";
-import { exactNames, isUnanswered, verdictBanner } from "./verdict_view.js";
+import { agreementWords, exactNames, verdictView } from "./verdict_view.js";
 
 // Maximum number of presets to compare: the most variants that a published paper compares.
 const MOST = 7;
@@ -21,13 +21,13 @@ const chosen = () => boxes().filter((box) => box.checked).map((box) => box.value
 
 function limit() {
   const full = chosen().length >= MOST;
-  for (const box of boxes()) box.disabled = Boolean(box.dataset.unavailable) || (full && !box.checked);
+  for (const box of boxes()) box.disabled = full && !box.checked;
 }
 
 function shortOf(answer) {
   if (isUnanswered(answer)) return "";
-  const leans = answer.verdict === "mixed" && typeof answer.exact === "string" ? [`leans to ${answer.exact}`] : [];
-  return shortened([...exactNames(answer), ...leans].join("; "), TITLE_CHARACTERS);
+  const agreed = answer.verdict === "mixed" ? agreementWords(answer) : "";
+  return shortened([...exactNames(answer), agreed].filter(Boolean).join("; "), TITLE_CHARACTERS);
 }
 
 const secondsOf = ({ spent }) => (spent ? `${(spent.ms / 1000).toFixed(1)} s` : "");
@@ -70,7 +70,7 @@ function tableOf(entries, pmids, reference) {
 
 function cardOf(name, answer, cite) {
   return make("article", { className: "card", "aria-label": name }, make("h2", { textContent: titleOf(name) }),
-    verdictBanner(answer), exactView(answer), paragraphOf(answer, cite), lossFold(answer));
+    verdictView(answer), paragraphOf(answer, cite), lossFold(answer));
 }
 
 /** Return the table, the answers, and their common reference list. */
@@ -88,7 +88,7 @@ function show(answers, systems) {
   });
   byId("compared").replaceChildren(tableOf(entries, pmids, reference),
     make("div", { className: "columns" }, ...entries.map(([name, answer]) => cardOf(name, answer, citeIn(answer)))),
-    make("section", { className: "card", "aria-label": "References" }, referenceList(pmids, { title: "References of all answers", idOf, stub: (pmid) => stubOf(holder(pmid), pmid), passage, records: new Map() }) ?? "No answer cites anything."));
+    make("section", { className: "card", "aria-label": "References" }, referenceList(pmids, readReferences(pmids), { title: "References of all answers", idOf, stub: (pmid) => stubOf(holder(pmid), pmid), passage }) ?? "No answer cites anything."));
 }
 
 async function compare(event) {

@@ -20,13 +20,13 @@ export function lossLine(answer, details) {
   const partly = there < all ? "A part of the index could not be searched. " : "";
   if (!answer.degraded.length) return partly ? make("p", { className: "note lost", textContent: partly }) : null;
   const see = make("button", {
-    type: "button", className: "link", textContent: "see Details",
+    type: "button", className: "link", textContent: "See Details",
     onclick: () => {
       details.open = true;
       details.firstChild.focus();
     },
   });
-  return make("p", { className: "note lost" }, `${partly}Part of the system did not respond, so this answer may be incomplete: `, see, ".");
+  return make("p", { className: "note lost" }, `${partly}Part of the system did not respond, so this answer may be incomplete. `, see);
 }
 
 /** Return a notice that lists the missing parts, for a card without Details, otherwise null. */

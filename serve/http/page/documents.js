@@ -3,9 +3,9 @@
 
 import { send } from "./api.js";
 import { button, make, save, say } from "./dom.js";
+import { readDocument } from "./references.js";
 
 const REFERENCES = "/v1/references";
-const DOCUMENT = "/v1/answers/document";
 const FORMATS = {
   ris: ["RIS", "ris"], bibtex: ["BibTeX", "bib"], nbib: ["NBIB (PubMed)", "nbib"],
   csv: ["CSV", "csv"], "csl-json": ["CSL-JSON", "json"],
@@ -18,21 +18,17 @@ async function saveReferences(pmids, format) {
   say(`${pmids.length} references saved.`);
 }
 
-async function saveDocument(answer, form) {
-  const reply = await send(`${DOCUMENT}?form=${form}`, { method: "POST", body: JSON.stringify(answer) });
-  save(await reply.blob(), `citeray-answer.${FORMS[form][1]}`);
+async function saveDocument(answer, form, address) {
+  save(await readDocument(answer, form, address), `citeray-answer.${FORMS[form][1]}`);
   say("The answer was saved.");
 }
 
 const rowOf = (title, formats, work) => [make("p", { className: "hint", textContent: title }),
   make("div", { className: "row" }, ...Object.entries(formats).map(([key, [name]]) => button(name, () => work(key))))];
 
-const menu = (rows) => make("details", { className: "menu" }, make("summary", { textContent: "Export" }),
-  make("div", { className: "menu-body" }, ...rows));
-
-/** Return the export menu of `answer` and `sets`, lists of PMIDs such as [["References", [1, 2]]]. */
-export const exportMenu = (sets, answer) => menu([
-  ...sets.filter(([, pmids]) => pmids.length)
-    .flatMap(([title, pmids]) => rowOf(`${title} (${pmids.length})`, FORMATS, (format) => saveReferences(pmids, format))),
-  ...rowOf("This answer with its references", FORMS, (form) => saveDocument(answer, form)),
-]);
+/** Return the menu of everything but Copy: `actions` (elements), and exports of `sets`, lists of PMIDs such as [["References", [1, 2]]], and of `answer`. */
+export const moreMenu = (actions, sets, answer, address) => make("details", { className: "menu" }, make("summary", { textContent: "More" }),
+  make("div", { className: "menu-body" }, make("div", { className: "row" }, ...actions),
+    ...sets.filter(([, pmids]) => pmids.length)
+      .flatMap(([title, pmids]) => rowOf(`${title} (${pmids.length})`, FORMATS, (format) => saveReferences(pmids, format))),
+    ...rowOf("This answer with its references", FORMS, (form) => saveDocument(answer, form, address))));

@@ -2,7 +2,7 @@
 
 import { answerAddress } from "./address.js";
 import { answerCard } from "./answer_view.js";
-import { KEEPS, readJson, send } from "./api.js";
+import { readJson, send } from "./api.js";
 import { button, byId, counted, linkTo, make, pubmedAddress, save, say, showProblem, when } from "./dom.js";
 import { readStored } from "./stored_answers.js";
 import { titleOf } from "./systems.js";
@@ -37,7 +37,7 @@ async function openAnswer(pressed, answerId, place) {
   pressed.textContent = open ? "Hide the answer" : "Show the answer";
 }
 
-function itemOf(given, mayReview) {
+function itemOf(given) {
   const place = make("div");
   const show = button("Show the answer", (pressed) => openAnswer(pressed, given.answer_id, place));
   show.setAttribute("aria-expanded", "false");
@@ -45,7 +45,6 @@ function itemOf(given, mayReview) {
   const decisions = make("div", { className: "row", role: "group", "aria-label": `Review of: ${given.question}` });
   const offer = (one) => {
     state.replaceChildren(stateView(one), ` Given ${when(one.created)}.`);
-    if (!mayReview) return;
     const choices = one.state === "open" ? { Accept: "accepted", Reject: "rejected" } : { "Undo the review": "open" };
     decisions.replaceChildren(...Object.entries(choices).map(([word, to]) => button(word, async () => {
       const path = `${ROUTE}/${encodeURIComponent(one.id)}/review`;
@@ -68,15 +67,12 @@ async function read(before) {
   const query = new URLSearchParams({ limit: A_PAGE, before });
   for (const name of ["rating", "state"]) if (byId(`feedback-${name}`).value) query.set(name, byId(`feedback-${name}`).value);
   try {
-    const { feedback, next: following, may_review: mayReview } = await readJson(`${ROUTE}?${query}`);
+    const { feedback, next: following } = await readJson(`${ROUTE}?${query}`);
     if (own !== reading) return;
-    const items = feedback.map((given) => itemOf(given, mayReview));
+    const items = feedback.map(itemOf);
     byId("feedback")[before ? "append" : "replaceChildren"](...items);
     next = following;
     byId("feedback-more").hidden = !next;
-    byId("feedback-whose").textContent = mayReview
-      ? "Accept correct feedback. Only accepted feedback is in the download, from which the command citeray remember reads examples."
-      : "Your feedback, and the feedback on your answers. Reviewers accept or reject it.";
     const { childElementCount: count } = byId("feedback");
     byId("feedback-count").textContent = count ? `${counted(count, "entry", "entries")} shown${next ? "; there are more" : ""}` : "None found.";
     if (before) items[0]?.querySelector("button").focus();
@@ -93,9 +89,9 @@ async function saveGold() {
   return say(`${counted(gold.questions.length, "question")} saved.`);
 }
 
-/** Show the tab if the server stores feedback. */
-export function readyFeedbackTab() {
-  byId("tab-feedback").hidden = !KEEPS;
+/** Show the feedback now and whenever the tab is opened again. */
+export function openFeedbackTab() {
+  read("");
   byId("tab-feedback").addEventListener("click", () => read(""));
   for (const name of ["rating", "state"]) byId(`feedback-${name}`).addEventListener("change", () => read(""));
   byId("feedback-more").addEventListener("click", () => read(next));

@@ -1,10 +1,17 @@
 // Search filters: read them from the form, and show them as chips and in words.
 
 import { FLAGS, LISTS, NUMBERS } from "./address.js";
-import { byId, make } from "./dom.js";
+import { byId, make, say } from "./dom.js";
+import { suggest } from "./question_help.js";
+import { completion } from "./suggest_box.js";
 
 const chosen = Object.fromEntries(LISTS.map((name) => [name, []]));
 const field = (name) => byId(name.replaceAll("_", "-"));
+
+// Names of MeSH headings by their UI, the value of the filter; kept for a reload of the page.
+const HEADINGS = "citeray-headings";
+const UI = /^D\d+$/iu;
+const headings = JSON.parse(sessionStorage.getItem(HEADINGS) ?? "{}");
 
 const FLAG_WORDS = {
   humans: ["in humans", "not indexed as human"],
@@ -36,7 +43,7 @@ const wordOf = (name, value) => ({
 
 function named(name, value) {
   const option = [...(field(name).options ?? [])].find((one) => one.value.toLowerCase() === value.toLowerCase());
-  const word = option?.textContent ?? value;
+  const word = option?.textContent ?? (name === "mesh" ? headings[value] ?? value : value);
   return { mesh: `MeSH ${word}`, authors: `author ${word}`, languages: `in ${word}` }[name] ?? word;
 }
 
@@ -81,15 +88,46 @@ export function filtersInWords(filters) {
   if (!filters) return "";
   const flag = (name, yes, no) => (filters[name] === true ? yes : filters[name] === false ? no : "");
   const parts = [
-    yearsOf(filters), ...LISTS.map((name) => (filters[name] ?? []).map((one) => (["languages", "design"].includes(name) ? named(name, one) : one)).join(" or ")),
+    yearsOf(filters), ...LISTS.map((name) => (filters[name] ?? []).map((one) => (["languages", "design", "mesh"].includes(name) ? named(name, one) : one)).join(" or ")),
     flag("humans", ...FLAG_WORDS.humans), flag("has_abstract", ...FLAG_WORDS.has_abstract),
     flag("retracted", "retracted", "not retracted"),
   ].filter(Boolean);
   return parts.length ? `Only citations ${parts.join(", ")}.` : "";
 }
 
+function addHeading({ heading, concept }) {
+  headings[heading] = concept;
+  sessionStorage.setItem(HEADINGS, JSON.stringify(headings));
+  field("mesh").value = heading;
+  add("mesh");
+}
+
+/** Add the MeSH heading that is typed: a UI, or a name, which is looked up. */
+async function addTyped() {
+  const typed = field("mesh").value.trim();
+  if (UI.test(typed)) return add("mesh");
+  const found = await suggest(typed, undefined, "mesh");
+  const same = found.find(({ name, concept }) => [name, concept].some((one) => one.toLowerCase() === typed.toLowerCase())) ?? found[0];
+  return same ? addHeading(same) : say(`No MeSH heading begins with “${typed}”.`, true);
+}
+
+function readyHeadings() {
+  const box = field("mesh");
+  const names = completion(box, byId("mesh-names"), {
+    wordOf: () => (UI.test(box.value.trim()) ? "" : box.value.trim()),
+    find: (word, signal) => suggest(word, signal, "mesh"), take: addHeading,
+  });
+  box.addEventListener("keydown", (event) => {
+    if (names.key(event) || event.key !== "Enter" || !box.value.trim()) return;
+    event.preventDefault();
+    names.close();
+    addTyped();
+  });
+}
+
 export function readyFilters() {
-  for (const name of LISTS) {
+  readyHeadings();
+  for (const name of LISTS.filter((one) => one !== "mesh")) {
     field(name).addEventListener("change", () => add(name));
     field(name).addEventListener("keydown", (event) => {
       // In this field, Enter adds a value instead of submitting the form.

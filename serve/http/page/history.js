@@ -42,7 +42,13 @@ export function showHistory(open) {
     make("span", { className: "hint", textContent: ` ${when(entry.at)}, ${entry.answer.system}` }))));
 }
 
-const recalled = (entry) => ({ at: entry.at, request: requestOf(entry), answer: entry.answer });
+const recalled = (entry) => ({ at: entry.at, request: requestOf(entry), answer: entry.answer, thread: threadBefore(entry) });
+
+/** Return the entries of the conversation before `entry`, oldest first. */
+function threadBefore({ before }) {
+  const entry = before && read().find(({ at }) => at === before);
+  return entry ? [...threadBefore(entry), { at: entry.at, request: requestOf(entry), answer: entry.answer }] : [];
+}
 
 /** Return the entry stored at the time `at`, or null. */
 export function recall(at) {
@@ -50,12 +56,12 @@ export function recall(at) {
   return entry ? recalled(entry) : null;
 }
 
-/** Store an answer, replace an earlier one to the same request, and return the time as its id. */
-export function remember(request, answer) {
+/** Store an answer, replace an earlier one to the same request, and return the time as its id. `before` is the id of the turn before it. */
+export function remember(request, answer, before) {
   const entries = read();
   const at = Math.max(Date.now(), (entries[0]?.at ?? 0) + 1);
   const same = JSON.stringify(request);
-  write([{ at, request, answer }, ...entries.filter((entry) => JSON.stringify(requestOf(entry)) !== same)]);
+  write([{ at, request, answer, before }, ...entries.filter((entry) => JSON.stringify(requestOf(entry)) !== same)]);
   return at;
 }
 

@@ -1,13 +1,12 @@
 // The page: tabs, theme, API key and presets.
 
-import { useKey } from "./api.js";
+import { KEEPS, readJson, useKey } from "./api.js";
 import { openAddress, readyAskTab } from "./ask_tab.js";
 import { readyBatchTab } from "./batch_tab.js";
 import { readyHint } from "./cite_hint.js";
 import { readyCompareTab } from "./compare_tab.js";
 import { byId, showProblem } from "./dom.js";
-import { readyFeedbackTab } from "./feedback_tab.js";
-import { tellIndex } from "./first_screen.js";
+import { readyFold, tellIndex } from "./first_screen.js";
 import { readyDialogs } from "./passage_dialog.js";
 import { readySavedTab } from "./saved_tab.js";
 import { offerSystems, readySystems } from "./systems.js";
@@ -49,7 +48,7 @@ function readyTabs() {
   addEventListener("keydown", (event) => {
     if (event.key !== "/" || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) || document.querySelector("dialog[open]")) return;
     event.preventDefault();
-    select(every[0]);
+    every[0].click();
     byId("question").focus();
   });
 }
@@ -57,7 +56,8 @@ function readyTabs() {
 function readyTheme() {
   const paint = (dark) => {
     document.documentElement.dataset.theme = dark ? "dark" : "light";
-    byId("theme").setAttribute("aria-pressed", String(dark));
+    byId("theme").textContent = dark ? "Light" : "Dark";
+    byId("theme").setAttribute("aria-label", `${dark ? "Light" : "Dark"} theme`);
   };
   const kept = localStorage.getItem(THEME);
   paint(kept ? kept === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
@@ -76,6 +76,20 @@ async function readPresets() {
   }
 }
 
+/** Show the tab "Feedback" to reviewers, if the server stores feedback. */
+async function offerReview() {
+  if (!KEEPS) return;
+  try {
+    byId("tab-feedback").hidden = !(await readJson("/v1/feedback?limit=1")).may_review;
+  } catch { /* A missing API key is asked for, and then this is called again. */ }
+}
+
+function readyReview() {
+  // Few readers are reviewers: the tab's code is fetched when it is opened for the first time.
+  byId("tab-feedback").addEventListener("click", async () => (await import("./feedback_tab.js")).openFeedbackTab(), { once: true });
+  offerReview();
+}
+
 function readyKey() {
   addEventListener("key-needed", () => { byId("key-form").hidden = false; });
   byId("key-form").addEventListener("submit", (event) => {
@@ -85,6 +99,7 @@ function readyKey() {
     byId("key-form").hidden = true;
     showProblem(byId("problem"), "");
     readPresets();
+    offerReview();
     openAddress();
   });
 }
@@ -96,10 +111,11 @@ readyHint();
 readyKey();
 readySystems();
 readyAskTab();
+readyFold();
 readyCompareTab();
 readyBatchTab();
 readySavedTab();
-readyFeedbackTab();
+readyReview();
 tellIndex();
 readPresets();
 openAddress();

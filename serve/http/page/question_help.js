@@ -14,11 +14,11 @@ export async function readExamples() {
   }
 }
 
-/** Return the names that begin with `prefix`, or [] on failure. */
-export async function suggest(prefix, signal) {
+/** Return [{name, concept, heading}] of the names that begin with `prefix`, or [] on failure. */
+export async function suggest(prefix, signal, kind = "any") {
   try {
-    const { suggestions } = await readJson(`/v1/suggest?limit=${MOST_NAMES}&prefix=${encodeURIComponent(prefix)}`, signal);
-    return suggestions.map(({ name }) => name);
+    const { suggestions } = await readJson(`/v1/suggest?limit=${MOST_NAMES}&kind=${kind}&prefix=${encodeURIComponent(prefix)}`, signal);
+    return suggestions;
   } catch {
     return [];
   }

@@ -1,11 +1,18 @@
-// The Saved tab: questions that are asked again after each index update, and their changes.
+// The Saved tab: questions that are asked again after each index update, stored answers, and their changes.
 
+import { addressOf, answerAddress } from "./address.js";
 import { answerCard } from "./answer_view.js";
 import { KEEPS, readJson, send } from "./api.js";
 import { button, byId, make, say, showProblem, when } from "./dom.js";
 import { choice } from "./systems.js";
 
 const ROUTE = "/v1/watches";
+const ANSWERS = "/v1/answers";
+const MOST_ANSWERS = 20;
+const MOST_OPENED = 3;
+// Times of the changes that this browser has shown, by question.
+const SEEN = "citeray-seen";
+const VERDICTS = { answered: "answered", mixed: "sources disagree", not_enough_evidence: "not enough evidence" };
 const one = (id) => `${ROUTE}/${encodeURIComponent(id)}`;
 
 /** Return a button that saves the question, or "" if the server cannot save questions. */
@@ -17,7 +24,7 @@ export function watchButton(request) {
     await send(ROUTE, { method: "POST", body: JSON.stringify({ question, type, k, filters, ...(system ? { system } : {}) }) });
     pressed.disabled = true;
     pressed.textContent = "Watched";
-    say("Saved. It is asked again after each update; see Saved.");
+    say("It is asked again after each update; see Saved.");
   });
 }
 
@@ -32,36 +39,89 @@ async function open(watch, place) {
   const { answer, history } = await readJson(one(watch.id));
   return place.replaceChildren(make("h3", { textContent: "What changed" }),
     make("ol", { className: "checks-made" }, ...history.map(checkView)),
-    answer ? answerCard(answer) : make("p", { className: "note", textContent: "It has not been asked yet." }));
+    answer ? answerCard(answer, { address: location.origin + addressOf(watch.request) }) : make("p", { className: "note", textContent: "It has not been asked yet." }));
 }
 
-function watchView(watch) {
+const changeMark = (textContent) => make("p", { className: "changed" }, make("strong", { textContent: "Changed: " }), textContent);
+
+function watchView(watch, isNew) {
   const place = make("div");
   const state = watch.error || (watch.checked ? `asked ${when(watch.checked)} of index ${watch.index_version}` : "waiting to be asked");
-  return make("li", { className: "card" }, make("h2", { textContent: watch.question }), make("p", { className: "note", textContent: `Saved ${when(watch.created)}; ${state}.` }),
+  const item = make("li", { className: isNew ? "card new" : "card" }, make("h3", { textContent: watch.question }),
+    watch.changes ? changeMark(`${watch.changes}, ${when(watch.changed)}`) : null,
+    make("p", { className: "note", textContent: `Saved ${when(watch.created)}; ${state}.` }),
     make("div", { className: "row" }, button("Show changes and answer", () => open(watch, place)),
       make("a", { href: `${one(watch.id)}/feed`, textContent: "Feed" }),
       button("Remove", async () => {
         await send(one(watch.id), { method: "DELETE" });
         say("The question and its history are removed.");
-        await listWatches();
+        await listSaved();
       })), place);
+  return { item, show: () => open(watch, place) };
 }
 
-/** Fetch the saved questions from the server and show them. */
-export async function listWatches() {
+/** Show the saved questions; open those that changed since this browser last showed them. */
+async function listWatches() {
+  const { watches } = await readJson(ROUTE);
+  const seen = JSON.parse(localStorage.getItem(SEEN) ?? "{}");
+  const isNew = ({ id, changed }) => Boolean(changed) && seen[id] !== changed;
+  const views = watches.map((watch) => watchView(watch, isNew(watch)));
+  byId("watches").replaceChildren(...views.map(({ item }) => item));
+  byId("no-watches").hidden = watches.length > 0;
+  await Promise.all(views.filter((_, at) => isNew(watches[at])).slice(0, MOST_OPENED).map(({ show }) => show()));
+  localStorage.setItem(SEEN, JSON.stringify(Object.fromEntries(watches.map(({ id, changed }) => [id, changed]))));
+}
+
+function answerView(kept) {
+  const address = `${ANSWERS}/${encodeURIComponent(kept.id)}`;
+  const mark = make("div");
+  const check = async () => {
+    try {
+      const { changed } = await readJson(`${address}/changes`);
+      if (changed) mark.replaceChildren(changeMark(`${changed} among its sources`));
+    } catch (error) {
+      mark.textContent = error.message;
+    }
+  };
+  const item = make("li", { className: "card" }, make("h3", {}, make("a", { href: answerAddress(kept.id), textContent: kept.question })), mark,
+    make("p", { className: "note", textContent: `Stored ${when(kept.created)}: ${VERDICTS[kept.verdict] ?? kept.verdict}.` }),
+    make("div", { className: "row" }, button("Delete", async () => {
+      await send(address, { method: "DELETE" });
+      say("The answer is deleted.");
+      await listSaved();
+    })));
+  return { item, check };
+}
+
+let after = "";
+
+/** Show the stored answers, or add those that follow. */
+async function listAnswers(more = false) {
+  const { answers, next } = await readJson(`${ANSWERS}?limit=${MOST_ANSWERS}&before=${more ? after : ""}`);
+  after = next;
+  const views = answers.map(answerView);
+  const items = views.map(({ item }) => item);
+  if (more) byId("answers").append(...items);
+  else byId("answers").replaceChildren(...items);
+  byId("no-answers").hidden = byId("answers").childElementCount > 0;
+  byId("more-answers").hidden = !next;
+  // One after the other, as the server limits how many requests it works on.
+  for (const { check } of views) await check();
+}
+
+/** Fetch what the server has saved and show it. */
+export async function listSaved() {
   try {
-    const { watches } = await readJson(ROUTE);
-    byId("watches").replaceChildren(...watches.map(watchView));
-    byId("no-watches").hidden = watches.length > 0;
+    await Promise.all([listWatches(), listAnswers()]);
     showProblem(byId("saved-problem"), "");
   } catch (error) {
     showProblem(byId("saved-problem"), error.message);
   }
 }
 
-/** Show the tab if the server saves questions. */
+/** Show the tab if the server saves questions and answers. */
 export function readySavedTab() {
   byId("tab-saved").hidden = !KEEPS;
-  byId("tab-saved").addEventListener("click", listWatches);
+  byId("tab-saved").addEventListener("click", listSaved);
+  byId("more-answers").addEventListener("click", () => listAnswers(true).catch((error) => showProblem(byId("saved-problem"), error.message)));
 }

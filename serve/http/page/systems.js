@@ -20,8 +20,8 @@ function optionOf(system) {
   });
 }
 
-function groups(each) {
-  return Object.entries(GROUPS).map(([group, label]) => [label, offered.systems.filter((s) => s.group === group)])
+function groups(each, listed = offered.systems) {
+  return Object.entries(GROUPS).map(([group, label]) => [label, listed.filter((s) => s.group === group)])
     .filter(([, systems]) => systems.length).map(([label, systems]) => each(label, systems));
 }
 
@@ -46,11 +46,16 @@ function tellAbout() {
   byId("about-system").textContent = name === offered.recommended ? "" : parts.filter(Boolean).join(" ");
 }
 
-function boxOf({ name, title, about, available, reason }) {
-  const box = make("input", { type: "checkbox", value: name, disabled: !available });
-  box.dataset.unavailable = available ? "" : "yes";
-  return make("label", { title: about, className: available ? "" : "off" }, box,
-    ` ${title}`, make("span", { className: "hint", textContent: available ? ` ${name}` : ` ${reason}` }));
+const boxOf = ({ name, title, about }) => make("label", { title: about }, make("input", { type: "checkbox", value: name }),
+  ` ${title}`, make("span", { className: "hint", textContent: ` ${name}` }));
+
+/** Return a folded list of the presets that cannot run here, or "" if all can. */
+function unavailable() {
+  const others = offered.systems.filter(({ available }) => !available);
+  if (!others.length) return "";
+  return make("details", { className: "note" }, make("summary", { textContent: `${others.length} more ${others.length === 1 ? "needs" : "need"} a language model` }),
+    make("p", { textContent: "Start the server with --llm and the address of a language model to use them." }),
+    make("ul", {}, ...others.map(({ title, about }) => make("li", { textContent: title, title: about }))));
 }
 
 /** Fetch the presets and list them on every tab; throws ApiError. */
@@ -62,10 +67,11 @@ export async function offerSystems() {
     byId(id).replaceChildren(...groups((label, systems) => make("optgroup", { label }, ...systems.map(optionOf))));
   }
   byId("compare-systems").replaceChildren(...groups((label, systems) => make("fieldset", {},
-    make("legend", { className: "hint", textContent: label }), make("div", { className: "checks" }, ...systems.map(boxOf)))));
+    make("legend", { className: "hint", textContent: label }), make("div", { className: "checks" }, ...systems.map(boxOf))),
+  offered.systems.filter(({ available }) => available)), unavailable());
   for (const name of [offered.recommended, "hybrid"]) {
     const box = [...byId("compare-systems").querySelectorAll("input")].find((one) => one.value === name);
-    if (box && !box.disabled) box.checked = true;
+    if (box) box.checked = true;
   }
   choose(before);
 }

@@ -1,35 +1,31 @@
-// The verdict of an answer in words, and its supporting and contradicting sources.
+// The verdict of an answer: a chip, the number of studies for and against, and both sides.
 
 import { make, shortened } from "./dom.js";
+import { isUnanswered, quotedSides } from "./references.js";
 
 const STANCES = { support: "supports", contradict: "contradicts" };
-const MOST_A_SIDE = 5;
-const QUOTE_CHARACTERS = 400;
 const BADGE_CHARACTERS = 60;
-
-export const isUnanswered = (answer) => answer.verdict === "not_enough_evidence";
 
 /** Return true unless the exact answer is yes or no and the sources disagree. */
 export const statesExact = (answer) => !(answer.verdict === "mixed" && typeof answer.exact === "string");
 
 /** Return [title, sentence] of a verdict other than "answered", or null. */
-export function verdictWords(answer) {
+function verdictWords(answer) {
   if (isUnanswered(answer)) {
     if (answer.filtered_out) return ["The filters leave no article", answer.filtered_out];
     const sources = answer.question.given?.length ? "the given passages" : "the articles that it found";
     return ["Not enough evidence", `CiteRay could not decide this from ${sources}.`];
   }
-  if (answer.verdict !== "mixed") return null;
-  return ["Sources disagree", typeof answer.exact === "string" ? `The evidence leans to ${answer.exact}.` : ""];
+  return answer.verdict === "mixed" ? ["Sources disagree", ""] : null;
 }
 
-/** Return the banner of a verdict other than "answered", or null. */
-export function verdictBanner(answer) {
-  const words = verdictWords(answer);
-  if (!words) return null;
-  return make("div", { className: isUnanswered(answer) ? "verdict unanswered" : "verdict mixed" },
-    make("p", { className: "verdict-title", textContent: words[0] }),
-    words[1] ? make("p", { textContent: words[1] }) : null);
+/** Return how many studies agree, "6 of 8 studies say yes", or "": as `agreement_words` of the server. */
+export function agreementWords({ agreement, exact }) {
+  if (!agreement) return "";
+  const { sources, supporting } = agreement;
+  const who = sources === 1 && supporting ? "1 study" : supporting === sources ? `all ${sources} studies` : `${supporting} of ${sources} studies`;
+  const ending = supporting === 1 ? "s" : "";
+  return typeof exact === "string" ? `${who} say${ending} ${exact}` : `${who} support${ending} this answer`;
 }
 
 /** Return the exact answer as a list: ["Yes"], or names with synonyms; [] if there is none. */
@@ -38,6 +34,39 @@ export function exactNames(answer) {
   if (!exact?.length || !statesExact(answer)) return [];
   if (typeof exact === "string") return [exact === "yes" ? "Yes" : exact === "no" ? "No" : exact];
   return exact.map(([first, ...others]) => (others.length ? `${first} (${others.join("; ")})` : first));
+}
+
+function exactView(answer) {
+  const names = exactNames(answer);
+  if (!names.length) return null;
+  if (typeof answer.exact === "string") return make("p", { className: `exact badge ${answer.exact}`, textContent: names[0] });
+  if (names.length === 1) return make("p", { className: "exact", textContent: names[0] });
+  return make("div", { className: "exact" }, make("ol", {}, ...answer.exact.map(([first, ...others]) =>
+    make("li", {}, first, others.length ? make("span", { className: "hint", textContent: ` (${others.join("; ")})` }) : ""))));
+}
+
+function meterView(answer) {
+  const words = agreementWords(answer);
+  if (!words) return null;
+  const { sources, supporting } = answer.agreement;
+  const bar = (className, count) => {
+    const part = make("span", { className });
+    part.style.flexGrow = count;
+    return part;
+  };
+  return make("div", { className: "agreed" },
+    make("span", { className: "meter", "aria-hidden": "true" }, bar("pro", supporting), bar("con", sources - supporting)),
+    make("span", { textContent: `${words[0].toUpperCase()}${words.slice(1)}` }));
+}
+
+/** Return the verdict as elements in one block, or null if there is nothing to say. */
+export function verdictView(answer) {
+  const [title, sentence] = verdictWords(answer) ?? [];
+  const parts = [
+    title ? make("p", { className: "verdict-title badge", textContent: title }) : null, exactView(answer),
+    isUnanswered(answer) ? null : meterView(answer), sentence ? make("p", { textContent: sentence }) : null,
+  ].filter(Boolean);
+  return parts.length ? make("div", { className: `verdict ${isUnanswered(answer) ? "unanswered" : answer.verdict ?? ""}` }, ...parts) : null;
 }
 
 /** Return the stance of a passage and its target ("supports: yes"), or "" if it is unknown. */
@@ -49,37 +78,19 @@ export function stanceBadge({ stance, stance_on: on }) {
   return make("span", { className: `stance ${named}`, textContent: text, title: on ?? "" });
 }
 
-const onSide = (answer, stance) => answer.evidence.filter((item) => item.stance === stance);
-
-/** Return the quoted passages of both sides if one contradicts the answer, otherwise null. */
-export function quotedSides(answer) {
-  const [pro, con] = ["support", "contradict"].map((stance) => onSide(answer, stance));
-  return con.length && !isUnanswered(answer) ? { pro: pro.slice(0, MOST_A_SIDE), con: con.slice(0, MOST_A_SIDE) } : null;
-}
-
-/** Return how many of the sources support the answer, or null for fewer than two sources. */
-export function agreementLine({ agreement }) {
-  const { sources = 0, supporting, weighted } = agreement ?? {};
-  if (sources < 2) return null;
-  const share = Math.round(weighted * 100);
-  const words = supporting === sources ? `All ${sources} sources that take a side support this answer.`
-    : `${supporting} of ${sources} sources that take a side support this answer (${share}% if stronger study designs count more).`;
-  return make("p", { className: "note", textContent: words });
-}
-
 /** Return both sides next to each other; `cite(pmid, text, against)` returns a citation link. */
 export function sidesView(answer, cite) {
   const sides = quotedSides(answer);
-  if (!sides) return null;
-  const on = sides.con[0].stance_on || sides.pro[0]?.stance_on || "";
-  const brief = on.length <= BADGE_CHARACTERS;
-  const column = (items, word, against) => make("section", { className: against ? "side con" : "side pro" },
-    make("h3", { textContent: on && brief ? `${word} “${on}” (${items.length})` : `${word} (${items.length})` }),
-    items.length ? make("ul", {}, ...items.map(({ passage }) => make("li", {},
-      make("q", { textContent: shortened(passage.text, QUOTE_CHARACTERS) }), " ", cite(passage.pmid, passage.text, against))))
-      : make("p", { className: "note", textContent: "No passage that was found." }));
+  if (!sides || isUnanswered(answer)) return null;
+  const { sources, supporting, weighted } = answer.agreement;
+  const on = typeof answer.exact === "string" ? `“${answer.exact}”` : "this answer";
+  const column = (items, count, word, against) => make("section", { className: against ? "side con" : "side pro" },
+    make("h3", { textContent: `${word} ${on} (${count})` }),
+    items.length ? make("ul", {}, ...items.map(({ pmid, sentence }) => make("li", {}, make("q", { textContent: sentence }), " ", cite(pmid, sentence, against))))
+      : make("p", { className: "note", textContent: "None found." }),
+    items.length < count ? make("p", { className: "note", textContent: `and ${count - items.length} more, see Details.` }) : null);
   return make("details", { className: "sides", open: answer.verdict === "mixed" },
-    make("summary", { textContent: `For and against (${sides.pro.length} for, ${sides.con.length} against)` }),
-    brief ? null : make("p", { className: "note" }, "What is supported or contradicted: ", make("q", { textContent: shortened(on, QUOTE_CHARACTERS) })),
-    make("div", { className: "two" }, column(sides.pro, "Supports", false), column(sides.con, "Contradicts", true)));
+    make("summary", { textContent: `For and against (${supporting} for, ${sources - supporting} against)` }),
+    make("div", { className: "two" }, column(sides[0], supporting, "Supports", false), column(sides[1], sources - supporting, "Contradicts", true)),
+    make("p", { className: "note", textContent: `If stronger study designs count more, ${Math.round(weighted * 100)}% of the evidence is for it.` }));
 }

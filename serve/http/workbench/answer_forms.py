@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from cluster.answers import Answer, ExactAnswer
 from serve.saved.compare_answers import Comparison
 from serve.saved.opinion import Rating, ReviewDecision
+from serve.saved.watches.source_records import SourceChange
 
 
 class AnswerSummary(BaseModel):
@@ -30,6 +31,17 @@ class AnswerList(BaseModel):
 
     answers: list[AnswerSummary]
     next: str
+
+
+class AnswerChanges(BaseModel):
+    """Changes of an answer's sources since it was stored.
+
+    `changed` says in a few words what changed ("1 retraction"), or "" if nothing did; `sources`
+    are the records that were retracted, corrected, doubted or deleted.
+    """
+
+    changed: str
+    sources: list[SourceChange]
 
 
 class KeptAnswer(BaseModel):

@@ -1,7 +1,7 @@
 """Stored answers over HTTP: permanent addresses, replay and deletion.
 
 GET /v1/answers   GET /v1/answers/{answer_id}   DELETE /v1/answers/{answer_id}
-POST /v1/answers/{answer_id}/replay
+GET /v1/answers/{answer_id}/changes   POST /v1/answers/{answer_id}/replay
 """
 
 from __future__ import annotations
@@ -27,11 +27,20 @@ from serve.contracts.request import Request
 from serve.contracts.request_forms import AnswerRequest
 from serve.http.middleware.request_log import asker
 from serve.http.service import Service, require_ready
-from serve.http.workbench.answer_forms import AnswerList, AnswerSummary, KeptAnswer, Replay
+from serve.http.workbench.answer_forms import (
+    AnswerChanges,
+    AnswerList,
+    AnswerSummary,
+    KeptAnswer,
+    Replay,
+)
+from serve.references.documents.number_answer import cited_pmids
 from serve.saved.compare_answers import compare, read_answer
 from serve.saved.saved_error import SavedError
 from serve.saved.stored_answers import MOST_LISTED, AskedWith, StoredAnswer
 from serve.saved.stores import Saved
+from serve.saved.watches.source_records import changed_sources, look_up, records_then
+from serve.saved.watches.watch_diff import source_summary
 
 log = logging.getLogger("citeray")
 
@@ -125,6 +134,16 @@ def add_answers(api: FastAPI, service: Service, saved: Saved, default_system: st
     async def one_answer(answer_id: AnswerId) -> KeptAnswer:
         """Return a stored answer by its id; any valid key may read it."""
         return describe_answer(await asyncio.to_thread(saved.answers.get, answer_id), saved)
+
+    @api.get("/v1/answers/{answer_id}/changes", responses=ONE)
+    async def changes(answer_id: AnswerId) -> AnswerChanges:
+        """Return which sources of a stored answer have been retracted or corrected since then."""
+        require_ready(service)
+        stored = await asyncio.to_thread(saved.answers.get, answer_id)
+        answer = read_answer(stored.answer)
+        now = await look_up(cited_pmids(answer), service.answerer.citation)
+        sources = changed_sources(records_then(answer, now), now)
+        return AnswerChanges(changed=source_summary(sources), sources=list(sources))
 
     @api.delete("/v1/answers/{answer_id}", status_code=204, responses=DELETED)
     async def delete_answer(answer_id: AnswerId) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, TypeAdapter
@@ -124,6 +124,9 @@ def fit_answer(
             **_fields(answer, Answer),
             **_kept(answer, kept),
             **_shown(answer, kept),
+            "parts": tuple(
+                replace(part, **_kept(part, kept), **_shown(part, kept)) for part in answer.parts
+            ),
         }
         references = tuple(styled[pmid] for pmid in listed)
         reply = AnswerReply(**changed, references=references, left_out=left)

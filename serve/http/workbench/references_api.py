@@ -48,6 +48,7 @@ from serve.references.style_references import style_references
 MOST_EXPORTED = 1000
 # Lower than MOST_EXPORTED, because formatting a reference in a style is slow.
 MOST_STYLED = 200
+MAX_ADDRESS = 4000
 PMIDS = r"^[1-9][0-9]{0,15}(,[1-9][0-9]{0,15})*$"
 ANSWER = TypeAdapter(Answer)
 
@@ -94,7 +95,10 @@ class StyledForms(BaseModel):
 
 def file_contents(forms: Iterable[Format | Form]) -> dict[str, Any]:
     """Return the OpenAPI content of the file formats."""
-    return {form.media_type: {"schema": {"type": "string"}} for form in forms}
+    types = [form.media_type for form in forms]
+    return {
+        t: {"schema": {"type": "object" if t == "application/json" else "string"}} for t in types
+    }
 
 
 REFUSED = problems(*KEY_STATUSES, 404, 422, 503)
@@ -169,12 +173,19 @@ def add_references(api: FastAPI, service: Service, default_system: str) -> None:
         answer: Annotated[dict[str, Any], Body()],
         form: FormName = "docx",
         style: StyleName = "vancouver",
+        address: Annotated[str, Query(max_length=MAX_ADDRESS)] = "",
     ) -> Response:
-        """Return a response of `/v1/answer` as a file with its references in `style`."""
+        """Return a response of `/v1/answer` as a file with its references in `style`.
+
+        `address` is the URL of the answer, which the document states. `text` and `json` are the
+        same document as plain text, and as its parts in the order in which they are printed.
+        """
         require_ready(service)
         read = _read_answer(answer)
         citations = await collect_citations(service, cited_pmids(read))
-        content = await asyncio.to_thread(write_document, read, citations, form, style)
+        content = await asyncio.to_thread(
+            write_document, read, citations, form, style, None, address
+        )
         return as_file(content, FORMS[form].media_type, f"citeray-answer.{FORMS[form].ending}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import FastAPI, Query
 from pydantic import BaseModel
@@ -38,9 +38,15 @@ def add_suggest(api: FastAPI, service: Service) -> None:
     """Add the routes to `api`."""
 
     @api.get("/v1/suggest", responses=FORMED)
-    async def suggest(prefix: Prefix, limit: Limit = MAX_SUGGESTIONS) -> Suggestions:
-        """Return names and MeSH terms that begin with `prefix`, most frequent first."""
-        return Suggestions(suggestions=list(await service.answerer.suggest(prefix, limit)))
+    async def suggest(
+        prefix: Prefix, limit: Limit = MAX_SUGGESTIONS, kind: Literal["any", "mesh"] = "any"
+    ) -> Suggestions:
+        """Return names and MeSH terms that begin with `prefix`, most frequent first.
+
+        With `kind=mesh`, return only MeSH descriptors; `heading` is the value of `filters.mesh`.
+        """
+        found = await service.answerer.suggest(prefix, limit, kind == "mesh")
+        return Suggestions(suggestions=list(found))
 
     @api.get("/v1/examples", responses=FORMED)
     async def examples() -> Examples:

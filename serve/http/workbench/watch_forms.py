@@ -38,7 +38,8 @@ class WatchSummary(BaseModel):
     """Saved question. Times are ISO 8601 in UTC.
 
     `checked` is the time of the last check, or null, and `index_version` the index version at that
-    time. `error` is the reason why a later check failed; it is retried.
+    time. `error` is the reason why a later check failed; it is retried. `changed` is the time of
+    the newest notable change, or null, and `changes` says what changed: "2 new trials".
     """
 
     id: str
@@ -49,6 +50,8 @@ class WatchSummary(BaseModel):
     checked: str | None
     index_version: str
     error: str
+    changed: str | None = None
+    changes: str = ""
 
 
 class WatchList(BaseModel):

@@ -32,7 +32,7 @@ from serve.http.workbench.watch_forms import (
 )
 from serve.saved.stores import Saved
 from serve.saved.watches.feed import MOST_ENTRIES, atom_feed
-from serve.saved.watches.watch_diff import diff_words
+from serve.saved.watches.watch_diff import change_summary, diff_words
 from serve.saved.watches.watch_store import MOST_CHECKS, Check, Watch
 from serve.saved.watches.webhooks import check_webhook, read_secret
 
@@ -61,7 +61,8 @@ def add_watches(api: FastAPI, service: Service, saved: Saved, default_system: st
     async def list_watches() -> WatchList:
         """List the questions saved with this key, newest first."""
         found = await asyncio.to_thread(saved.watches.list, asker())
-        return WatchList(watches=[summarise_watch(watch) for watch in found])
+        changes = await asyncio.to_thread(saved.watches.newest_changes, asker())
+        return WatchList(watches=[summarise_watch(w, changes.get(w.id)) for w in found])
 
     @api.get("/v1/watches/{watch_id}", responses=ONE)
     async def one_watch(watch_id: WatchId, limit: Limit = 100) -> OneWatch:
@@ -109,8 +110,8 @@ def request_fields(request: WatchRequest, saved: Saved, default_system: str) -> 
     return {**fields, "system": system}
 
 
-def summarise_watch(watch: Watch) -> WatchSummary:
-    """Return the list entry of a saved question."""
+def summarise_watch(watch: Watch, changed: Check | None = None) -> WatchSummary:
+    """Return the list entry of a saved question; `changed` is its newest notable check."""
     return WatchSummary(
         id=watch.id,
         created=when(watch.created) or "",
@@ -120,6 +121,8 @@ def summarise_watch(watch: Watch) -> WatchSummary:
         checked=when(watch.checked),
         index_version=watch.version,
         error=watch.error,
+        changed=when(changed.created) if changed else None,
+        changes=change_summary(changed.diff) if changed and changed.diff else "",
     )
 
 

@@ -67,6 +67,8 @@ def read_tags(
     if parsed is None:
         operators = [re.match(r"AND|OR", body[at:]) for at in operators_in(body)]
         unapplied = {RANKED.format(found[0]): None for found in operators if found}
+        if unapplied and not re.search(r"\w", re.sub(r"\b(?:AND|OR)\b", "", body)):
+            raise InputError("question: only AND and OR; add the words to search for")
         return Interpretation(body, Filters(), notes=tuple(unapplied)) if unapplied else None
     clauses, has_and = parsed
     texts = [clause for clause in clauses if isinstance(clause[0], str)]

@@ -1,23 +1,30 @@
-"""Prepare an answer for a document, with references numbered in the order of their citation."""
+"""Prepare an answer for a document, with references numbered by the strength of their design."""
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from urllib.parse import quote
 
 from cluster.answers import NOT_ENOUGH, Answer, ExactAnswer
+from cluster.appraisal import Weighed
 from cluster.records import Citation
+from cluster.study_design.design_classifier import design_words
+from cluster.study_design.designs import DESIGN_WORDS
 from serve.references.describe_citation import one_line, pubmed_url
 from serve.references.marked_text import Run
 from serve.references.prepare_for_style import StyleName
 from serve.references.style_references import style_references
+from serve.wording.quote_sentence import quoted_sentence, shortened
 from serve.wording.verdict_words import (
+    CLOSEST,
     MAX_NEAREST,
     NEAREST,
     UNSUPPORTED,
+    agreement_words,
     side_words,
     verdict_words,
 )
@@ -26,17 +33,34 @@ DISCLAIMER = (
     "Not medical advice. CiteRay is a research tool and its answers can be wrong. "
     "Read the cited articles before you rely on them."
 )
-_QUOTED_PMID = re.compile(r"\[PMID (\d+)\]$")
+# Sources listed on each side if one contradicts the answer; as in http/page/references.js.
+MOST_A_SIDE = 5
+# Study designs, strongest first.
+_ORDER = tuple(DESIGN_WORDS)
+# The source at the end of a quotation, which may have a study design: [PMID 5, cohort study].
+_QUOTED_PMID = re.compile(r"\[PMID (\d+)(?=[^\[\]]*\]$)")
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Entry of the reference list. `links` are pairs of (name, URL)."""
+    """Entry of the reference list. `links` are pairs of (name, URL).
+
+    `design` is the study design in words, and `quote` the sentence that the answer rests on; ""
+    if unknown.
+    """
 
     number: int
     pmid: int
     runs: tuple[Run, ...]
     links: tuple[tuple[str, str], ...]
+    design: str = ""
+    quote: str = ""
+
+    @property
+    def basis(self) -> str:
+        """Study design and quotation on one line, or ""."""
+        quoted = f"\u201c{self.quote}\u201d" if self.quote else ""
+        return ": ".join(filter(None, [self.design[:1].upper() + self.design[1:], quoted]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +68,9 @@ class AnswerDocument:
     """Contents of a document in every file format, in this order.
 
     `paragraph` has the sentences with their reference numbers, `sides` the quotations of
-    disagreeing sources, and `listed` the heading of the reference list. `notes` name the parts of
-    the system that did not respond, the index and the preset.
+    disagreeing sources, `closest` those of sources that come closest to an answer, and `listed`
+    the heading of the reference list. `notes` name the parts of the system that did not respond,
+    the index, the preset, the date and the address.
     """
 
     question: str
@@ -53,6 +78,7 @@ class AnswerDocument:
     exact: tuple[str, ...]
     paragraph: tuple[str, ...]
     sides: tuple[str, ...]
+    closest: tuple[str, ...]
     listed: str
     references: tuple[Reference, ...]
     notes: tuple[str, ...]
@@ -64,29 +90,53 @@ class AnswerDocument:
             ("Exact answer", self.exact, True),
             ("Answer", self.paragraph, False),
             ("Both sides", self.sides, True),
+            (CLOSEST.removesuffix(":"), self.closest, True),
         ):
             if texts:
                 yield heading, texts if listed else (" ".join(texts),), listed
 
 
 def cited_pmids(answer: Answer) -> tuple[int, ...]:
-    """Return the PMIDs of the reference list, in the order of their first citation.
+    """Return the PMIDs of the reference list, strongest study design first.
 
-    An answer without enough evidence lists the nearest articles instead.
+    Equally strong ones are in the order of their first citation. If a source contradicts the
+    answer, both sides are listed. An answer without enough evidence lists the closest and the
+    nearest articles instead, by relevance. The page numbers references in the same way (listedIn
+    in serve/http/page/references.js).
     """
+    stated = answer.parts or (answer,)
+    closest = [pmid for part in stated for sentence in part.closest for pmid in sentence.pmids]
     if answer.verdict == NOT_ENOUGH:
-        return tuple(citation.pmid for citation in answer.citations[:MAX_NEAREST])
+        nearest = [citation.pmid for citation in answer.citations[:MAX_NEAREST]]
+        return tuple(dict.fromkeys((*closest, *nearest)))
     cited = [pmid for s in answer.ideal for pmid in (*s.pmids, *s.contradicted)]
-    quoted = [
-        int(found[1]) for words in side_words(answer) if (found := _QUOTED_PMID.search(words))
-    ]
-    return tuple(dict.fromkeys((*cited, *quoted)))
+    quoted = [pmid for part in stated for pmid in _both_sides(part)]
+    designs = _designs(answer)
+    listed = dict.fromkeys((*cited, *quoted, *closest))
+    return tuple(sorted(listed, key=lambda pmid: _ORDER.index(designs[pmid].design)))
+
+
+def _both_sides(answer: Answer) -> list[int]:
+    """Return the PMIDs that are quoted for both sides; [] if no source contradicts the answer."""
+    supporting, contradicting = answer.sides.supporting, answer.sides.contradicting
+    quoted = (*supporting[:MOST_A_SIDE], *contradicting[:MOST_A_SIDE])
+    return [source.pmid for source in quoted] if contradicting else []
+
+
+def _designs(answer: Answer) -> Mapping[int, Weighed]:
+    known: dict[int, Weighed] = {item.passage.pmid: item for item in reversed(answer.evidence)}
+    known |= {citation.pmid: citation for citation in answer.citations}
+    return defaultdict(Weighed, known)
 
 
 def number_answer(
-    answer: Answer, citations: Iterable[Citation], style: StyleName, day: date
+    answer: Answer,
+    citations: Iterable[Citation],
+    style: StyleName,
+    day: date,
+    address: str = "",
 ) -> AnswerDocument:
-    """Return the contents of a document of `answer`, dated `day`.
+    """Return the contents of a document of `answer`, dated `day`, with the answer's `address`.
 
     A PMID that `citations` lacks is listed as not in the index.
     """
@@ -96,17 +146,23 @@ def number_answer(
     return AnswerDocument(
         question=one_line(answer.question.body),
         verdict=_verdict(answer),
-        exact=() if none else _exact(answer.exact),
+        exact=() if none else _exact(answer.exact) + _parts(answer),
         paragraph=() if none else tuple(_sentences(answer, numbers)),
-        sides=tuple(_side(words, numbers) for words in side_words(answer)),
+        sides=tuple(
+            _side(words, numbers)
+            for part in answer.parts or (answer,)
+            for words in side_words(part)
+        ),
+        closest=tuple(_closest(answer, numbers)) if none else (),
         listed=NEAREST.removesuffix(":") if none else "References",
-        references=tuple(_references(pmids, citations, style)),
-        notes=tuple(_notes(answer, day)),
+        references=tuple(_references(answer, pmids, citations, style)),
+        notes=tuple(_notes(answer, day, address)),
     )
 
 
 def _verdict(answer: Answer) -> str:
-    said = verdict_words(answer) or "Answered."
+    agreed = agreement_words(answer)
+    said = verdict_words(answer) or (f"Answered: {agreed}." if agreed else "Answered.")
     return f"{said} Confidence {answer.confidence:.2f} of 1."
 
 
@@ -114,6 +170,12 @@ def _exact(exact: ExactAnswer) -> tuple[str, ...]:
     if isinstance(exact, str):
         return (one_line(exact).capitalize(),) if exact else ()
     return tuple(_names([one_line(name) for name in names]) for names in exact or () if names)
+
+
+def _parts(answer: Answer) -> tuple[str, ...]:
+    """Return each part of the question with its exact answer or its verdict, if it has any."""
+    said = [(part, "; ".join(_exact(part.exact)) or verdict_words(part)) for part in answer.parts]
+    return tuple(f"{one_line(part.question.body)} {words}".strip() for part, words in said)
 
 
 def _names(names: Sequence[str]) -> str:
@@ -136,24 +198,39 @@ def _numbered(pmids: Iterable[int], numbers: Mapping[int, int]) -> str:
 
 
 def _side(words: str, numbers: Mapping[int, int]) -> str:
-    return one_line(_QUOTED_PMID.sub(lambda found: f"[{numbers[int(found[1])]}]", words))
+    """Return a quotation with its reference number; an unlisted source keeps its PMID."""
+
+    def mark(found: re.Match[str]) -> str:
+        number = numbers.get(int(found[1]))
+        return f"[{number}" if number else found[0]
+
+    return one_line(_QUOTED_PMID.sub(mark, words))
+
+
+def _closest(answer: Answer, numbers: Mapping[int, int]) -> Iterable[str]:
+    for sentence in answer.closest:
+        yield f'"{shortened(sentence.text)}" [{_numbered(sentence.pmids, numbers)}]'
 
 
 def _references(
-    pmids: Sequence[int], citations: Iterable[Citation], style: StyleName
+    answer: Answer, pmids: Sequence[int], citations: Iterable[Citation], style: StyleName
 ) -> Iterable[Reference]:
+    designs = _designs(answer)
     held = {citation.pmid: citation for citation in citations}
     present = [held[pmid] for pmid in pmids if pmid in held]
     styled = {reference.pmid: reference for reference in style_references(present, style)}
     for number, pmid in enumerate(pmids, 1):
+        runs: tuple[Run, ...] = (Run(f"PMID {pmid}: not in this index."),)
+        links: tuple[tuple[str, str], ...] = (("PubMed", pubmed_url(pmid)),)
         if pmid in styled:
-            yield Reference(number, pmid, styled[pmid].runs, _links(held[pmid]))
-        else:
-            said = Run(f"PMID {pmid}: not in this index.")
-            yield Reference(number, pmid, (said,), (("PubMed", pubmed_url(pmid)),))
+            runs, links = styled[pmid].runs, links_of(held[pmid])
+        design = design_words(designs[pmid].design, designs[pmid].subjects)
+        quote = one_line(shortened(quoted_sentence(answer, pmid)))
+        yield Reference(number, pmid, runs, links, design, quote)
 
 
-def _links(citation: Citation) -> tuple[tuple[str, str], ...]:
+def links_of(citation: Citation) -> tuple[tuple[str, str], ...]:
+    """Return (name, URL) of the citation at PubMed, and at its DOI and in PMC if it has them."""
     doi, pmcid = one_line(citation.doi), one_line(citation.pmcid)
     places = [("PubMed", pubmed_url(citation.pmid))]
     if doi:
@@ -163,10 +240,14 @@ def _links(citation: Citation) -> tuple[tuple[str, str], ...]:
     return tuple(places)
 
 
-def _notes(answer: Answer, day: date) -> Iterable[str]:
+def _notes(answer: Answer, day: date, address: str) -> Iterable[str]:
     if answer.degraded:
         yield f"This answer may be incomplete: {'; '.join(map(one_line, answer.degraded))}."
-    last = one_line(answer.last_source)
+    last, updated = one_line(answer.last_source), one_line(answer.index_date)
     source = f", PubMed files up to {last}" if last else ""
-    yield f"Index {one_line(answer.index_version) or 'unknown'}{source}. Preset {answer.system}."
+    dated = f" of {updated}" if updated else ""
+    index = one_line(answer.index_version) or "unknown"
+    yield f"Index {index}{dated}{source}. Preset {answer.system}."
     yield f"Written by CiteRay on {day.isoformat()}."
+    if address:
+        yield f"Address: {one_line(address)}"

@@ -14,9 +14,10 @@ from serve.references.documents.number_answer import AnswerDocument, cited_pmids
 from serve.references.documents.write_docx import write_docx
 from serve.references.documents.write_markdown import write_markdown
 from serve.references.documents.write_pdf import write_pdf
+from serve.references.documents.write_text import write_json, write_text
 from serve.references.prepare_for_style import StyleName
 
-FormName = Literal["markdown", "docx", "pdf"]
+FormName = Literal["markdown", "docx", "pdf", "text", "json"]
 MOST_REFERENCES = 200
 MOST_CHARACTERS = 100_000
 
@@ -38,6 +39,8 @@ FORMS: Mapping[FormName, Form] = {
         write_docx,
     ),
     "pdf": Form("pdf", "application/pdf", write_pdf),
+    "text": Form("txt", "text/plain; charset=utf-8", write_text),
+    "json": Form("json", "application/json", write_json),
 }
 
 
@@ -47,15 +50,17 @@ def write_document(
     form: FormName,
     style: StyleName = "vancouver",
     day: date | None = None,
+    address: str = "",
 ) -> bytes:
-    """Return the file of `answer`, with references numbered in the order of their citation.
+    """Return the file of `answer`, with numbered references, strongest study design first.
 
     `citations` are the records of `cited_pmids`; a missing record is listed by its PMID. `day` is
-    the date of the document (default: today in UTC). Raises InputError if `answer` is too long.
+    the date of the document (default: today in UTC), `address` the URL of the answer. Raises
+    InputError if `answer` is too long.
     """
     check_size(answer)
     written = day or datetime.now(UTC).date()
-    return FORMS[form].write(number_answer(answer, citations, style, written))
+    return FORMS[form].write(number_answer(answer, citations, style, written, address))
 
 
 def check_size(answer: Answer) -> None:

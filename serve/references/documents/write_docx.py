@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import Any
 
 from docx import Document
@@ -22,11 +23,24 @@ _PROPERTY_CHARACTERS = 255
 
 def write_docx(document: AnswerDocument) -> bytes:
     """Return the content of the DOCX file."""
-    d = document
+    return write_docx_of([document], document.question)
+
+
+def write_docx_of(documents: Sequence[AnswerDocument], title: str) -> bytes:
+    """Return the content of a DOCX file with one or more answers, which end with one disclaimer."""
     file = Document()
-    file.core_properties.title = d.question[:_PROPERTY_CHARACTERS]
+    file.core_properties.title = title[:_PROPERTY_CHARACTERS]
     file.core_properties.author = "CiteRay"
     file.core_properties.comments = ""
+    for document in documents:
+        _add_answer(file, document)
+    file.add_paragraph().add_run(documents[-1].disclaimer).italic = True
+    out = io.BytesIO()
+    file.save(out)
+    return out.getvalue()
+
+
+def _add_answer(file: Any, d: AnswerDocument) -> None:
     file.add_heading(d.question, level=1)
     verdict = file.add_paragraph()
     verdict.add_run("Verdict: ").bold = True
@@ -41,10 +55,6 @@ def write_docx(document: AnswerDocument) -> bytes:
         _add_reference(file, reference)
     for note in d.notes:
         file.add_paragraph(note)
-    file.add_paragraph().add_run(d.disclaimer).italic = True
-    out = io.BytesIO()
-    file.save(out)
-    return out.getvalue()
 
 
 def _add_reference(file: Any, reference: Reference) -> None:
@@ -58,6 +68,9 @@ def _add_reference(file: Any, reference: Reference) -> None:
     for name, address in reference.links:
         paragraph.add_run(" ")
         _add_link(paragraph, name, address)
+    if reference.basis:
+        paragraph.add_run().add_break()
+        paragraph.add_run(reference.basis)
 
 
 def _add_run(paragraph: Any, run: Run) -> None:

@@ -21,4 +21,5 @@ def write_markdown(document: AnswerDocument) -> bytes:
 
 def _reference(reference: Reference) -> str:
     links = " ".join(f"[{name}](<{address}>)" for name, address in reference.links)
-    return f"\\[{reference.number}\\] {markdown(reference.runs)} {links}"
+    basis = f"\\\n{escape_markdown(reference.basis)}" if reference.basis else ""
+    return f"\\[{reference.number}\\] {markdown(reference.runs)} {links}{basis}"

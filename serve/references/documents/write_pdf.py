@@ -38,6 +38,8 @@ def write_pdf(document: AnswerDocument) -> bytes:
         _heading(pdf, d.listed, 12)
     for reference in d.references:
         _hanging(pdf, f"[{reference.number}]", reference.runs, reference.links)
+        if reference.basis:
+            _hanging(pdf, "", (Run(reference.basis),))
     pdf.ln(3)
     unprintable = [UNPRINTABLE] if _lacks_glyphs(pdf, d) else []
     for note in (*d.notes, *unprintable):
@@ -65,7 +67,8 @@ def _open(title: str) -> Any:
 def _lacks_glyphs(pdf: Any, document: AnswerDocument) -> bool:
     d = document
     runs = [run.text for reference in d.references for run in reference.runs]
-    texts = (d.question, d.verdict, *d.exact, *d.paragraph, *d.sides, *runs, *d.notes)
+    quotes = (*d.sides, *d.closest, *(reference.quote for reference in d.references))
+    texts = (d.question, d.verdict, *d.exact, *d.paragraph, *quotes, *runs, *d.notes)
     known = pdf.fonts[FONT.lower()].cmap
     return any(ord(c) not in known for text in texts for c in text)
 

@@ -21,7 +21,7 @@ from cluster.records import Citation
 from serve.saved.compare_answers import read_answer, sides_of
 from serve.saved.saved_error import SavedError, UnreadableAnswerError
 from serve.saved.watches.source_records import changed_sources, look_up
-from serve.saved.watches.watch_diff import WatchDiff, watch_diff
+from serve.saved.watches.watch_diff import TOP, WatchDiff, watch_diff
 from serve.saved.watches.watch_store import Watch, WatchStore
 
 log = logging.getLogger("citeray")
@@ -135,7 +135,8 @@ async def check_one(store: WatchStore, ask: Ask, version: str, watch: Watch) -> 
         raise NotNowError(f"only {answer.coverage} of the index answered")
     sides = sides_of(answer)
     cited = [item.pmid for item in (*sides.supporting, *sides.contradicting)]
-    pmids = dict.fromkeys([*cited, *watch.sources])
+    listed = [citation.pmid for citation in answer.citations[:TOP]]
+    pmids = dict.fromkeys([*cited, *listed, *watch.sources])
     sources = await look_up(list(pmids)[:MOST_SOURCES], ask.citation)
     diff: WatchDiff | None = None
     # An answer that another CiteRay version stored in an unreadable format restarts the history.

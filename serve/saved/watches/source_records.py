@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal
 
+from cluster.answers import Answer
+from cluster.appraisal import Weighed
 from cluster.notices import NOTICES, RETRACTED, Notice, as_printed
 from cluster.records import Citation
 
@@ -69,6 +71,26 @@ async def look_up(pmids: Iterable[int], look: Look) -> dict[int, SourceRecord]:
 
     wanted = tuple(pmids)
     return dict(zip(wanted, await asyncio.gather(*map(one, wanted)), strict=True))
+
+
+def records_then(answer: Answer, now: Mapping[int, SourceRecord]) -> dict[int, SourceRecord]:
+    """Return the state of the records `now` when `answer` was written, as far as it tells.
+
+    An answer has the notices about its sources, but neither their versions nor their texts.
+    """
+    known: dict[int, Weighed] = {item.passage.pmid: item for item in answer.evidence}
+    known |= {citation.pmid: citation for citation in answer.citations}
+    retracted = {citation.pmid for citation in answer.citations if citation.retracted}
+    then = {}
+    for pmid in now.keys() & known.keys():
+        links = [link for link in known[pmid].links if link.kind in NOTICES]
+        then[pmid] = replace(
+            now[pmid],
+            notices=tuple(map(as_printed, links)),
+            retracted=pmid in retracted,
+            gone=False,
+        )
+    return then
 
 
 def changed_sources(

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from cluster.answers import Answer
 from cluster.errors import cut
-from serve.saved.compare_answers import AnswerDiff, Cited, diff_answers
-from serve.saved.watches.source_records import SourceChange
+from cluster.study_design.designs import Design
+from serve.saved.compare_answers import AnswerDiff, Change, Cited, diff_answers
+from serve.saved.watches.source_records import ChangeKind, SourceChange
 
 MOST_NAMED = 10
+# Number of articles at the top of the list whose changes a reader would notice.
+TOP = 5
+NEW_EVIDENCE: Mapping[Design, str] = {
+    "guideline": "guideline",
+    "meta_analysis": "review",
+    "systematic_review": "review",
+    "review": "review",
+    "randomised_trial": "trial",
+    "clinical_trial": "trial",
+}
+SOURCE_CHANGES: Mapping[ChangeKind, str] = {
+    "retracted": "retraction",
+    "expression of concern": "expression of concern",
+    "corrected": "correction",
+    "deleted": "deletion",
+    "revised": "revision",
+}
+PLURALS = {"new study": "new studies", "expression of concern": "expressions of concern"}
 VERDICTS = {
     "answered": "answered",
     "mixed": "mixed evidence",
@@ -20,9 +40,15 @@ VERDICTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchDiff(AnswerDiff):
-    """Differences from the previous answer. `sources` are records that have changed since then."""
+    """Differences from the previous answer. `sources` are records that have changed since then.
+
+    `listed_added` are articles among the first `TOP` of the list that the list did not have, and
+    that are not among the new evidence. `order` has the PMIDs of the first ones, if they changed.
+    """
 
     sources: tuple[SourceChange, ...] = ()
+    listed_added: tuple[Cited, ...] = ()
+    order: Change | None = None
 
     @property
     def changed(self) -> bool:
@@ -33,14 +59,15 @@ class WatchDiff(AnswerDiff):
     def notable(self) -> bool:
         """Return True if the change is worth a notification.
 
-        A new wording alone is not notable, nor is a removed citation: `sources` lists those that
-        were retracted or deleted.
+        A new wording or order alone is not notable, nor is a removed citation: `sources` lists
+        those that were retracted or deleted.
         """
         return bool(
             self.verdict
             or self.exact
             or self.supporting_added
             or self.contradicting_added
+            or self.listed_added
             or self.sources
         )
 
@@ -49,7 +76,13 @@ def watch_diff(before: Answer, now: Answer, sources: Sequence[SourceChange]) -> 
     """Return the differences between two answers, with the changes of their sources."""
     diff = diff_answers(before, now)
     same = {field.name: getattr(diff, field.name) for field in fields(diff)}
-    return WatchDiff(**same, sources=tuple(sources))
+    named = {cited.pmid for cited in (*diff.supporting_added, *diff.contradicting_added)}
+    known = named | {citation.pmid for citation in before.citations}
+    top = now.citations[:TOP]
+    listed = tuple(Cited(c.pmid, c.title, c.year, c.design) for c in top if c.pmid not in known)
+    old, new = (", ".join(str(c.pmid) for c in a.citations[:TOP]) for a in (before, now))
+    order = Change(old, new) if old != new else None
+    return WatchDiff(**same, sources=tuple(sources), listed_added=listed, order=order)
 
 
 def diff_words(diff: WatchDiff | None) -> list[str]:
@@ -65,11 +98,35 @@ def diff_words(diff: WatchDiff | None) -> list[str]:
         said.append(f"The short answer was {before} and is now {now}.")
     said += _listed("New evidence against the answer", diff.contradicting_added)
     said += _listed("New evidence for the answer", diff.supporting_added)
+    said += _listed("New among the first articles listed", diff.listed_added)
     said += _listed("No longer among the evidence against it", diff.contradicting_removed)
     said += _listed("No longer among the evidence for it", diff.supporting_removed)
     if diff.text:
         said.append("The text of the answer changed.")
+    if diff.order and not (diff.supporting_added or diff.contradicting_added or diff.listed_added):
+        said.append(f"The first articles listed are now PMID {diff.order.now or 'none'}.")
     return said or ["Nothing changed."]
+
+
+def change_summary(diff: WatchDiff) -> str:
+    """Return what changed in a few words, such as "2 new trials, 1 retraction"."""
+    added = Counter(
+        f"new {NEW_EVIDENCE.get(cited.design, 'study')}"
+        for cited in (*diff.supporting_added, *diff.contradicting_added, *diff.listed_added)
+    )
+    said = ["verdict changed"] if diff.verdict else ["answer changed"] if diff.exact else []
+    said += [_counted(count, name) for name, count in added.items()]
+    return ", ".join([*said, *filter(None, [source_summary(diff.sources)])])
+
+
+def source_summary(changes: Sequence[SourceChange]) -> str:
+    """Return how many records changed in which way, such as "1 retraction, 2 corrections"."""
+    counts = Counter(SOURCE_CHANGES[change.kind] for change in changes)
+    return ", ".join(_counted(count, name) for name, count in counts.items())
+
+
+def _counted(count: int, name: str) -> str:
+    return f"{count} {name if count == 1 else PLURALS.get(name, f'{name}s')}"
 
 
 def _source(change: SourceChange) -> str:

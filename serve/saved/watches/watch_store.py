@@ -150,6 +150,16 @@ class WatchStore:
         with self._database.read() as connection:
             return [_check(row) for row in connection.execute(newest)]
 
+    def newest_changes(self, owner: str) -> Mapping[str, Check]:
+        """Return the newest notable check of each saved question of `owner` that has one, by id."""
+        own = select(WATCHES.c.id).where(WATCHES.c.owner == owner)
+        notable = and_(CHECKS.c.notable, CHECKS.c.watch_id.in_(own))
+        newest = func.max(CHECKS.c.created).over(partition_by=CHECKS.c.watch_id).label("newest")
+        found = select(CHECKS, newest).where(notable).subquery()
+        wanted = select(found).where(found.c.created == found.c.newest)
+        with self._database.read() as connection:
+            return {row.watch_id: _check(row) for row in connection.execute(wanted)}
+
     def next_due(self, version: str) -> Watch | None:
         """Return the due question not checked on index `version` whose last check is the oldest.
 

@@ -183,6 +183,13 @@ def test_missing_path_or_version_is_an_error(published: Path, store: ModelStore)
     assert stored_files(store) == []
 
 
+def test_store_that_does_not_fetch_refuses_a_missing_model(tmp_path: Path) -> None:
+    closed = ModelStore(tmp_path / "store", {}, fetches=False)
+    with pytest.raises(InputError, match=r"^hf:a/b@main is not in .*: fetch it with `models pull"):
+        closed.resolve("hf:a/b@main")
+    assert not (tmp_path / "store").exists()
+
+
 def test_interrupted_download_can_be_repeated(published: Path, store: ModelStore) -> None:
     whole = published.read_bytes()
     published.write_bytes(whole[: len(whole) // 2])

@@ -54,7 +54,7 @@ def test_invalid_preset_names_the_key(tmp_path: Path, subtests: pytest.Subtests)
         ("over: citeray\nrerank: {dept: 5}", r"mine\.yaml: unknown key rerank\.dept; did you mean"),
         ("over: citeray\nrerank: {depth: -5}", r"mine\.yaml: rerank\.depth: .* \(got -5\)"),
         ("over: citeray\nname: other", r"mine\.yaml: name: 'other' is not the name mine: remove"),
-        ("evidence: 3", r"mine\.yaml: expand: Field required"),
+        ("evidence: 3", r"mine\.yaml: expand: is missing"),
         ("- 1", r"mine\.yaml: expected a mapping"),
         ("a: [", r"mine\.yaml: not YAML"),
     ]:

@@ -2,15 +2,18 @@
 
 import random
 
+import pytest
+
 from cluster.text import analysis
-from cluster.text.analysis import analyse, analyse_joined
+from cluster.text.analysis import ANALYSER, Analyser, analyse
+from cluster.text.folding import fold_letters
 
 SCRIPTS = ((32, 127), (0x80, 0x3000), (0x3000, 0xD7FF), (0x10000, 0x1F000))
 GAPS = (0x20, 0x09, 0x1C, 0x85, 0xA0, 0x200B)
 
 
 def whole(text: str) -> list[str]:
-    return list(analysis._analyser().analyze(text))
+    return list(analysis._stems().analyze(fold_letters(text)))
 
 
 def random_text(rng: random.Random) -> str:
@@ -23,7 +26,7 @@ def random_text(rng: random.Random) -> str:
 def test_analyser_lowers_stems_and_filters() -> None:
     text = f"The Cells, inhibiting IL-6 in \u03b2-Catenin {'acgt' * 20}"
     assert analyse(text) == ["cell", "inhibit", "il", "6", "\u03b2", "catenin"]
-    assert analyse_joined(text) == " cell inhibit il 6 \u03b2 catenin"
+    assert ANALYSER.join_terms(text) == " cell inhibit il 6 \u03b2 catenin"
 
 
 def test_cached_words_equal_analysis_of_the_whole_text() -> None:
@@ -31,6 +34,46 @@ def test_cached_words_equal_analysis_of_the_whole_text() -> None:
     for _ in range(2000):
         text = random_text(rng)
         assert analyse(text) == whole(text)
+
+
+FORMS = (
+    ("Sj\u00f6gren", "Sjo\u0308gren", "sjogren"),
+    ("S\u00f8rensen", "sorensen"),
+    ("5 \u00b5g", "5 \u03bcg"),
+    ("\ufb01brin", "fibrin"),
+    ("CO\u2082", "co2"),
+    ("\uff24\uff2e\uff21\uff0c\uff32", "DNA R"),
+    ("Xarelto\u2122", "xarelto"),
+)
+
+
+def test_forms_of_a_word_have_the_same_terms() -> None:
+    for first, *others in FORMS:
+        assert [analyse(other) for other in others] == [analyse(first)] * len(others)
+
+
+OLD = Analyser("simple-lower-english-stop-stem-1")
+
+
+def test_old_analyser_keeps_the_forms_of_its_indexes() -> None:
+    assert OLD.terms("Sj\u00f6gren Sjo\u0308gren \ufb01brin") == [
+        "sj\u00f6gren",
+        "sjo",
+        "gren",
+        "\ufb01brin",
+    ]
+
+
+def test_analysers_agree_on_ascii() -> None:
+    rng = random.Random(1)
+    for _ in range(500):
+        text = "".join(chr(rng.randrange(128)) for _ in range(80))
+        assert OLD.terms(text) == ANALYSER.terms(text)
+
+
+def test_unknown_analyser_is_refused() -> None:
+    with pytest.raises(ValueError, match="latin-0: no such analyser"):
+        Analyser("latin-0")
 
 
 def test_full_word_cache_changes_nothing(monkeypatch) -> None:  # type: ignore[no-untyped-def]

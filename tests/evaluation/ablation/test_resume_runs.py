@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
-from cluster.answers import Question
 from cluster.errors import CiteRayError, InputError
 from cluster.settings.presets import load_system
 from cluster.settings.settings import load_settings
-from evaluation.ablation.ask_graph import Ask, Found, Plan
-from evaluation.ablation.run_plans import complete_runs, open_run, run_key
-from serve.client.open_client import OwnLoop
-from serve.contracts.request import Request
-from tests.evaluation.ablation.ablation_runs import ROWS, Ablation, FlakyService
+from evaluation.ablation.ask_graph import Plan
+from evaluation.ablation.run_plans import open_run, run_key
+from tests.evaluation.ablation.ablation_runs import Ablation, FlakyService
 from tests.serve.http_server import free_port
-from tests.serve.service import SmallService
 
 pytestmark = pytest.mark.nightly
 
@@ -107,33 +97,3 @@ def test_runs_over_different_index_versions_are_refused(
     service.version = "v000002"
     with pytest.raises(InputError, match=r"bm25\.jsonl v000001, .*hybrid\.jsonl v000002"):
         run.text("bm25", "hybrid")
-
-
-def test_concurrent_run_equals_a_sequential_one(tmp_path: Path) -> None:
-    service = SmallService()
-    plan = Plan(load_system("bm25"), 10, False)
-    questions = [Question(question["id"], question["body"], question["type"]) for question in ROWS]
-    together = threading.Barrier(len(questions), timeout=30)
-    files = {}
-    for concurrent in (1, len(questions)):
-
-        @contextmanager
-        def graph(meet: bool = concurrent > 1) -> Iterator[Ask]:
-            with closing(OwnLoop()) as loop:
-
-                def ask(question: Question, plan: Plan) -> Found:
-                    # The first question is asked alone, as a warm-up, and its reply is discarded.
-                    if meet and plan.answers:
-                        together.wait()
-                    return loop.run(service.search(Request(question, plan.system, plan.k, True)))
-
-                yield ask
-
-        folder = tmp_path / str(concurrent)
-        folder.mkdir()
-        answered = replace(plan, answers=True)
-        one = open_run(folder, answered, {})
-        log = Console(file=io.StringIO())
-        complete_runs([one], questions, graph, log, concurrent=concurrent)
-        files[concurrent] = one.path.read_text()
-    assert files[1] == files[3]

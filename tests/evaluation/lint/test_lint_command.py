@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from cluster.errors import InputError
 from commands.evaluation.lint import lint
+from evaluation.lint.asked_file import note_questions
 from tests.small_index import citation, make_index
 
 URL = "http://www.ncbi.nlm.nih.gov/pubmed/"
@@ -107,3 +108,17 @@ def test_invalid_run_or_missing_index_is_bad_input(tmp_path: Path, nowhere: str)
     for options in (["--fix"], ["--output", "out"]):
         with pytest.raises(InputError, match="go together"):
             run_lint(write(tmp_path / "run"), nowhere, *options)
+
+
+def test_unanswered_questions_of_the_noted_file_are_named(tmp_path: Path, nowhere: str) -> None:
+    run = write(tmp_path / "run.json", f"{URL}7", ideal_answer="Iron is stored.")
+    rows = [{"id": id_, "type": "summary", "body": "Why?"} for id_ in ("q", "q9")]
+    asked = tmp_path / "asked.json"
+    asked.write_text(json.dumps({"questions": rows}), encoding="utf-8")
+    assert "q9" not in run_lint(run, nowhere).output
+    note_questions(run, asked)
+    found = run_lint(run, nowhere)
+    assert found.exit_code == 1
+    assert "1 of 2 questions have no answer: q9" in found.output
+    asked.unlink()
+    assert "q9" not in run_lint(run, nowhere).output

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from dataclasses import replace
 from typing import Any
 
-from lxml import etree, html
+from lxml import html
 
 from evaluation.bootstrap import Interval
 from evaluation.report.render_report import render_report
@@ -80,10 +79,9 @@ REPORT = Report(
     against=AGAINST,
     worst=(CASE,),
     notes=("The judge is weak.",),
-    spread={"documents AP": [0.0, 0.25, 1.0, 1.0, math.nan]},
 )
-# Without plots, for tests that do not need them.
-LIGHT = replace(REPORT, groups=(), against=None, spread={})
+# Without measures, for tests that do not need them.
+LIGHT = replace(REPORT, groups=(), against=None)
 
 
 def page(report: Report) -> Any:
@@ -101,13 +99,3 @@ def rows(table: Any) -> list[list[str]]:
 
 def with_case(**fields: Any) -> Report:
     return replace(LIGHT, worst=(replace(CASE, **fields),))
-
-
-def svg_of(image: str) -> str:
-    """Return the SVG in the address of an image."""
-    (source,) = html.fragment_fromstring(f"<div>{image}</div>").xpath("./img/@src")
-    return base64.b64decode(source.removeprefix("data:image/svg+xml;base64,")).decode()
-
-
-def svg_text(image: str) -> list[str]:
-    return [text(e) for e in etree.fromstring(svg_of(image).encode()).iter("{*}text")]

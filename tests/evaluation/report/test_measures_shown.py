@@ -22,7 +22,7 @@ def test_headline_shows_measures_and_differences(whole: Any) -> None:
     tree = page(replace(REPORT, against=None))
     assert rows(tree.get_element_by_id("headline"))[0] == ["Measure", "Value", "95% interval"]
     assert "Against" not in text(tree)
-    assert len(tree.xpath("//section//img")) == 3
+    assert [text(h) for h in tree.xpath("//section/h3")] == ["Documents", "Yes/no answers", "BLEU"]
 
 
 @pytest.mark.parametrize("groups", [(), (Group("all", 0, {}),), (Group("all", 3, {"F1": NAN}),)])
@@ -30,4 +30,4 @@ def test_report_without_measures_says_so(groups: Any) -> None:
     tree = page(Report("t", "r", "g", 0, 2000, 0, (), groups))
     assert "No measure applies to these questions." in text(tree)
     assert "0 of 0 answered questions" in text(tree)
-    assert not tree.xpath("//img|//table|//details")
+    assert not tree.xpath("//table|//details")

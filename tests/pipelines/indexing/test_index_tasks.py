@@ -37,8 +37,9 @@ def note(step: str, index: Path, shard: int) -> dict[str, Any]:
     return told
 
 
-def graph(index: Path, shard: int) -> None:
+def graph(index: Path, shard: int) -> str:
     note("graph", index, shard)
+    return f"CAGRA needs too much\nfor {shard}" if shard == 7 else ""
 
 
 def postings(index: Path, shard: int) -> int:
@@ -47,7 +48,9 @@ def postings(index: Path, shard: int) -> int:
     return shard
 
 
-def test_gpus_are_held_for_graphs_and_not_for_postings(tmp_path: Path) -> None:
+def test_gpus_are_held_for_graphs_and_not_for_postings(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     plan = SegmentPlan(
         id="s", quantiser=tmp_path / "q", dimensions=768, bm25_over=("citations",), vectors="sq8",
         hnsw_m=32, ef_construction=100, threads=99, gpus=1,
@@ -58,6 +61,8 @@ def test_gpus_are_held_for_graphs_and_not_for_postings(tmp_path: Path) -> None:
     calls = [(tmp_path, shard) for shard in range(SHARDS)]
     found = on_shards(postings, calls, plan, lambda _: None, Graphs(graph, calls, ROWS))
     assert found == list(range(SHARDS))
+    # One line names the only shard whose graph the CPU had to build.
+    assert caplog.messages == ["shard 7: the CPU built its graph: CAGRA needs too much for 7"]
     for shard in range(SHARDS):
         of_graph, of_postings = (
             json.loads((tmp_path / f"{step}-{shard}.json").read_text())

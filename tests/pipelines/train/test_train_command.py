@@ -17,10 +17,8 @@ from cluster.models.encoder import Encoder
 from cluster.models.store import checksum
 from cluster.settings.settings import load_settings
 from cluster.settings.stages.expander import RecogniserSettings
-from cluster.settings.stages.reader import SupportSettings
 from commands.training.train import train
 from tests.pipelines.train.tiny_data import (
-    claim_rows,
     tagged_rows,
     write_corpus,
     write_lines,
@@ -95,20 +93,6 @@ def test_finished_run_is_reproducible_and_another_recipe_is_refused(
     header.pop("__metadata__")
     assert {entry["dtype"] for entry in header.values()} == {"F16"}
     assert not any("word_embeddings" in name for name in header)
-
-
-def test_trained_claim_checker_loads_in_the_service(base: Path, tmp_path: Path) -> None:
-    from serve.support.check_entailment import NliSupport
-
-    file, out = write_lines(tmp_path / "claims.jsonl", claim_rows(30)), tmp_path / "nli"
-    # With 60 steps, one claim depends on rounding.
-    found = run(base, "nli", file, "--out", out, quick=(*QUICK, "steps=120"))
-    assert found["measured"]["macro F1"] == 1.0
-    chosen = SupportSettings(kind="nli", adapter=f"file:{out}", threshold=0.5, contradiction=0.5)
-    (support,) = NliSupport(str(model_folder(chosen))).score(
-        [("aspirin does not treat fever .", "aspirin 1")]
-    )
-    assert support.against > max(0.5, support.score)
 
 
 def retrieval_files(tmp_path: Path) -> tuple[Path, Path]:

@@ -66,13 +66,3 @@ def tagged_rows() -> list[dict[str, Any]]:
         ]
         rows.append({"text": text, "entities": entities})
     return rows
-
-
-def claim_rows(claims: int) -> list[dict[str, str]]:
-    labels = ("SUPPORT", "CONTRADICT", "NEUTRAL")
-    said = ("aspirin treats fever .", "aspirin does not treat fever .", "the heart .")
-    return [
-        {"claim": f"aspirin {n}", "evidence": text, "label": label}
-        for n in range(claims)
-        for text, label in zip(said, labels, strict=True)
-    ]

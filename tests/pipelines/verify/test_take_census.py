@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import gzip
 import shutil
+import tracemalloc
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from cluster.index.layout import CITATIONS, segment_directory
+from cluster.index.layout import CITATIONS, segment_directory, shard_of
 from cluster.pubmed.parse_articles import Record, read_records
 from pipelines.indexing.sources.find_sources import find_sources
 from pipelines.verify import read_source_records
+from pipelines.verify.check_segment import Rows
 from pipelines.verify.note_findings import Finding
+from pipelines.verify.take_census import CensusFiles, compare, split_by_shard
 from pipelines.verify.verify_index import in_processes, verify_index
 from tests.pipelines.verify.built_index import (
     alter,
@@ -208,3 +213,28 @@ def test_census_agrees_with_the_index_on_versions_and_rejects(tmp_path: Path) ->
     assert found.findings == ()
     assert (found.citations, manifest.superseded, manifest.deleted) == (2, 3, 0)
     assert manifest.sources[0].dropped == {"damaged": 1}
+
+
+def test_census_needs_few_bytes_per_record_on_the_driver(tmp_path: Path) -> None:
+    shards, count = 4, 4000
+    source = tmp_path / "n1.xml"
+    write_source(source, *(record(pmid, "Protein.") for pmid in range(1, count + 1)))
+    tracemalloc.start()
+    try:
+        read = read_source_records.read_source_records(source, None, shards)
+        kept = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        files = CensusFiles(["n1.xml"], np.ones(2, bool), -1)
+        parts = split_by_shard(files, [read], shards)
+        peak = tracemalloc.get_traced_memory()[1] - kept
+    finally:
+        tracemalloc.stop()
+    own = sum(values.nbytes for values in asdict(read.records).values())
+    assert own <= 9 * count
+    assert peak <= 14 * count
+    # A shard that equals its sources has an empty result.
+    pmids = np.arange(1, count + 1)
+    pmids = pmids[[shard_of(pmid, shards) == 0 for pmid in pmids.tolist()]]
+    ones, zeros = np.ones(len(pmids), np.int64), np.zeros(len(pmids), np.int64)
+    found = compare(parts[0], Rows(pmids, ones, ones, zeros, pmids - 1), files)
+    assert all(len(column) == 0 for pair in astuple(found) for column in pair)

@@ -40,12 +40,12 @@ def sound(index: SmallIndex) -> Verification:
 @pytest.mark.slow
 def test_every_version_of_a_history_has_no_findings(tmp_path: Path) -> None:
     index = SmallIndex(tmp_path / "index")
-    assert index.build(FILES[:1]).build == "built"
+    index.build(FILES[:1])
     live = [sound(index).citations]
     for file in FILES[1:]:
-        assert index.update([file]).build == ""
+        index.update([file])
         live.append(sound(index).citations)
-    assert index.compact().build == ""
+    index.compact()
     found = sound(index)
     assert {leftover.place for leftover in found.leftovers} == {"staging"}
     assert [*live, found.citations] == [5, 5, 5, 3, 3]

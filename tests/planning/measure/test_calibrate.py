@@ -113,7 +113,7 @@ def test_invalid_calibration_file_is_refused(tmp_path: Path) -> None:
     for text, said in [
         ("{}", "format"),
         ("no json", "calibration"),
-        ('{"format": 3}', "format: Input should be 5"),
+        ('{"format": 3}', "format: must be 5"),
     ]:
         file.write_text(text)
         with pytest.raises(InputError, match=said) as caught:

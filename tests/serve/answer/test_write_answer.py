@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -178,10 +179,21 @@ def test_unusable_ideal_answer_still_lets_the_model_choose() -> None:
 
 def test_guesses_add_names_of_the_evidence() -> None:
     items = evidence("Metformin lowers glucose, as Insulin does.")
-    sure = (Script(TEXT, names("metformin")), "factoid", items)
-    assert write(*sure, guess=True).exact == [["metformin"], ["Insulin"]]
-    sure = (Script(TEXT, names("metformin")), "factoid", items)
-    assert write(*sure).exact == [["metformin"]]
+    said = (TEXT, names("metformin"))
+    found = write(Script(*said), "factoid", items, guess=True)
+    assert found.guesses == [["metformin"], ["Insulin"]]
+    assert replace(found, guesses=found.exact) == write(Script(*said), "factoid", items)
+
+
+@pytest.mark.parametrize("kind", ["yesno", "factoid", "list", "summary"])
+def test_guess_changes_nothing_else(kind: QuestionType) -> None:
+    long = " ".join(["Unfathomably-long-name"] * 6)
+    for items in (
+        evidence("Metformin lowers glucose, as Insulin does."),
+        evidence(f"{long} does."),
+    ):
+        found = write(None, kind, items, guess=True)
+        assert replace(found, guesses=found.exact) == write(None, kind, items)
 
 
 def decided(yes: float) -> str:

@@ -33,13 +33,14 @@ class Asking:
         self.trouble: Callable[[Question], None] = lambda question: None
         self.go_on: asyncio.Event | None = None
 
-    async def ask(self, question: Question, system: str, answers: bool) -> Answer | SearchResult:
+    async def ask(self, question: Question, job: Job) -> Answer | SearchResult:
         self.asked.append(question.id)
         if self.go_on is not None:
             await self.go_on.wait()
         await asyncio.to_thread(self.trouble, question)
-        asked = Request(question, load_system(system), snippets=True)
-        return await (self._service.answer(asked) if answers else self._service.search(asked))
+        system = load_system(job.system)
+        asked = Request(question, system, snippets=True, filters=job.filters)
+        return await (self._service.answer(asked) if job.answers else self._service.search(asked))
 
 
 def settings_at(folder: Path) -> BatchSettings:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import rispy
+from docx import Document
 
 from cluster.records import Citation
 from serve.http.workbench import batch_references
 from serve.http.workbench.batch_references import MISSING
+from serve.references.documents.number_answer import DISCLAIMER
 from tests.commands.run_here import run_here
 from tests.serve.batches.served import ROWS, Asking, served
 from tests.serve.batches.test_batches_over_http import ended
@@ -65,7 +69,7 @@ def test_missing_citations_are_listed_and_invalid_requests_refused(
 
         check("b/references", 404, "not in this index")
         check("none/references", 404, "no batch none is here")
-        check("b/references?format=word", 422, "format: Input should be 'ris'")
+        check("b/references?format=word", 422, "format: must be 'ris'")
         check("-/references", 422, "id: must be")
         asking.trouble = lambda question: 1 / 0  # type: ignore[assignment, return-value]
         http.post("/v1/batches", json={"id": "c", "questions": ROWS[:1]})
@@ -73,6 +77,44 @@ def test_missing_citations_are_listed_and_invalid_requests_refused(
         check("c/references", 409, "has no run to give")
         monkeypatch.setattr(batch_references, "MOST_CITATIONS", 1)
         check("b/references", 422, "citations, and a reply 1 at most; export them with `citeray")
+
+
+def test_batch_becomes_a_word_document(
+    tmp_path: Path, service: SmallService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(service, tmp_path, Asking(service)) as http:
+        http.post("/v1/batches", json={"id": "b", "questions": ROWS})
+        ended(http, "b")
+        entries = http.get("/v1/batches/b/run").json()["questions"]
+        reply = http.get("/v1/batches/b/document")
+        assert 'filename="answers-b.docx' in reply.headers["content-disposition"]
+        texts = [p.text for p in Document(io.BytesIO(reply.content)).paragraphs]
+        assert [text for text in texts if text in {row["body"] for row in ROWS}] == [
+            row["body"] for row in ROWS
+        ]
+        assert entries[0]["ideal_answer"] in texts
+        assert "Verdict: Answered." in texts
+        assert any(text.startswith("[1]") and "PubMed" in text for text in texts)
+        assert texts.count(DISCLAIMER) == 1
+        assert_refused(http.get("/v1/batches/none/document"), "no batch none is here", 404)
+        monkeypatch.setattr(batch_references, "MOST_DOCUMENTED", 1)
+        assert_refused(http.get("/v1/batches/b/document"), "a document 1 at most", 422)
+
+
+def test_filters_restrict_every_question_of_a_batch(tmp_path: Path) -> None:
+    dated = [replace(citation, year=2000 + citation.pmid) for citation in CORPUS]
+    service = SmallService(tmp_path / "index", citations=dated)
+    with served(service, tmp_path, Asking(service)) as http:
+        asked = {"id": "b", "questions": ROWS, "filters": {"year_from": 2003}}
+        assert "filters" not in http.post("/v1/batches", json=asked).json()
+        ended(http, "b")
+        entries = http.get("/v1/batches/b/run").json()["questions"]
+        found = {url.rpartition("/")[2] for entry in entries for url in entry["documents"]}
+        assert found == {"3"}
+        other = {**asked, "filters": {"year_from": 2002}}
+        assert http.post("/v1/batches", json=other).status_code == 409
+        refused = http.post("/v1/batches", json={**asked, "filters": {"year": 2003}})
+        assert_refused(refused, "filters.year")
 
 
 def test_export_command_reads_a_batch_of_the_running_endpoint(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_invalid_batch_or_id_is_refused(tmp_path: Path, service: SmallService) -
         ({"questions": [{**ROWS[0], "type": "x" * 9999}]}, "is none of yesno, factoid"),
         ({"questions": [{**ROWS[0], "id": f"q{n}"} for n in range(10_001)]}, "at most 10000"),
         ({"questions": ROWS, "system": "best"}, "unknown; there are"),
-        ({"questions": ROWS, "format": "trec"}, "format: Input should be 'bioasq'"),
+        ({"questions": ROWS, "format": "trec"}, "format: must be 'bioasq'"),
         ({"questions": ROWS, "id": "../../etc"}, "id: must be 1 to 64"),
         ({"questions": ROWS, "answers": "perhaps"}, "answers: "),
         ({"questions": ROWS, "evidence": "given"}, "evidence: "),

@@ -31,10 +31,10 @@ from serve.batches.run_jobs import JobRunner
 folder = Path(sys.argv[1])
 asked = os.open(folder / "asked", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
-async def ask(question, system, answers):
+async def ask(question, job):
     os.write(asked, f"{question.id}\\n".encode())
     await asyncio.sleep(0.03)
-    return SearchResult(question, system, (), (), (), (), (), "1/1", "v000001", "n1.xml", {})
+    return SearchResult(question, job.system, (), (), (), (), (), "1/1", "v000001", "n1.xml", {})
 
 store = JobStore(folder / "batches", 10, 30)
 print("at work", flush=True)

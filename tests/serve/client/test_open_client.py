@@ -5,9 +5,15 @@ import pytest
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
-from cluster.errors import CiteRayError
+from cluster.errors import CiteRayError, InputError
 from cluster.settings.settings import Settings, load_settings
-from serve.client.open_client import HttpClient, endpoint_url, running_client
+from cluster.settings.store_digests import store_digests
+from serve.client.open_client import (
+    HttpClient,
+    check_same_store,
+    endpoint_url,
+    running_client,
+)
 from tests.serve.api import make_api
 from tests.serve.http_server import free_port, serving
 from tests.serve.service import SmallService
@@ -63,6 +69,21 @@ def test_running_client_needs_a_ready_citeray_endpoint(port: int, service: Small
     for other_reply in [PlainTextResponse("ok"), *(JSONResponse(body) for body in others)]:
         with serving(plain_api(other_reply)) as other:
             assert running_client(settings_at(other)) is None
+
+
+def test_stores_of_a_running_endpoint_are_compared(port: int, service: SmallService) -> None:
+    settings = settings_at(port)
+    check_same_store(settings, "index.path")  # The endpoint does not name its stores.
+    service.stores = store_digests(settings)
+    try:
+        check_same_store(settings, "index.path")
+        other = load_settings(overrides=[f"serve.port={port}", "index.path=elsewhere"])
+        check_same_store(other, "serve.saved.url")
+        with pytest.raises(InputError, match=r"^index\.path: the endpoint at .* uses another one"):
+            check_same_store(other, "index.path")
+        check_same_store(load_settings(overrides=[f"serve.port={free_port()}"]), "index.path")
+    finally:
+        service.stores = {}
 
 
 def test_endpoint_url_is_a_reachable_address() -> None:

@@ -5,10 +5,11 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from cluster.answers import Answer, Question, RankedCitation, Sentence
+from cluster.answers import Answer, Guess, Question, RankedCitation, Sentence
 from cluster.errors import CiteRayError
 from commands.terminal import make_console
 from serve.client.print_answer import print_answer, print_search
+from serve.pipeline.appraise_answer import list_sides
 from serve.wording.verdict_words import NO_ANSWER
 from tests.serve.answering import answer, evidence
 
@@ -22,23 +23,24 @@ ANSWER = replace(
 )
 
 
-def shown(answer: Answer) -> list[str]:
+def shown(answer: Answer, *, width: int = 200, details: bool = False) -> list[str]:
     out = io.StringIO()
     console = make_console(out)
-    console.width = 200
-    print_answer(console, asdict(answer))
+    console.width = width
+    print_answer(console, asdict(answer), details=details)
     return out.getvalue().splitlines()
 
 
 def test_contradictions_marks_and_notices_are_printed() -> None:
-    lines = shown(ANSWER)
+    lines = shown(ANSWER, details=True)
     assert "  It helps. [1] contradicted by [2]" in lines
-    assert "    against: PMID 2 abstract 0-16: It did not help...." in lines
+    place = lines.index("  against: PMID 2: no title")
+    assert lines[place + 1] == "    abstract 0-16: It did not help."
     own = Sentence("It may.", (), 0.0, unsupported=True)
     supported = (Sentence("It helped.", (1,), 0.9),)
     noted = replace(ANSWER.evidence[0], notice="Corrected.")
     told = replace(ANSWER, ideal=(own, *ANSWER.ideal), evidence=(noted, noted), shown=(1,))
-    lines = shown(replace(told, supported=supported))
+    lines = shown(replace(told, supported=supported), details=True)
     for line in (
         "  It may. (no evidence supports this)",
         "  because: It helped. [1]",
@@ -61,12 +63,31 @@ def test_answer_without_evidence_lists_the_nearest_citations() -> None:
         "  PMID 8: no title",
     ]
     assert not [line for line in lines if "written by" in line]
+    told = Guess((Sentence("It may help.", (7,), 0.4),), [["iron", "Fe"]])
+    lines = shown(replace(unsure, guess=told))
+    place = lines.index("  Best guess, which the evidence does not support well enough:")
+    assert lines[place + 1 : place + 3] == ["    iron / Fe", "    It may help. [7]"]
     near = (RankedCitation(1, 1.0, {}, "[Not Available].", 2020), RankedCitation(2, 0.9))
     unsure = replace(ANSWER, verdict="not_enough_evidence", ideal=(), citations=near)
     assert shown(unsure)[3:5] == [
         '  PMID 1 (2020): no English title, "It helped."',
-        '  PMID 2: no English title, "It did not help."',
+        "  PMID 2: no title",
     ]
+
+
+def test_parts_are_printed_one_after_another() -> None:
+    second = replace(
+        ANSWER,
+        question=Question("q", "How?", "summary"),
+        verdict="not_enough_evidence",
+        ideal=(),
+    )
+    lines = shown(replace(ANSWER, parts=(ANSWER, second)))
+    places = [
+        lines.index(line) for line in ("Does it help? (summary)", NO_ANSWER, "How? (summary)")
+    ]
+    assert places == sorted(places)
+    assert lines.count("  It helps. [1] contradicted by [2]") == 1
 
 
 def test_disagreeing_sources_are_quoted() -> None:
@@ -76,17 +97,19 @@ def test_disagreeing_sources_are_quoted() -> None:
         replace(against, stance="contradict", stance_on="yes"),
         other,
     )
-    lines = shown(replace(ANSWER, verdict="mixed", exact="yes", evidence=sides))
-    assert lines[0] == "Sources disagree. The evidence leans to yes."
+    lines = shown(
+        replace(ANSWER, verdict="mixed", exact="yes", sides=list_sides(sides, ANSWER.ideal))
+    )
+    assert lines[0] == "Sources disagree."
     assert '  Supports yes: "It helped." [PMID 1]' in lines
     assert '  Contradicts yes: "It did not help." [PMID 2]' in lines
-    assert not [line for line in lines if "exact:" in line]
+    assert not [line for line in lines if "Answer:" in line]
 
 
 def test_reply_of_another_version_is_refused() -> None:
     reply = asdict(ANSWER)
     del reply["verdict"]
-    with pytest.raises(CiteRayError, match=r"verdict: Field required.*run the same version"):
+    with pytest.raises(CiteRayError, match=r"verdict: is missing.*run the same version"):
         print_answer(make_console(io.StringIO()), reply)
 
 
@@ -104,7 +127,7 @@ def test_markup_in_texts_is_printed_literally() -> None:
         evidence=(replace(ANSWER.evidence[0], passage=passage),),
         degraded=(f"degraded {DATA}",),
     )
-    text = "\n".join(shown(answer))
+    text = "\n".join(shown(answer, details=True))
     wanted = [f"{part} {DATA}" for part in ("question", "ideal", "caveat", "exact", "degraded")]
     wanted.append(f"0-{passage.end}: {DATA}")
     assert [line for line in wanted if line not in text] == []
@@ -114,6 +137,28 @@ def test_markup_in_texts_is_printed_literally() -> None:
     )
     reply = asdict(replace(ANSWER, evidence=(replace(ANSWER.evidence[0], passage=passage),)))
     out = io.StringIO()
-    print_search(make_console(out), reply | {"citations": [asdict(citation)]})
+    console = make_console(out)
+    console.width = 200
+    print_search(console, reply | {"citations": [asdict(citation)]})
     wanted = [f"title {DATA} (2001) RETRACTED", f"text {DATA}", f"notice {DATA}"]
     assert [line for line in wanted if line not in out.getvalue()] == []
+
+
+def test_answer_wraps_at_words_and_names_its_sources() -> None:
+    long = Sentence("Metformin lowers glucose output of the liver in adults. " * 3, (1,), 0.9)
+    first = replace(ANSWER.evidence[0], title="On metformin", year=2020, journal="Lancet")
+    told = replace(ANSWER, ideal=(long,), evidence=(first,), timings_ms={"read": 5.0})
+    lines = shown(told, width=40)
+    assert max(map(len, lines)) <= 40
+    assert set(" ".join(lines).split()) >= set(long.text.split())
+    assert "  PMID 1 (Lancet, 2020): On metformin" in lines
+
+
+def test_offsets_timings_and_steps_are_printed_only_with_details() -> None:
+    told = replace(
+        ANSWER, timings_ms={"read": 5.0}, candidates={"dense": 40}, shown=(0,), last_source="n1.xml"
+    )
+    internal = ("abstract 0-", "read 5 ms", "dense 40", "n1.xml", "the model was shown")
+    plain, whole = "\n".join(shown(told)), "\n".join(shown(told, details=True))
+    assert not [word for word in internal if word in plain]
+    assert not [word for word in internal if word not in whole]

@@ -162,12 +162,14 @@ def with_more_shards(index: SmallIndex, manifest: Manifest) -> None:
     changed(shards=manifest.shards * 2)(index, manifest)
 
 
+OLD = "simple-lower-english-stop-stem-1"
 UNSERVABLE = {
     "a missing file": (without_vectors, r"vectors\.faiss: missing from the index"),
     "a damaged file": (with_a_changed_byte, r"vectors\.faiss: its checksum is not"),
     "another encoder": (of_another_encoder, r"vectors are by other \(ffffffffffff\)"),
     "more shards": (with_more_shards, "it has 2 shards, the graph was started on 1"),
-    "another analyser": (changed(analyser="latin-0"), "made by latin-0"),
+    "an unknown analyser": (changed(analyser="latin-0"), "made by latin-0"),
+    "another analyser": (changed(analyser=OLD), f"made by {OLD}, the graph was started with"),
     "a newer format": (changed(format=99), "index format 99"),
     "no BM25 of passages": (changed(bm25_over=("citations",)), "no BM25 over passages"),
 }

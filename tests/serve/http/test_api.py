@@ -134,13 +134,13 @@ GIVEN = {
 
 BAD_REQUESTS: list[tuple[dict[str, Any], str]] = [
     ({"question": " \n\t"}, "question: is empty; ask a question"),
-    ({}, "question: Field required"),
+    ({}, "question: is missing"),
     ({"question": "x" * 2001}, "at most 2000 characters"),
     ({"question": "a", "type": "maybe"}, "type: "),
     ({"question": "a", "system": "best"}, "there are: aqams, aqams2, auto, auto-model"),
     ({"question": "a", "k": 101}, "k: "),
     ({"question": "a", "top_k": 3}, "top_k: "),
-    ({"question": "a", "sort": "size"}, "sort: Input should be 'relevance', 'date' or 'design'"),
+    ({"question": "a", "sort": "size"}, "sort: must be 'relevance', 'date' or 'design'"),
 ]
 
 
@@ -156,12 +156,12 @@ def test_invalid_evidence_is_refused_by_field(http: TestClient) -> None:
     for given, said in [
         (7, "evidence: "),
         ([{**GIVEN, "text": " \n"}], "evidence.0.text: is empty; leave the passage out"),
-        ([{**GIVEN, "text": "x" * 5001}], "evidence.0.text: String should have at most"),
+        ([{**GIVEN, "text": "x" * 5001}], "evidence.0.text: must have at most"),
         ([GIVEN, {**GIVEN, "pmid": "PMC1"}], "evidence.1.pmid: "),
         ([{**GIVEN, "section": "methods"}], "evidence.0.section: "),
         ([{**GIVEN, "begin": 45}], "evidence.0.end: is before begin (got 44)"),
         ([{**GIVEN, "score": 1}], "evidence.0.score: "),
-        ([GIVEN] * 201, "evidence: List should have at most 200 items"),
+        ([GIVEN] * 201, "evidence: must have at most 200 items"),
         ([{}] * 3, "and 10 more"),
     ]:
         reply = http.post("/v1/answer", json={"question": QUESTION, "evidence": given})

@@ -59,7 +59,7 @@ def test_invalid_tags_and_turns_are_422(http: TestClient) -> None:
     asked: list[tuple[dict[str, Any], str]] = [
         ({"question": "imatinib NOT 2000[dp]"}, "question: NOT cannot be applied"),
         ({"question": "unheard[mh]"}, "not a MeSH heading that this index knows"),
-        ({"question": "b", "turns": [{"question": "a"}] * 11}, "turns: List should have at most"),
+        ({"question": "b", "turns": [{"question": "a"}] * 11}, "turns: must have at most 10 items"),
         ({"question": "b", "turns": [{"question": " "}]}, "turns.0.question: is empty"),
         ({"question": "b", "turns": [{"question": "a", "answer": "b" * 10_001}]}, "turns.0.answer"),
     ]

@@ -19,7 +19,8 @@ from serve.pipeline.appraise_answer import (
     weigh_answer,
 )
 from serve.pipeline.sort_result import arranged, count_evidence
-from serve.wording.appraisal_words import agreement_words, notice_lines, weight_lines
+from serve.wording.appraisal_words import notice_lines, weight_lines
+from serve.wording.verdict_words import agreement_words
 from tests.serve.answering import answer
 
 MICE, RATS = ("mice",), ("rats",)
@@ -79,11 +80,20 @@ def test_sides_list_sources_with_the_sentence_they_refer_to() -> None:
     sides = list_sides(SIDED, IDEAL)
     told = [(s.pmid, s.design, s.quote, s.sentence) for s in sides.supporting]
     assert told == [
-        (1, "randomised_trial", "It helped.", "It helps."),
-        (2, "animal", "It was safe.", "It is safe."),
+        (1, "randomised_trial", "It helped.", "It helped."),
+        (2, "animal", "It was safe.", "It was safe."),
     ]
     (against,) = sides.contradicting
-    assert (against.pmid, against.sentence, against.notice) == (3, "It is safe.", "Retracted.")
+    assert (against.pmid, against.sentence, against.notice) == (3, "It harmed.", "Retracted.")
+
+
+def test_side_is_quoted_with_its_own_sentence_even_at_the_end_of_a_passage() -> None:
+    ideal = [said("Metformin activates AMPK.", 1, against=(2,))]
+    against = "Metformin does not activate AMPK."
+    long = f"{'Mice were fed and weighed every day. ' * 20}{against} Nothing else was seen."
+    (source,) = list_sides([found(2, long, stance="contradict")], ideal).contradicting
+    assert source.sentence == against
+    assert source.quote == f"\u2026{against} Nothing else was seen."
 
 
 def test_agreement_weights_sources_by_design() -> None:
@@ -196,26 +206,23 @@ def test_notices_only_of_cited_articles_or_those_offered_instead() -> None:
 @pytest.mark.parametrize(
     ("agreed", "words"),
     [
-        (Agreement(1, 1, 1.0, 1.0), "the one source that takes a side supports this answer"),
-        (Agreement(1, 0, 0.0, 0.0), "the one source that takes a side contradicts this answer"),
-        (Agreement(4, 4, 1.0, 1.0), "all 4 sources that take a side support this answer"),
-        (
-            Agreement(4, 1, 0.25, 0.1),
-            "1 of 4 sources that take a side support this answer "
-            "(10% if stronger study designs count more)",
-        ),
+        (Agreement(1, 1, 1.0, 1.0), "1 study {}s {}"),
+        (Agreement(1, 0, 0.0, 0.0), "0 of 1 studies {} {}"),
+        (Agreement(4, 4, 1.0, 1.0), "all 4 studies {} {}"),
+        (Agreement(4, 1, 0.25, 0.1), "1 of 4 studies {}s {}"),
+        (Agreement(4, 3, 0.75, 0.9), "3 of 4 studies {} {}"),
     ],
 )
 def test_agreement_words_for_any_count(agreed: Agreement, words: str) -> None:
-    assert agreement_words(agreed) == words
+    for exact, told in (("no", ("say", "no")), ([["BRCA1"]], ("support", "this answer"))):
+        assert agreement_words(answer(exact=exact, agreement=agreed)) == words.format(*told)
 
 
 def test_weight_lines_name_designs_agreement_and_concepts() -> None:
     whole = arranged(replace(LISTED, ideal=IDEAL, evidence=tuple(SIDED), entities=(AMPK,)), "date")
     assert weight_lines(weigh_answer(whole)) == [
         "citations by design: meta-analysis 2, case report 1, unknown 1",
-        "agreement: 2 of 3 sources that take a side support this answer "
-        "(50% if stronger study designs count more)",
+        "agreement: 2 of 3 studies support this answer (50% if stronger study designs count more)",
         "concepts of the question that the cited evidence does not name: AMPK",
         "concepts of the question that the answer does not name: AMPK",
     ]

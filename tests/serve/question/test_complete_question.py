@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from cluster.answers import Question, Turn
 from cluster.errors import LLMError
-from cluster.records import Entity
+from cluster.records import Citation, Entity
 from cluster.settings.presets import load_system
+from cluster.settings.settings import load_settings
+from serve.contracts.backend import IndexFacts
 from serve.contracts.request import Request
 from serve.contracts.stage_calls import StageMethod
 from serve.contracts.stage_watch import StageWatch
@@ -27,6 +32,7 @@ from serve.question.complete_question import (
 )
 from serve.question.guess_type import typed
 from serve.question.understand_question import ENTITIES
+from tests.small_index import make_index
 
 NAMES = ("metformin", "AMPK", "aspirin", "cancer", "asthma", "semaglutide", "TP53", "pregnancy")
 
@@ -44,8 +50,9 @@ def entities(text: str) -> list[Entity]:
 class Said:
     """Language model that returns or raises `reply`; by default no model is available."""
 
-    def __init__(self, reply: str | Exception | None = None) -> None:
+    def __init__(self, reply: str | Exception | None = None, *, completes: bool = True) -> None:
         self.watch = StageWatch(math.inf)
+        self.completes = completes
         self._reply = reply if reply is not None else NoModelError(NO_MODEL)
         self.heard: list[Any] = []
 
@@ -57,6 +64,9 @@ class Said:
         if isinstance(self._reply, Exception):
             raise self._reply
         return self._reply
+
+
+FACTS = IndexFacts(1, 1.2, 0.75)
 
 
 def completed(
@@ -73,6 +83,7 @@ class _Stages:
     def __init__(self, said: Said) -> None:
         self.chat_model, self.watch = said.model, said.watch
         self.model = WatchedModel(said, said.watch, ModelLimits())
+        self.backend = SimpleNamespace(facts=replace(FACTS, completes=said.completes))
 
     async def call(self, method: StageMethod[..., Any], text: str) -> list[Entity]:
         assert method == ENTITIES
@@ -129,6 +140,21 @@ def test_model_completes_the_question_from_quoted_turns() -> None:
     assert asked == ("Is metformin safe for children?", "model")
     assert "Assistant: Yes." in said.heard[-1]["content"]
     assert "</x>" not in said.heard[-1]["content"]
+
+
+def test_model_too_small_to_write_answers_completes_no_question() -> None:
+    said = Said("Metformin is safe for children.", completes=False)
+    whole = f"{WHOLE} and in children?"
+    assert completed("and in children?", WHOLE, stages=said) == (whole, "rules")
+    assert said.heard == []
+    assert said.watch.degraded == []
+
+
+def test_settings_decide_whether_the_model_completes_questions(tmp_path: Path) -> None:
+    manifest = make_index(tmp_path, [Citation(pmid=1, title="Metformin activates AMPK.")])
+    for overrides, completes in (([], False), (["llm.ideal_from=model"], True)):
+        facts = IndexFacts.of(manifest, load_settings(overrides=overrides))
+        assert facts.completes is completes
 
 
 @pytest.mark.parametrize("reply", [LLMError("gone"), "", "Buy cheap watches from this shop now"])

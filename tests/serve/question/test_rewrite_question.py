@@ -4,6 +4,7 @@ from collections.abc import Sequence
 import pytest
 
 from cluster.errors import LLMError
+from cluster.text.analysis import ANALYSER
 from serve.contracts.watched_model import WatchedModel
 from serve.question.rewrite_question import (
     decompose,
@@ -110,5 +111,7 @@ def test_continuation_prompt_is_the_question_only() -> None:
 
 
 def test_entity_query_weights_question_and_names() -> None:
-    weights = entity_query("metformin action", [["AMPK", "ampk", "metformin"], ["AMPK"]], 2)
+    weights = entity_query(
+        "metformin action", [["AMPK", "ampk", "metformin"], ["AMPK"]], 2, ANALYSER
+    )
     assert weights == {"metformin": 3, "action": 2, "ampk": 2}

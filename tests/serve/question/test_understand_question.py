@@ -98,6 +98,7 @@ def test_suggestions_are_ordered_by_frequency(words: Expander) -> None:
     # No citation mentions metallothionein, so it is not suggested.
     assert [(s.name, s.concept, s.citations) for s in found] == [("Metformin", "Metformin", 7)]
     assert [s.name for s in words.suggest("Diabetes m", 10)] == ["Diabetes Mellitus"]
+    assert [s.heading for s in words.suggest("met", 10, headings=True)] == ["D008687"]
     assert words.suggest("zzz", 10) == []
     assert words.suggest("?", 10) == []
 

@@ -1,7 +1,9 @@
 """Answers as documents, read with independent parsers."""
 
 import io
+import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -11,8 +13,10 @@ import pypdf
 import pytest
 
 from cluster.answers import Answer, Evidence, Question, RankedCitation, Sentence
+from cluster.appraisal import Agreement
 from cluster.errors import InputError
 from cluster.records import Author, Citation, Link, Passage
+from serve.pipeline.appraise_answer import list_sides
 from serve.references.documents.number_answer import DISCLAIMER, cited_pmids
 from serve.references.documents.write_document import FORMS, FormName, write_document
 from tests.serve.answering import answer as bare_answer
@@ -42,10 +46,23 @@ ANSWER = replace(
 )
 
 
+def _texts(part: Any) -> Iterator[str]:
+    """Yield the texts of JSON in order; a reference in one piece, as it is printed."""
+    if isinstance(part, dict) and "runs" in part:
+        yield f"[{part['number']}] {''.join(run['text'] for run in part['runs'])}"
+    elif isinstance(part, dict | list):
+        for child in part.values() if isinstance(part, dict) else part:
+            yield from _texts(child)
+    else:
+        yield str(part)
+
+
 def text_of(form: FormName, content: bytes) -> str:
     """Return the text of the document, with single spaces."""
     if form == "markdown":
         text = re.sub(r"\\([^\w\s])", r"\1", content.decode())
+    elif form in ("text", "json"):
+        text = content.decode() if form == "text" else "\n".join(_texts(json.loads(content)))
     elif form == "docx":
         text = "\n".join(p.text for p in docx.Document(io.BytesIO(content)).paragraphs)
     else:
@@ -91,7 +108,8 @@ def test_document_shows_verdict_sides_marks_and_missing_records(subtests: pytest
     mixed = replace(
         ANSWER,
         verdict="mixed",
-        evidence=(Evidence(passage, stance="contradict", stance_on="yes"),),
+        agreement=Agreement(2, 1, 0.5, 0.5),
+        sides=list_sides([Evidence(passage, stance="contradict")], ()),
         ideal=(Sentence("Perhaps.", (), 0.0, unsupported=True),),
     )
     assert cited_pmids(mixed) == (5,)
@@ -103,12 +121,38 @@ def test_document_shows_verdict_sides_marks_and_missing_records(subtests: pytest
             assert "CiteRay could not decide this from the articles that it found." in text
             assert "Nearest citations [1] Doe J. Title 5." in text.replace("## ", "")
             text = write(form, mixed)
-            assert "Sources disagree. The evidence leans to yes." in text
+            assert "Sources disagree: 1 of 2 studies says yes." in text
             assert "Perhaps. [no evidence supports this]" in text
             assert 'Contradicts yes: "It does not." [1]' in text
             text = write(form, citations=held)
             assert "[Retracted article; Retraction in: BMJ. 2004;1:2. PMID: 9]" in text
             assert "[2] PMID 1: not in this index." in text
+
+
+def test_quoted_sides_have_reference_numbers_if_they_are_listed() -> None:
+    """A client may send an answer whose list of sources does not match its verdict."""
+    passage = Passage(5, "abstract", 0, 5, "It does not.")
+    against = Evidence(passage, stance="contradict", design="cohort")
+    both = replace(ANSWER, verdict="mixed", sides=list_sides([against], ()), ideal=())
+    content = write_document(both, CITATIONS, "text").decode()
+    assert 'Contradicts yes: "It does not." [1, cohort study]' in content
+    one = replace(both, sides=list_sides([replace(against, stance="support")], ()))
+    content = write_document(one, CITATIONS, "text").decode()
+    assert 'Supports yes: "It does not." [PMID 5, cohort study]' in content
+
+
+def test_references_are_ordered_by_design_and_quote_their_source() -> None:
+    text = "We studied mice. Metformin activates β-AMPK. Nothing else was seen."
+    evidence = Evidence(Passage(1, "abstract", 0, len(text), text), design="meta_analysis")
+    strong = RankedCitation(4, 1.0, design="randomised_trial")
+    answer = replace(ANSWER, evidence=(evidence,), citations=(strong,))
+    # PMIDs 3 and 2 are of unknown design.
+    assert cited_pmids(answer) == (1, 4, 3, 2)
+    content = write_document(answer, CITATIONS, "text", address="http://here/?q=1").decode()
+    assert "AMPK. [1, 3]" in content
+    assert "[1] Doe J. Title 1. BMJ. 2001. doi: 10.1/1. PubMed PMID: 1. https://pub" in content
+    assert "\n    Meta-analysis: “Metformin activates β-AMPK.”\n[2] Doe J. Title 4." in content
+    assert "\nAddress: http://here/?q=1\n" in content
 
 
 def test_document_has_links_and_synonyms() -> None:

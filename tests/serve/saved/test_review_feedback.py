@@ -137,14 +137,14 @@ def test_feedback_commands_review_and_export_accepted_feedback(
     place, other = stored(http), stored(http, question="Does warfarin inhibit VKORC1?")
     given = say(http, place, rating="down", exact="no", ideal="Only in mice.").json()["id"]
     say(http, other, rating="up")
-    url = f"serve.saved.url=sqlite:///{tmp_path}/saved/citeray.db"
+    url = (f"--set=serve.saved.url=sqlite:///{tmp_path}/saved/citeray.db", "--set=serve.port=9")
     gold, memory = tmp_path / "gold.json", tmp_path / "memory"
-    export = ("feedback", "export", "--accepted", "-o", gold, "--set", url)
+    export = ("feedback", "export", "--accepted", "-o", gold, *url)
     code, _, err = run_here(*export)
     assert (code, "0 pieces of accepted feedback" in err, gold.exists()) == (2, True, False)
-    code, out, _ = run_here("feedback", "review", given, "accepted", "--set", url)
+    code, out, _ = run_here("feedback", "review", given, "accepted", *url)
     assert (code, out.startswith(f"{given}: accepted 20")) == (0, True)
-    code, out, _ = run_here("feedback", "list", "--state", "open", "--set", url)
+    code, out, _ = run_here("feedback", "list", "--state", "open", *url)
     assert (given in out, "not reviewed" in out, other in out) == (False, True, True)
     code, out, _ = run_here(*export, "--json")
     assert (code, json.loads(out)["questions"]) == (0, 1)
@@ -153,9 +153,9 @@ def test_feedback_commands_review_and_export_accepted_feedback(
     assert (code, "1 examples" in out) == (0, True)
     (example,) = read_round(memory).examples
     assert (example.body, example.ideal, example.exact) == (QUESTION, "Only in mice.", "no")
-    code, _, err = run_here("feedback", "review", "0" * 32, "accepted", "--set", url)
+    code, _, err = run_here("feedback", "review", "0" * 32, "accepted", *url)
     assert (code, "no feedback" in err) == (2, True)
-    code, _, err = run_here("feedback", "export", "-o", gold, "--owner", "bob", "--set", url)
+    code, _, err = run_here("feedback", "export", "-o", gold, "--owner", "bob", *url)
     assert (code, "nothing was written" in err) == (2, True)
     code, _, err = run_here("feedback", "list", "--set", "serve.saved.url=")
     assert (code, "nothing is stored" in err) == (2, True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from sqlalchemy import update
 from starlette.testclient import TestClient
 
+from cluster.records import Link
 from cluster.settings.settings import load_settings
 from serve.http.workbench.answers_api import NOT_KEPT
 from serve.saved.stores import Saved
@@ -53,6 +55,23 @@ def test_answer_is_stored_on_request_streamed_or_not(http: TestClient) -> None:
     streamed = json.loads(data[-1])
     kept = http.get(f"/v1/answers/{streamed['answer_id']}").json()
     assert (kept["answer"], "stream" in kept["request"]) == (streamed, False)
+
+
+def test_changes_of_a_stored_answer_name_sources_retracted_since(
+    http: TestClient, saved: Saved, tmp_path: Path
+) -> None:
+    stored = http.post("/v1/answer", json=ASKED).json()["answer_id"]
+    assert http.get(f"/v1/answers/{stored}/changes").json() == {"changed": "", "sources": []}
+    notice = Link("RetractionIn", 77, "J Urol. 2026;1:2")
+    later = SmallService(tmp_path / "later", citations=[replace(CORPUS[0], links=(notice,))])
+    changes = client_of(later, saved=saved).get(f"/v1/answers/{stored}/changes").json()
+    assert changes["changed"] == "1 retraction"
+    (source,) = changes["sources"]
+    assert (source["pmid"], source["kind"]) == (1, "retracted")
+    assert "PMID 77" in source["detail"]
+    gone = SmallService(tmp_path / "gone", citations=CORPUS[1:])
+    changes = client_of(gone, saved=saved).get(f"/v1/answers/{stored}/changes").json()
+    assert changes["changed"] == "1 deletion"
 
 
 def test_recent_answer_is_stored_without_asking_again(

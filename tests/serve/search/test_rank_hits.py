@@ -4,6 +4,7 @@ from cluster.index.bm25 import Bm25Query
 from cluster.index.read_shard import Fetched
 from cluster.records import Citation, Passage
 from cluster.settings.search_settings import FusionSettings, RetrieverSettings
+from cluster.text.analysis import ANALYSER
 from serve.search.fuse_scores import Fused
 from serve.search.rank_hits import (
     Hit,
@@ -50,17 +51,19 @@ def test_citations_that_were_not_fetched_are_left_out() -> None:
 def test_passages_are_ranked_over_all_citations() -> None:
     held = [fetched(1, "a", "b", dense=(0.2, 0.9)), fetched(2, "c", "d", dense=(0.5, 0.1))]
     retrieve = RetrieverSettings(dense=3, bm25=0)
-    hits = passage_hits(fused(1, 2), held, None, retrieve, FusionSettings(method="weighted"))
+    hits = passage_hits(
+        fused(1, 2), held, None, retrieve, FusionSettings(method="weighted"), ANALYSER
+    )
     assert [(h.pmid, h.place) for h in hits] == [(1, 1), (2, 0), (1, 0)]
 
 
 def test_passages_are_ranked_by_their_own_bm25_scores() -> None:
     retrieve = RetrieverSettings(dense=0, bm25=5, bm25_over="passages")
     held = [fetched(1, "mouse mouse", "rat"), fetched(2, "rat mouse")]
-    hits = passage_hits(fused(1, 2), held, bm25("rat"), retrieve, BY_BM25)
+    hits = passage_hits(fused(1, 2), held, bm25("rat"), retrieve, BY_BM25, ANALYSER)
     assert [(h.pmid, h.place) for h in hits] == [(1, 1), (2, 0)]
     held = [fetched(1, "rat", title="rat rat"), fetched(2, title="rat")]
-    hits = passage_hits(fused(1, 2), held, bm25("rat"), retrieve, BY_BM25)
+    hits = passage_hits(fused(1, 2), held, bm25("rat"), retrieve, BY_BM25, ANALYSER)
     assert sorted(h.fetched.passages[h.place or 0].section for h in hits) == ["abstract", "title"]
 
 

@@ -16,6 +16,7 @@ from cluster.settings.presets import as_system, load_system
 from cluster.settings.search_settings import ExpansionSettings, RerankSettings
 from cluster.settings.settings import load_settings
 from cluster.settings.system_settings import SystemSettings
+from cluster.text.analysis import ANALYSER, Analyser
 from pipelines.sample.generate_citations import generate_citations
 from serve.contracts.backend import IndexFacts, shard_stage
 from serve.contracts.request import Request
@@ -220,9 +221,50 @@ def test_citation_of_a_lost_shard_raises_stage_lost_error(tmp_path: Path) -> Non
 
 
 def test_query_weights_limits_weights_and_number_of_synonyms() -> None:
-    weights = query_weights("heart attack attack", ["myocardial infarction", "attack"], 0.2)
+    weights = query_weights(
+        "heart attack attack", ["myocardial infarction", "attack"], 0.2, ANALYSER
+    )
     assert (weights["attack"], weights["myocardi"]) == (2, 0.2)
-    assert len(query_weights(" ".join(f"w{i}" for i in range(2000)), [], 0)) == MAX_QUERY_TERMS
+    assert (
+        len(query_weights(" ".join(f"w{i}" for i in range(2000)), [], 0, ANALYSER))
+        == MAX_QUERY_TERMS
+    )
+
+
+@pytest.mark.parametrize(
+    ("analyser", "found"),
+    [
+        (
+            "simple-lower-english-stop-stem-1",
+            {"sjo\u0308gren": [], "sj\u00f6gren": [2], "tnf\u03b1": [1]},
+        ),
+        (
+            ANALYSER.name,
+            {"sjogren": [2], "sjo\u0308gren": [2], "SJ\u00d6GREN": [2], "TNF\u03b1": [1]},
+        ),
+    ],
+)
+def test_questions_are_split_as_the_index_was_built(
+    tmp_path: Path, analyser: str, found: dict[str, list[int]]
+) -> None:
+    corpus = [
+        citation(1, "TNF\u03b1 rises."), citation(2, "Rates of Sj\u00f6gren in 5 cities."),
+        citation(3, "Rates in 5 towns."),
+    ]  # fmt: skip
+    answerer = make_answerer(tmp_path, corpus, analyser=Analyser(analyser))
+    for over in ("citations", "passages"):
+        system = _bm25_of(over)
+        for body, pmids in found.items():
+            asked = Request(Question("q", body), system, 10)
+            result = asyncio.run(answerer.search(asked))
+            assert [c.pmid for c in result.citations] == pmids, (over, body)
+            assert all(item.scores["bm25"] > 0 for item in result.evidence)
+
+
+def _bm25_of(over: str) -> SystemSettings:
+    system = load_system("bm25")
+    retrieve = system.retrieve.model_copy(update={"bm25_over": over})
+    return system.model_copy(update={"retrieve": retrieve, "ranks": over})
 
 
 class Synonyms:

@@ -14,9 +14,11 @@ from cluster.storage.locations import StoredLocation
 from pipelines.indexing.publish_index import publish_update
 from pipelines.indexing.shards.update_shard import applicable, check_settings
 from pipelines.indexing.staging.plan_build import quantiser_of
+from pipelines.verify.verify_index import verify_index
 from tests.faults.memory_store import MemoryStore
 from tests.pipelines.histories import File, SmallIndex, lengths, live, name_of
 from tests.pipelines.staging import account
+from tests.publish_manifest import publish
 from tests.small_index import citation, make_index
 
 pytestmark = pytest.mark.slow
@@ -175,6 +177,14 @@ def size_of(segment: SegmentEntry) -> int:
     return sum(file.bytes for file in segment.artefacts.values())
 
 
+def test_updates_and_compactions_keep_the_build_on_which_they_are_based(tmp_path: Path) -> None:
+    index = built(tmp_path, FIRST, [(2, "dabigatran")])
+    for manifest in (index.manifest, index.compact()):
+        assert manifest is not None
+        assert (manifest.build, manifest.build_sources) == ("built", 1)
+    assert [len(m.sources) for m in (manifest, index.update([[(3, "iron")]]))] == [2, 3]
+
+
 def test_rerun_after_a_crash_keeps_complete_segments(tmp_path: Path) -> None:
     def written() -> dict[Path, int]:
         files = (tmp_path / "segments").rglob("*")
@@ -244,6 +254,23 @@ def test_changed_setting_is_refused_by_name(tmp_path: Path, subtests: pytest.Sub
     other = manifest.model_copy(update={"analyser": "latin-0"})
     with pytest.raises(IndexFormatError, match="made by latin-0"):
         check_settings(other, load_settings(overrides=same), "")
+
+
+def test_older_index_is_updated_and_compacted_with_its_analyser(tmp_path: Path) -> None:
+    index = built(tmp_path, [(1, "aspirin"), (2, "iron")])
+    assert index.manifest is not None
+    # All analysers agree on these ASCII texts, so that this is an index of an older version.
+    older = {"analyser": "simple-lower-english-stop-stem-1"}
+    index.manifest = index.manifest.model_copy(update=older)
+    publish(tmp_path, index.manifest)
+    update: list[File] = [[(3, "sj\u00f6gren"), (2, "sj\u00f6gren and iron")]]
+    for job in (lambda: index.update(update), index.compact):
+        manifest = job()
+        assert manifest.analyser == older["analyser"]
+        assert verify_index(tmp_path).findings == ()
+        terms = CollectionTerms.open(tmp_path, manifest)
+        counts = terms.statistics(["sj\u00f6gren", "sjogren"], "citations").frequencies
+        assert counts == {"sj\u00f6gren": 2, "sjogren": 0}
 
 
 def test_damaged_quantiser_is_refused(tmp_path: Path) -> None:

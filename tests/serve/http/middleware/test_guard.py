@@ -158,7 +158,12 @@ def test_requests_that_search_or_answer_need_an_admission_slot() -> None:
     place = f"/v1/answers/{'0' * 32}"
     assert is_work("POST", f"{place}/replay")
     assert is_work("POST", "/v1/watches")
-    for path in ("/v1/batches/b1/references", "/v1/citations", "/v1/citations/1/related"):
+    for path in (
+        "/v1/batches/b1/references",
+        "/v1/citations",
+        "/v1/citations/1/related",
+        "/v1/answers/a1/changes",
+    ):
         assert is_work("GET", path)
     for path in ("/v1/watches", "/v1/citations/1"):
         assert not is_work("GET", path)

@@ -109,7 +109,7 @@ def test_unsupported_request_is_refused(client: openai.OpenAI, subtests: pytest.
             {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
             "messages.0.content: has a part that is not text",
         ),
-        ({"messages": [*ASKED * 201]}, "messages: List should have at most 200"),
+        ({"messages": [*ASKED * 201]}, "messages: must have at most 200"),
         ({"messages": [{"role": "system", "content": "x" * 100_001}, *ASKED]}, "at most 100000"),
         ({"response_format": {"type": "json_object"}}, "response_format: is not supported"),
         ({"modalities": ["text", "audio"]}, "modalities: is not supported"),

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.serve.http.page.library import EXAMPLE
-from tests.serve.http.page.test_page import QUESTION, ask
+from tests.serve.http.page.test_page import QUESTION, ask, show_options
 from tests.serve.service import SmallService
 
 pytestmark = [pytest.mark.durability, pytest.mark.browser, pytest.mark.nightly]
@@ -66,6 +66,7 @@ def test_history_restores_question_preset_filters_and_answer(page: Page) -> None
     page.get_by_label("Abstract").select_option("with one")
     ask(page, system="hybrid")
     heading(page, QUESTION)
+    show_options(page)
     page.get_by_role("button", name="Clear all").click()
     ask(page, OTHER, system="bm25")
     heading(page, OTHER)
@@ -115,7 +116,12 @@ def test_unavailable_presets_are_disabled_with_a_reason(page: Page, service: Sma
             "It needs a language model that writes; this server has none"
         )
         page.get_by_role("tab", name="Compare").click()
-        expect(page.locator("#compare-systems input[value=citeray-model]")).to_be_disabled()
+        expect(page.locator("#compare-systems input[value=citeray]")).to_be_checked()
+        expect(page.locator("#compare-systems input[value=citeray-model]")).to_have_count(0)
+        rest = page.locator("#compare-systems").get_by_text("more need a language model")
+        rest.click()
+        listed = page.locator("#compare-systems li")
+        expect(listed.filter(has_text="written by the language model")).to_be_visible()
     finally:
         service.models = before
 
@@ -129,12 +135,29 @@ def test_example_is_asked_with_one_click(library: Page) -> None:
     expect(library.get_by_text("Example questions")).to_be_hidden()
 
 
+def test_mesh_heading_is_chosen_by_name(library: Page) -> None:
+    library.get_by_text("Filters", exact=True).click()
+    library.get_by_label("MeSH heading").press_sequentially("metf")
+    names = library.get_by_role("listbox", name="Suggestions")
+    expect(names.get_by_role("option")).to_have_text(["Metformin"])
+    library.keyboard.press("ArrowDown")
+    library.keyboard.press("Enter")
+    expect(library.locator("#chips li")).to_contain_text(["MeSH Metformin"])
+    library.get_by_label("MeSH heading").fill("metabolism")
+    library.keyboard.press("Enter")
+    expect(library.locator("#chips li")).to_contain_text(["MeSH Metformin", "MeSH Metabolism"])
+    library.locator("#question").fill(QUESTION)
+    with library.expect_request("**/v1/answer") as asked:
+        library.get_by_role("button", name="Ask", exact=True).click()
+    assert asked.value.post_data_json["filters"]["mesh"] == ["D008687", "D008690"]
+
+
 def test_names_are_completed_by_keyboard(library: Page) -> None:
     library.locator("#question").press_sequentially("Does met")
     names = library.get_by_role("listbox")
     expect(names.get_by_role("option")).to_have_text(["Metformin", "Metabolism"])
     library.keyboard.press("ArrowDown")
-    expect(library.locator("#question")).to_have_attribute("aria-activedescendant", "name-0")
+    expect(library.locator("#question")).to_have_attribute("aria-activedescendant", "names-0")
     library.keyboard.press("Enter")
     expect(library.locator("#question")).to_have_value("Does Metformin ")
     expect(names).to_be_hidden()

@@ -91,6 +91,15 @@ def compared(page: Page) -> None:
     page.locator("#compare-methods > summary").click()
 
 
+def conversing(page: Page) -> None:
+    ask(page, f"{QUESTION[:-1]} and what does VKORC1 do?")
+    page.get_by_label("Ask a follow-up").fill("And in the liver?")
+    page.get_by_role("button", name="Follow up").click()
+    page.get_by_role("button", name="Edit").click()
+    page.locator("#thread summary").click()
+    expect(page.locator("#thread .part")).to_have_count(2)
+
+
 def corrected(page: Page) -> None:
     ask(page)
     page.get_by_role("button", name="Not right").click()
@@ -99,6 +108,7 @@ def corrected(page: Page) -> None:
 
 def watching(page: Page) -> None:
     ask(page)
+    page.get_by_text("More", exact=True).click()
     page.get_by_role("button", name="Watch this question").click()
     expect(page.get_by_role("button", name="Watched")).to_be_disabled()
     page.get_by_role("tab", name="Saved").click()
@@ -116,7 +126,8 @@ def reviewed(page: Page) -> None:
     expect(items.nth(1).locator(".stance")).to_contain_text("Accepted ")
 
 
-NIGHTLY = [pytest.param(s, marks=pytest.mark.nightly) for s in (hinted, passage, refused, compared)]
+NIGHTLY_STATES = (hinted, passage, refused, compared, conversing)
+NIGHTLY = [pytest.param(s, marks=pytest.mark.nightly) for s in NIGHTLY_STATES]
 
 
 @pytest.mark.parametrize("state", [first_screen, answered, *NIGHTLY])

@@ -48,7 +48,7 @@ def file_of(tmp_path: Path, count: int) -> Path:
 
 
 def start(page: Page, file: Path) -> None:
-    page.get_by_label("or a BioASQ file (JSON)").set_input_files(file)
+    page.get_by_label("or a file: CSV, plain text or JSON").set_input_files(file)
     page.get_by_role("button", name="Start").click()
 
 
@@ -75,17 +75,64 @@ def test_file_of_questions_becomes_a_run_and_a_table(page: Page, tmp_path: Path)
     page.reload()
     page.get_by_role("tab", name="Batch").click()
     with page.expect_download() as fetched:
-        batch.get_by_role("button", name="Download the run").click()
+        batch.get_by_role("button", name="Run file").click()
     run = json.loads(Path(fetched.value.path()).read_bytes())
     assert [entry["id"] for entry in run["questions"]] == ["q0", "q1", "q2"]
     with page.expect_download() as fetched:
-        batch.get_by_role("button", name="Download as a table").click()
+        batch.get_by_role("button", name="Answers as a table").click()
     with Path(fetched.value.path()).open(encoding="utf-8-sig", newline="") as lines:
         rows = list(csv.DictReader(lines))
     assert [row["question"] for row in rows] == [f"{QUESTION} {n}" for n in range(3)]
     assert rows[0]["exact answer"] == "Yes"
     batch.get_by_role("button", name="Remove").click()
     expect(page.locator("#batches > li")).to_have_count(0)
+
+
+def test_csv_file_is_asked_with_filters_and_becomes_documents(page: Page, tmp_path: Path) -> None:
+    table = tmp_path / "questions.csv"
+    table.write_text(f'Nr;Question;type\n1;"{QUESTION}; and ""why""?";yesno\n2;{QUESTION};\n')
+    page.locator("#filters > summary").click()
+    page.get_by_label("Retracted").select_option("leave out")
+    with page.expect_request("**/v1/batches") as sent:
+        start(page, table)
+    body = sent.value.post_data_json
+    assert body["filters"] == {"retracted": False}
+    assert body["questions"] == [
+        {"id": "1", "type": "yesno", "body": f'{QUESTION}; and "why"?'},
+        {"id": "2", "type": "unknown", "body": QUESTION},
+    ]
+    batch = page.locator("#batches > li").first
+    expect(batch).to_contain_text("done: 2 of 2")
+    for name, ending, begin in (
+        ("Answers in Word", "docx", b"PK"),
+        ("References", "ris", b"TY"),
+    ):
+        with page.expect_download() as fetched:
+            batch.get_by_role("button", name=name).click()
+        assert fetched.value.suggested_filename == f"questions.{ending}"
+        assert Path(fetched.value.path()).read_bytes().startswith(begin)
+    page.get_by_role("tab", name="Ask").click()
+    expect(page.get_by_role("button", name="Remove filter: without retracted")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.txt", "One?\n\n Two? \r\n"),
+        ("a.csv", "One?\nTwo?\n"),
+        ("a.tsv", "id\tbody\r\n1\tOne?\r\n2\tTwo?"),
+        ("a.json", '["One?", {"question": "Two?"}]'),
+    ],
+)
+def test_questions_are_read_from_text_tables_and_json(
+    page: Page, tmp_path: Path, name: str, text: str
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(text.encode())
+    with page.expect_request("**/v1/batches") as sent:
+        start(page, file)
+    bodies = [question["body"] for question in sent.value.post_data_json["questions"]]
+    assert bodies == ["One?", "Two?"]
 
 
 def test_invalid_file_is_refused_with_a_message(page: Page, tmp_path: Path) -> None:
@@ -95,7 +142,7 @@ def test_invalid_file_is_refused_with_a_message(page: Page, tmp_path: Path) -> N
     unfit.write_text('{"questions": [{"id": "q1"}]}', encoding="utf-8")
     page.get_by_role("button", name="Start").click()
     expect(page.locator("#batch-problem")).to_contain_text("Write a question on each line")
-    said = "bad.json: not a BioASQ questions file"
+    said = "bad.json: the questions cannot be read"
     for file, words in ((bad, said), (unfit, "question 0 (id q1)")):
         start(page, file)
         expect(page.locator("#batch-problem")).to_contain_text(words)

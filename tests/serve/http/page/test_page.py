@@ -21,8 +21,16 @@ EVIL = '<svg onload="document.title=1"></svg><b onpointerenter="document.title=1
 def ask(page: Page, question: str = QUESTION, system: str = "") -> None:
     page.locator("#question").fill(question)
     if system:
+        show_options(page)
         page.get_by_label("Method").first.select_option(system)
     page.get_by_role("button", name="Ask", exact=True).click()
+
+
+def show_options(page: Page) -> None:
+    """Open the options of the form, which are folded after a question was asked."""
+    button = page.get_by_role("button", name="Options")
+    if button.is_visible() and button.get_attribute("aria-expanded") == "false":
+        button.click()
 
 
 def unfold(page: Page) -> None:
@@ -35,7 +43,8 @@ def test_answer_is_shown_with_references_and_evidence(page: Page) -> None:
     expect(answer.get_by_role("heading", level=2)).to_have_text(QUESTION)
     expect(answer.locator(".exact")).to_have_text("Yes")
     expect(answer).to_contain_text(SAID)
-    expect(answer.get_by_role("listitem").filter(has_text="Doe J.")).to_contain_text("PMID 1")
+    reference = page.locator(".references li").first
+    expect(reference).to_contain_text(f"{SAID}Doe J. Metformin and AMPK. 11-9. PubMed PMID: 1.")
     expect(page.locator("#progress")).to_have_text("Done.")
     page.get_by_text("Details: evidence").click()
     details = page.locator(".details")
@@ -62,11 +71,13 @@ def test_filters_restrict_the_citations_and_are_named(browser: Browser) -> None:
         expect(page.locator(".found")).to_contain_text("New (2021)")
         page.get_by_role("button", name="Remove filter: since 2020").click()
         expect(page.locator("#filters summary")).to_have_text("Filters (1 on)")
+        show_options(page)
         page.get_by_role("button", name="Clear all").click()
         expect(page.locator("#filters summary")).to_have_text("Filters")
         ask(page)
         page.locator("summary", has_text="All citations found (2)").click()
         expect(answer).not_to_contain_text("Only citations")
+        show_options(page)
         page.get_by_label("From year").fill("2030")
         page.get_by_label("To year").fill("2020")
         ask(page)
@@ -82,7 +93,7 @@ def test_every_filter_can_be_set_and_is_shown_as_a_chip(page: Page) -> None:
     form.get_by_label("People").select_option("in humans")
     form.get_by_label("Abstract").select_option("with one")
     form.get_by_label("Retracted").select_option("leave out")
-    for label, value in (("Journal", "Lancet"), ("MeSH", "D006801")):
+    for label, value in (("Journal", "Lancet"), ("MeSH heading", "D006801")):
         form.get_by_label(label).fill(value)
         form.get_by_label(label).press("Enter")
     page.locator("#question").fill(QUESTION)
@@ -124,6 +135,60 @@ def test_citation_number_leads_to_its_sentence_reference_and_passage(page: Page)
     expect(link).to_have_attribute("rel", "noopener noreferrer")
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
+
+
+def test_form_folds_to_one_line_and_the_verdict_leads_on_a_phone(
+    browser: Browser, url: str
+) -> None:
+    with open_page(browser, url, viewport={"width": 390, "height": 844}) as page:
+        method = page.get_by_label("Method").first
+        expect(method).to_be_visible()
+        ask(page)
+        expect(page.locator(".verdict")).to_contain_text("Yes1 study says yes")
+        expect(method).to_be_hidden()
+        box = page.locator(".badge").bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= 300
+        page.locator("#question").fill("Does warfarin inhibit VKORC1?")
+        page.get_by_role("button", name="Options").click()
+        expect(method).to_be_visible()
+        page.get_by_role("button", name="Ask", exact=True).click()
+        expect(page.get_by_role("heading", level=2).first).to_contain_text("VKORC1")
+        expect(method).to_be_hidden()
+
+
+def test_found_articles_are_listed_while_the_answer_is_written(page: Page) -> None:
+    page.evaluate(
+        """() => { window.early = []; new MutationObserver(() => window.early.push(
+             document.getElementById("early").innerText))
+             .observe(document.getElementById("early"), {childList: true}); }"""
+    )
+    ask(page)
+    expect(page.get_by_role("article", name="Answer")).to_contain_text(SAID)
+    expect(page.locator("#early")).to_be_hidden()
+    listed = [text for text in page.evaluate("window.early") if text]
+    assert "Found 3 articles; writing the answer" in listed[0]
+    assert "Metformin and AMPK" in listed[0]
+
+
+def test_missing_page_and_api_documentation_lead_back(browser: Browser, url: str) -> None:
+    page = browser.new_page()
+    reply = page.goto(f"{url}/nowhere")
+    assert reply is not None
+    assert reply.status == 404
+    page.get_by_role("link", name="the API").click()
+    expect(page.locator("h3.opblock-tag a").first).to_have_text("Questions")
+    expect(page.locator("h3.opblock-tag")).to_have_count(4)
+    page.get_by_role("link", name="Back to the questions").click()
+    expect(page.locator("#question")).to_be_focused()
+    # The question has the focus before the scripts of the page have run.
+    page.wait_for_load_state()
+    theme = page.locator("#theme")
+    expect(theme).to_have_text("Dark")
+    theme.click()
+    expect(theme).to_have_text("Light")
+    page.close()
+    assert httpx.get(f"{url}/nowhere").headers["content-type"] == "application/problem+json"
 
 
 def test_model_output_is_shown_as_a_draft_until_checked(page: Page) -> None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
+import docx
 import pytest
 import rispy
 from playwright.sync_api import Browser, Page, expect
@@ -17,7 +18,10 @@ from playwright.sync_api import Browser, Page, expect
 from cluster.records import Link
 from serve.contracts.answer_events import Event
 from serve.contracts.request import Request
-from tests.serve.http.page.conftest import CLIPBOARD, SAID, Hand, page_of
+from serve.saved.stores import Saved
+from tests.serve.api import served_api
+from tests.serve.http.page.conftest import CLIPBOARD, SAID, Hand, open_page, page_of
+from tests.serve.http.page.library import TRIAL
 from tests.serve.http.page.test_page import QUESTION, ask
 from tests.serve.service import DISPUTED, SmallService, dispute, own_words, unsure_of
 from tests.small_index import citation
@@ -35,12 +39,14 @@ def test_answer_is_copied_with_references_in_1_click(page: Page, hand: Hand) -> 
     expect(page.locator("#question")).to_be_focused()
     page.keyboard.type(QUESTION)
     page.keyboard.press("Enter")
-    hand.click(page.get_by_role("button", name="Copy with references"))
+    hand.click(page.get_by_role("button", name="Copy"))
     expect(page.locator("#said")).to_have_text("Answer with references copied.")
     copied = page.evaluate("window.copied")
-    assert copied.startswith(f"{QUESTION}\n\nYes.\n\n{SAID} [1]")
-    assert "References\n1. Doe J. Metformin and AMPK. :11-9. PMID: 1. https://pubmed" in copied
-    assert copied.endswith("Not medical advice.")
+    assert copied.startswith(f"{QUESTION}\n\nVerdict: Answered: 1 study says yes.")
+    assert f"Answer\n{SAID} [1]" in copied
+    assert "References\n[1] Doe J. Metformin and AMPK. 11-9. PubMed PMID: 1. https://pub" in copied
+    assert "Index v000001 of 2026-01-01. Preset citeray." in copied
+    assert f"Address: {page.url}\n" in copied
     assert hand.clicks <= 1
 
 
@@ -53,7 +59,7 @@ def test_follow_up_question_needs_no_click(page: Page) -> None:
     assert turn["question"] == QUESTION
     assert turn["answer"].startswith(f"Yes {SAID}")
     card = page.get_by_role("article", name="Answer")
-    expect(card).to_contain_text(f"Follow-up to: {QUESTION}")
+    expect(page.locator("#thread summary")).to_have_text(f"{QUESTION} Yes")
     expect(card).to_contain_text("Understood as: Does metformin activate AMPK? And warfarin?")
     assert "And+warfarin" in page.url
 
@@ -61,7 +67,7 @@ def test_follow_up_question_needs_no_click(page: Page) -> None:
 def test_ten_citations_are_exported_to_ris_in_2_clicks(library: Page) -> None:
     hand = Hand(library)
     type_and_enter(library, "#question", QUESTION)
-    hand.click(library.get_by_text("Export", exact=True))
+    hand.click(library.get_by_text("More", exact=True))
     menu = library.locator(".menu-body")
     expect(menu.get_by_text("All citations found (10)")).to_be_visible()
     with library.expect_download() as got:
@@ -147,14 +153,52 @@ def test_both_sides_of_disagreeing_sources_are_quoted(browser: Browser) -> None:
     with page_of(browser, SmallService(citations=DISPUTED, decide=dispute)) as page:
         ask(page)
         answer = page.get_by_role("article", name="Answer")
-        expect(answer).to_contain_text("Sources disagree")
+        expect(answer.locator(".verdict")).to_have_text("Sources disagree1 of 2 studies says no")
         expect(answer.locator(".exact")).to_have_count(0)
+        expect(answer.get_by_text("For and against (1 for, 1 against)")).to_be_visible()
         for_ = answer.locator(".side.pro li", has_text=SAID)
         against = answer.locator(".side.con li", has_text="does not activate")
         expect(answer.get_by_role("heading", name="Supports “")).to_be_visible()
         expect(answer.get_by_role("heading", name="Contradicts “")).to_be_visible()
         expect(for_).to_have_count(1)
         expect(against.get_by_role("link", name=re.compile("Reference ., against"))).to_be_visible()
+
+
+def test_page_copy_print_and_documents_list_the_same_references(
+    browser: Browser, saved: Saved
+) -> None:
+    trial = citation(
+        5, "Metformin did not activate AMPK in adults.", "A trial", publication_types=TRIAL
+    )
+    service = SmallService(citations=[*DISPUTED, trial], decide=dispute)
+    with served_api(service, saved=saved) as url, open_page(browser, url) as page:
+        page.evaluate(CLIPBOARD)
+        ask(page)
+        references = page.locator(".references .reference")
+        expect(references.first).to_contain_text("A trial. PubMed PMID: 5.")
+        quotes = page.locator(".references .basis").all_inner_texts()
+        assert quotes[0] == "Metformin did not activate AMPK in adults."
+        assert len(quotes) == references.count() == 3
+        printed = [text.split("PubMed PMID")[0] for text in references.all_inner_texts()]
+        page.get_by_role("button", name="Copy").click()
+        expect(page.locator("#said")).to_contain_text("copied")
+        copied = page.evaluate("window.copied")
+        page.get_by_text("More", exact=True).click()
+        with page.expect_download() as got:
+            page.get_by_role("button", name="Word (DOCX)").click()
+        paragraphs = [p.text for p in docx.Document(str(got.value.path())).paragraphs]
+        for number, (reference, quote) in enumerate(zip(printed, quotes, strict=True), 1):
+            assert f"[{number}] {reference}" in copied
+            (entry,) = [text for text in paragraphs if text.startswith(f"[{number}]\t{reference}")]
+            assert quote in entry
+            assert quote in copied
+        assert f"Address: {page.url}" in paragraphs
+        shown = page.locator(".actions, .opinion, form").locator("visible=true")
+        expect(shown).to_have_count(4)
+        page.emulate_media(media="print")
+        expect(page.locator(".colophon")).to_contain_text(f"Address: {page.url}")
+        expect(references.first).to_be_visible()
+        expect(shown).to_have_count(0)
 
 
 def test_unsupported_sentence_is_marked(browser: Browser) -> None:

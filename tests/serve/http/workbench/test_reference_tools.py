@@ -71,7 +71,7 @@ LONG = replace(
 RECORDS = [Citation(pmid=n, title=f"Title {n}.") for n in (28, 29, 30)]
 
 
-@pytest.mark.parametrize("limit", [3000, 6000, 12_000])
+@pytest.mark.parametrize("limit", [3500, 6000, 12_000])
 def test_short_answer_keeps_its_cited_citations(limit: int) -> None:
     reply, words = fit_answer(LONG, RECORDS, limit)
     assert max(len(words), len(ANSWER.dump_json(reply))) <= limit

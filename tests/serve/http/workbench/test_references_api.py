@@ -50,7 +50,7 @@ def test_invalid_references_request_is_refused(http: TestClient) -> None:
         ("1&format=ris&style=apa", 422, "give one of the fields format and style"),
         ("1,x&format=ris", 422, "pmids: is no list of PMIDs; give their digits"),
         ("9999999999999999&format=ris", 422, "is no PMID; the largest number is"),
-        ("1&format=pdf", 422, "format: Input should be 'ris'"),
+        ("1&format=pdf", 422, "format: must be 'ris'"),
         (f"{many}&format=ris", 422, "give 1,000 at most"),
         (f"{styled}&style=apa", 422, "give 200 at most"),
     ]:
@@ -89,8 +89,8 @@ def test_invalid_answer_is_refused_by_field(http: TestClient) -> None:
     answer = http.post("/v1/answer", json=QUESTION).json()
     citing = [{"text": "It does.", "pmids": [-3], "support": 1.0}]
     changed: list[tuple[dict[str, Any], str]] = [
-        ({}, "question: Field required"),
-        ({**answer, "verdict": "sure"}, "verdict: Input should be"),
+        ({}, "question: is missing"),
+        ({**answer, "verdict": "sure"}, "verdict: must be"),
         ({**answer, "writing_calls": False}, "writing_calls: "),
         ({**answer, "ideal": citing}, "the answer cites -3, which is no PMID"),
         ({**answer, "degraded": ["x" * 100_001]}, "a document has 100,000 at most"),

@@ -263,6 +263,7 @@ def test_not_and_operators_without_a_term_are_rejected() -> None:
         "losartan review[pt] AND": "AND has no term after it",
         "losartan AND OR review[pt]": "OR has no term before it",
         "(losartan OR) AND review[pt]": "OR has no term after it",
+        "AND OR": "only AND and OR; add the words",
     }
     assert {body: refused(body) for body, said in cases.items() if said not in refused(body)} == {}
 

@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from cluster.answers import Answer
+from cluster.answers import Answer, RankedCitation
+from cluster.records import RETRACTED_TYPE
 from serve.saved.stores import Saved
 from serve.saved.tables import WATCHES
 from serve.saved.watches.check_watches import Budget, Checked, check_one, check_watches
@@ -27,6 +28,7 @@ from serve.saved.watches.lease import DatabaseLease
 from serve.saved.watches.watch_store import MOST_WAIT_S
 from tests.serve.saved.kept import saved_at
 from tests.serve.saved.watches.asking import Clock, FakeAsk, made_answer
+from tests.small_index import citation
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_database")]
 
@@ -64,6 +66,18 @@ def test_question_is_checked_once_per_version(saved: Saved) -> None:
     assert (kept.version, kept.failures, kept.error) == ("v000002", 0, "")
     assert kept.answer is not None
     assert sorted(kept.sources) == [1, 2]
+
+
+def test_retracted_article_at_the_top_of_the_list_is_reported(saved: Saved) -> None:
+    (one,) = watch(saved, "A?")
+    listed = (RankedCitation.of(citation(7, "", "Paper 7"), 1.0, {}),)
+    check(saved, FakeAsk(lambda body: made_answer(citations=listed)), "v000001")
+    later = FakeAsk(lambda body: made_answer(citations=listed, version="v000002"))
+    later.records[7] = citation(7, "", "Paper 7", publication_types=(RETRACTED_TYPE,))
+    assert check(saved, later, "v000002").notable == 1
+    diff = saved.watches.checks(one)[0].diff
+    assert diff is not None
+    assert [(change.pmid, change.kind) for change in diff.sources] == [(7, "retracted")]
 
 
 def test_question_with_the_oldest_check_comes_first(saved: Saved) -> None:

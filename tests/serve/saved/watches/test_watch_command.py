@@ -13,7 +13,7 @@ from tests.serve.saved.watches.asking import FakeAsk, made_answer
 
 
 def test_watch_commands_add_list_compare_and_remove(tmp_path: Path) -> None:
-    url = ("--set", f"serve.saved.url=sqlite:///{tmp_path}/saved/citeray.db")
+    url = (f"--set=serve.saved.url=sqlite:///{tmp_path}/saved/citeray.db", "--set=serve.port=9")
     asked = ("Does it help?", "--type", "yesno", "--filter", "year_from=2020", "--owner", "alice")
     code, out, _ = run_here("watch", "add", *asked, *url, "--json")
     added = json.loads(out)
@@ -38,7 +38,7 @@ def test_watch_commands_add_list_compare_and_remove(tmp_path: Path) -> None:
 
 
 def test_watch_add_rejects_invalid_input(tmp_path: Path) -> None:
-    url = ("--set", f"serve.saved.url=sqlite:///{tmp_path}/saved/citeray.db")
+    url = (f"--set=serve.saved.url=sqlite:///{tmp_path}/saved/citeray.db", "--set=serve.port=9")
     for wrong, said in (
         (("A?", "--system", "best"), "unknown"),
         (("A?", "--filter", "colour=red"), "--filter"),

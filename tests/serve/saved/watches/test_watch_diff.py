@@ -6,10 +6,17 @@ from dataclasses import replace
 
 import pytest
 
+from cluster.answers import Answer, RankedCitation
 from cluster.records import RETRACTED_TYPE, Citation, Link, Section
+from cluster.study_design.designs import Design
 from serve.saved.compare_answers import Change, Cited
-from serve.saved.watches.source_records import SourceRecord, changed_sources
-from serve.saved.watches.watch_diff import diff_words, watch_diff
+from serve.saved.watches.source_records import (
+    ChangeKind,
+    SourceChange,
+    SourceRecord,
+    changed_sources,
+)
+from serve.saved.watches.watch_diff import WatchDiff, change_summary, diff_words, watch_diff
 from tests.serve.saved.watches.asking import made_answer
 from tests.small_index import citation
 
@@ -48,6 +55,36 @@ def test_added_and_removed_citations_are_listed_by_side() -> None:
     assert not diff.supporting_added
 
 
+def listing(*pmids: int) -> Answer:
+    """Return an answer without a statement that lists the articles `pmids`."""
+    citations = [RankedCitation.of(citation(pmid, "", f"Paper {pmid}"), 1.0, {}) for pmid in pmids]
+    return made_answer((), citations=tuple(citations))
+
+
+def test_new_articles_among_the_first_are_notable() -> None:
+    before = listing(1, 2, 3, 4, 5, 6)
+    diff = watch_diff(before, listing(9, 1, 2, 3, 4, 5), ())
+    assert diff.listed_added == (Cited(9, "Paper 9"),)
+    assert diff.order == Change("1, 2, 3, 4, 5", "9, 1, 2, 3, 4")
+    assert diff.notable
+    assert diff_words(diff) == ["New among the first articles listed: PMID 9, Paper 9."]
+    # A new article that also supports the answer is named once.
+    now = replace(made_answer((9,)), citations=listing(9, 1).citations)
+    said = diff_words(watch_diff(before, now, ()))
+    assert [line for line in said if "PMID 9" in line] == [
+        "New evidence for the answer: PMID 9, Paper 9 (2009)."
+    ]
+
+
+def test_new_order_of_the_first_articles_is_said_but_not_notable() -> None:
+    diff = watch_diff(listing(1, 2, 3, 4, 5, 6), listing(6, 1, 2, 3, 4, 5), ())
+    assert diff.changed
+    assert not diff.notable
+    assert diff_words(diff) == ["The first articles listed are now PMID 6, 1, 2, 3, 4."]
+    later = watch_diff(listing(1, 2, 3, 4, 5, 6), listing(1, 2, 3, 4, 5, 7), ())
+    assert not later.changed
+
+
 def test_changes_of_verdict_exact_answer_and_text_are_reported() -> None:
     now = made_answer((1,), exact="no", text="It does not help.", verdict="mixed")
     diff = watch_diff(made_answer((1,)), now, ())
@@ -57,6 +94,24 @@ def test_changes_of_verdict_exact_answer_and_text_are_reported() -> None:
     assert len(diff_words(diff)) == 3
 
 
+def test_summary_counts_new_evidence_by_design_and_changed_sources() -> None:
+    trial, review = (Cited(n, design=design) for n, design in enumerate(DESIGNS))
+    sources = [SourceChange(n, "", kind) for n, kind in enumerate(KINDS)]
+    diff = WatchDiff(
+        verdict=Change("answered", "mixed"),
+        supporting_added=(trial, review, Cited(8)),
+        contradicting_added=(trial, Cited(9)),
+        sources=tuple(sources),
+    )
+    assert change_summary(diff) == (
+        "verdict changed, 2 new trials, 1 new review, 2 new studies, 1 retraction, "
+        "2 expressions of concern"
+    )
+    assert change_summary(WatchDiff(exact=Change("yes", "no"))) == "answer changed"
+
+
+DESIGNS: tuple[Design, Design] = ("randomised_trial", "meta_analysis")
+KINDS: tuple[ChangeKind, ...] = ("retracted", "expression of concern", "expression of concern")
 PAPER = citation(1, "It helps.", "Paper 1")
 RETRACTION = Link("RetractionIn", 7, "Lancet 2026")
 RETRACTED = replace(PAPER, links=(RETRACTION,), publication_types=(RETRACTED_TYPE,))

@@ -62,7 +62,7 @@ def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
 
 
 def run(folder: Path, *more: str) -> tuple[int, str, str]:
-    place = [f"index.path={folder / 'index'}", f"serve.saved.url={url_of(folder)}"]
+    place = [f"index.path={folder / 'index'}", f"serve.saved.url={url_of(folder)}", "serve.port=9"]
     # A configured language model would be served on Ray.
     given = [*place, "serve.saved.checks_per_minute=6000", "llm.kind=none"]
     return run_here("watch", "run", *[f"--set={one}" for one in given], *more)

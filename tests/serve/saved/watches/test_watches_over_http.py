@@ -53,6 +53,9 @@ def test_new_version_adds_a_check_with_the_changes(
     assert change["notable"] is True
     assert change["diff"]["verdict"] == {"before": "answered", "now": "mixed"}
     assert [cited["pmid"] for cited in change["diff"]["contradicting_added"]] == [1, 4]
+    (listed,) = http.get("/v1/watches").json()["watches"]
+    assert listed["changes"].startswith("verdict changed, ")
+    assert listed["changed"] == change["created"]
     assert len(http.get(f"/v1/watches/{watch['id']}?limit=1").json()["history"]) == 1
 
 

@@ -1,0 +1,28 @@
+"""Digests of the places of the index and of the database of saved data."""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from urllib.parse import urlsplit
+
+from cluster.settings.settings import Settings
+
+
+def store_digests(settings: Settings) -> dict[str, str]:
+    """Return digests of the absolute places, by the setting that names each.
+
+    Equal digests mean the same place, so that a client can tell whether an endpoint uses the stores
+    that the client would read, without the endpoint publishing its paths.
+    """
+    parts = urlsplit(settings.serve.saved.url)
+    if parts.scheme.startswith("sqlite"):
+        saved = os.path.realpath(parts.path.removeprefix("/"))
+    else:
+        saved = f"{parts.netloc.rpartition('@')[2]}{parts.path}"
+    index = settings.index.path
+    places = {
+        "index.path": index if isinstance(index, str) else os.path.realpath(index),
+        "serve.saved.url": saved,
+    }
+    return {name: sha256(place.encode()).hexdigest()[:16] for name, place in places.items()}

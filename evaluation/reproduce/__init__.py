@@ -1,1 +1,0 @@
-"""Reproduce the papers' experiments: their systems, and their tables with measured values."""

@@ -1,0 +1,56 @@
+"""Batches of answers as CSV and as text."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.answers import Question, Sentence
+from serve.client.table_batch import COLUMNS, table_batch
+from tests.serve.answering import answer, evidence
+
+ASKED = Question("q1", "=Does it help?", "yesno")
+GIVEN = replace(
+    answer("=Does it help?"),
+    question=ASKED,
+    exact="yes",
+    ideal=(Sentence("It helps.", (1,), 0.9), Sentence("It does.", (2, 1), 0.9)),
+    evidence=tuple(replace(e, title=f"Title {e.passage.pmid}") for e in evidence("a", "b")),
+)
+
+
+class Answering:
+    """Client that records its requests and gives one answer."""
+
+    def __init__(self) -> None:
+        self.asked: list[Mapping[str, Any]] = []
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        self.asked.append(request)
+        return asdict(GIVEN)
+
+
+@pytest.mark.parametrize("file_format", ["csv", "text"])
+def test_batch_is_written_in_its_format(file_format: str, tmp_path: Path) -> None:
+    batch = table_batch([ASKED], "citeray", file_format, lambda reply: f"{reply['exact']}\n")
+    client: Any = Answering()
+    asked = batch.ask(client, ASKED)
+    assert "guess" not in client.asked[0]
+    assert asked.verdict == "answered"
+    file = tmp_path / "out"
+    batch.write(file, [asked.entry])
+    if file_format == "text":
+        assert file.read_text() == "yes\n"
+        return
+    with file.open(encoding="utf-8-sig", newline="") as lines:
+        (row,) = csv.DictReader(lines)
+    assert tuple(row) == COLUMNS
+    assert row["question"] == "'=Does it help?"
+    assert (row["verdict"], row["exact"]) == ("answered", "yes")
+    assert (row["answer"], row["pmids"]) == ("It helps. It does.", "1; 2")
+    assert row["titles"] == "Title 1; Title 2"
