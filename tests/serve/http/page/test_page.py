@@ -149,6 +149,12 @@ def test_form_folds_to_one_line_and_the_verdict_leads_on_a_phone(
         box = page.locator(".badge").bounding_box()
         assert box is not None
         assert box["y"] + box["height"] <= 300
+        # While a question runs, there is a third button, and the question has a line of its own.
+        page.evaluate("document.getElementById('cancel').hidden = false")
+        running = page.locator("#question").bounding_box()
+        assert running is not None
+        assert running["width"] > 300
+        page.evaluate("document.getElementById('cancel').hidden = true")
         page.locator("#question").fill("Does warfarin inhibit VKORC1?")
         page.get_by_role("button", name="Options").click()
         expect(method).to_be_visible()
