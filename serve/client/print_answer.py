@@ -103,6 +103,7 @@ def print_answer(console: Console, reply: Reply, *, details: bool = False) -> No
         _print_understood(console, reply)
         for part in reply["parts"]:
             print_answer(console, part, details=details)
+        _print_stored(console, answer)
         return
     verdict = verdict_words(answer)
     if verdict:
@@ -124,9 +125,13 @@ def print_answer(console: Console, reply: Reply, *, details: bool = False) -> No
     if details and answer.shown is not None and len(answer.shown) < len(answer.evidence):
         counts = f"{len(answer.shown)} of {len(answer.evidence)}"
         _print(console, f"the model was shown {counts} passages", 2, "dim")
+    _print_stored(console, answer)
+    _print_footer(console, reply, details=details)
+
+
+def _print_stored(console: Console, answer: Answer) -> None:
     if answer.answer_id:
         _print(console, f"stored as {answer.answer_id}", 2)
-    _print_footer(console, reply, details=details)
 
 
 def _print_sentences(console: Console, answer: Answer) -> None:

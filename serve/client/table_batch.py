@@ -35,7 +35,11 @@ def table_batch(
 
 
 def to_row(answer: Answer) -> Entry:
-    """Return the answer as a row of the CSV file; multiple values are separated by "; "."""
+    """Return the answer as a row of the CSV file; multiple values are separated by "; ".
+
+    `exact` is empty for a yes or no on which the sources disagree.
+    """
+    divided = answer.verdict == "mixed" and isinstance(answer.exact, str)
     pmids = list(dict.fromkeys(pmid for sentence in answer.ideal for pmid in sentence.pmids))
     titles = {item.passage.pmid: item.title for item in answer.evidence}
     return {
@@ -44,7 +48,7 @@ def to_row(answer: Answer) -> Entry:
         "question": answer.question.body,
         "verdict": answer.verdict.replace("_", " "),
         "confidence": f"{answer.confidence:.2f}",
-        "exact": exact_words(answer.exact),
+        "exact": "" if divided else exact_words(answer.exact),
         "answer": " ".join(sentence.text for sentence in answer.ideal),
         "pmids": "; ".join(map(str, pmids)),
         "titles": "; ".join(titles.get(pmid, "") for pmid in pmids),

@@ -82,7 +82,8 @@ def test_parts_are_printed_one_after_another() -> None:
         verdict="not_enough_evidence",
         ideal=(),
     )
-    lines = shown(replace(ANSWER, parts=(ANSWER, second)))
+    lines = shown(replace(ANSWER, parts=(ANSWER, second), answer_id="abc"))
+    assert "  stored as abc" in lines
     places = [
         lines.index(line) for line in ("Does it help? (summary)", NO_ANSWER, "How? (summary)")
     ]

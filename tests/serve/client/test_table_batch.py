@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cluster.answers import Question, Sentence
-from serve.client.table_batch import COLUMNS, table_batch
+from serve.client.table_batch import COLUMNS, table_batch, to_row
 from tests.serve.answering import answer, evidence
 
 ASKED = Question("q1", "=Does it help?", "yesno")
@@ -54,3 +54,12 @@ def test_batch_is_written_in_its_format(file_format: str, tmp_path: Path) -> Non
     assert (row["verdict"], row["exact"]) == ("answered", "yes")
     assert (row["answer"], row["pmids"]) == ("It helps. It does.", "1; 2")
     assert row["titles"] == "Title 1; Title 2"
+
+
+def test_table_states_no_side_if_the_sources_disagree() -> None:
+    stated = answer("Does it help?", exact="yes", verdict="answered")
+    assert to_row(stated)["exact"] == "yes"
+    divided = to_row(replace(stated, verdict="mixed"))
+    assert (divided["verdict"], divided["exact"]) == ("mixed", "")
+    named = replace(stated, verdict="mixed", exact=[["T790M"]])
+    assert to_row(named)["exact"] == "T790M"
