@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -49,10 +50,17 @@ CITATION_SCHEMA = pa.schema(
         ("doi", TEXT),
         ("pmcid", TEXT),
         ("links", _records(("kind", TEXT), ("pmid", pa.int64()), ("source", TEXT))),
+        # Null for records that an older version of CiteRay stored, whose references are unknown.
+        ("references", pa.list_(pa.int32())),
         ("source", TEXT),
         ("position", pa.int64()),
     ]
 )
+
+
+def reference_sum(references: Sequence[int]) -> int:
+    """Return a checksum of a list of references, from 0 to 2**15 - 1."""
+    return zlib.crc32(np.asarray(references, np.int32).tobytes()) >> 17
 
 
 def citations_to_table(citations: Iterable[Citation]) -> pa.Table:
@@ -76,8 +84,8 @@ _PARTS = {
 def citation_from_row(row: Mapping[str, Any]) -> Citation:
     """Return the citation of one row, as returned by `pa.Table.to_pylist`.
 
-    Fields whose columns were not read have their defaults. Indexes that older versions of CiteRay
-    built have no column of authors.
+    Fields whose columns were not read have their defaults, but references are then unknown (None).
+    Indexes that older versions of CiteRay built have no columns of authors and references.
     """
     values = dict(row)
     for name, part in _PARTS.items():
@@ -88,7 +96,15 @@ def citation_from_row(row: Mapping[str, Any]) -> Citation:
     )
     for name in ("languages", "publication_types", "keywords"):
         values[name] = tuple(values.get(name, ()))
+    references = values.get("references")
+    values["references"] = None if references is None else tuple(references)
     return Citation(**values)
+
+
+def with_all_columns(rows: pa.Table) -> pa.Table:
+    """Return rows of an index in CITATION_SCHEMA; columns that it lacks have only nulls."""
+    joined = pa.concat_tables([rows, CITATION_SCHEMA.empty_table()], promote_options="default")
+    return joined.select(CITATION_SCHEMA.names).cast(CITATION_SCHEMA)
 
 
 def titles_and_abstracts(rows: pa.Table | pa.RecordBatch) -> list[tuple[str, str]]:

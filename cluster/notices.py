@@ -34,6 +34,10 @@ _NOTICE_OF: Mapping[str, str] = {
     "ExpressionOfConcernFor": "It is an expression of concern about",
     "ErratumFor": "It is a correction of",
 }
+# Kinds of links by which a notice marks another article. A republished article marks the article
+# that it replaces.
+RETRACTIONS_OF = frozenset({"RetractionOf", "RetractedandRepublishedFrom"})
+DOUBTS_OF = frozenset({"ExpressionOfConcernFor"})
 _SAID: Mapping[str, str] = {
     RETRACTED: "Retracted",
     DOUBTED: "The journal has published an expression of concern",

@@ -145,6 +145,7 @@ class Citation:
     doi: str = ""
     pmcid: str = ""
     links: tuple[Link, ...] = ()
+    references: tuple[int, ...] | None = ()
     source: str = ""
     position: int = 0
 

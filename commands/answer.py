@@ -118,6 +118,7 @@ def answer(
     _note(output, questions, file_format)
     seconds, count = round(time.monotonic() - begun, 1), len(batch.questions)
     summary = {"run": str(output), "questions": count, "seconds": seconds}
+    summary |= _warn_of_guesses(context, output) if answers and file_format in GIVING else {}
     if json:
         context.print_json({**summary, **learnt, **counted})
     else:
@@ -135,6 +136,21 @@ def _note(output: Path, questions: Path, file_format: str) -> None:
 
     if file_format not in SUFFIXES.values():
         note_questions(output, questions)
+
+
+def _warn_of_guesses(context: Context, output: Path) -> dict[str, int]:
+    """Say how many answers of a run are guesses, and return the count for the summary."""
+    from serve.formats.bioasq import count_guesses
+
+    guesses = count_guesses(output)
+    if guesses:
+        context.log.print(
+            f"{guesses} of the answers in {output} are only best guesses, because the format "
+            "requires an answer: their `verdict` is not_enough_evidence. Write --format csv or "
+            "text to leave them out.",
+            style="yellow",
+        )
+    return {"guesses": guesses}
 
 
 def _print_counts(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
 from cluster.answers import Check
 from cluster.appraisal import Sort
-from cluster.errors import InputError
+from cluster.errors import InputError, cut
 from commands.context import (
     Config,
     Context,
@@ -20,7 +20,7 @@ from commands.context import (
     make_context,
     with_setting,
 )
-from commands.evaluation.output_file import Output, write_output
+from commands.evaluation.output_file import Output, write_output, write_parts
 from commands.language_model import (
     LlmOption,
     hint_at_local_server,
@@ -31,6 +31,7 @@ from commands.options import (
     ANSWERING,
     ARTICLES,
     AsOf,
+    Chosen,
     DesignOption,
     FilterOption,
     SystemOption,
@@ -43,8 +44,10 @@ from commands.options import (
 )
 from commands.terminal import render
 from serve.client.open_client import HttpClient, endpoint_url
-from serve.client.print_answer import print_answer, print_search
+from serve.client.print_answer import print_answer, print_boolean, print_search
+from serve.references.export_citations import FormatName
 
+EXPORT_FORMATS = (*get_args(FormatName), "pmids")
 QuestionArgument = Annotated[str, typer.Argument(help="The question, in plain English.")]
 TypeOption = Annotated[
     str,
@@ -87,7 +90,12 @@ AfterOption = Annotated[
 KOption = Annotated[
     int,
     typer.Option(
-        "-k", min=1, max=100, rich_help_panel=ARTICLES, help="Number of citations to find."
+        "-k",
+        "--limit",
+        min=1,
+        max=100,
+        rich_help_panel=ARTICLES,
+        help="Number of citations to find.",
     ),
 ]
 GuessOption = Annotated[
@@ -106,6 +114,23 @@ DetailsOption = Annotated[
     bool,
     typer.Option("--details", help="Print passages, scores, search steps, versions and timings."),
 ]
+BooleanOption = Annotated[
+    bool,
+    typer.Option(
+        "--boolean",
+        help="Read QUESTION as a Boolean query in PubMed's syntax, and list the newest of all "
+        "citations that match it.",
+    ),
+]
+AllOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="With --boolean: write all citations to this file."
+    ),
+]
+FormatOption = Annotated[
+    str, typer.Option("--format", help=f"Format of --output: {', '.join(EXPORT_FORMATS)}.")
+]
 
 
 def search(
@@ -118,13 +143,26 @@ def search(
     designs: DesignOption = None,
     sort: SortOption = "relevance",
     details: DetailsOption = False,
+    boolean: BooleanOption = False,
+    output: AllOption = None,
+    form: FormatOption = "ris",
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """Search for citations that match a question."""
+    """Search for citations that match a question, or a Boolean query with --boolean."""
     context = make_context(config, overrides, json)
     chosen = check_options(context, system, as_of=as_of)
+    if boolean:
+        if filters or until or designs or sort != "relevance":
+            raise InputError(
+                "--boolean: not with --filter, --until, --design or --sort; write limits as terms, "
+                "as in AND 2015:2024[dp]"
+            )
+        _search_boolean(chosen, {"query": question, "limit": k}, output, form)
+        return
+    if output is not None:
+        raise InputError("--output: only with --boolean; save PMIDs and use `citeray export`")
     request = {"question": question, "system": chosen.system, "k": k, "sort": sort}
     request["filters"] = read_filters(filters, until, designs)
     check_request(request)
@@ -135,6 +173,24 @@ def search(
             context.print_json(found)
         else:
             print_search(context.out, found, details=details)
+
+
+def _search_boolean(
+    chosen: Chosen, request: dict[str, Any], output: Path | None, form: str
+) -> None:
+    """Print the newest citations that match the query, and write all of them to `output`."""
+    context = chosen.context
+    if form not in EXPORT_FORMATS:
+        raise InputError(f"--format {cut(form)}: unknown; there are: {', '.join(EXPORT_FORMATS)}")
+    with open_client(chosen, answers=False) as client:
+        found = client.boolean(request)
+        if context.json:
+            context.print_json(found)
+        else:
+            print_boolean(context.out, found)
+        if output is not None:
+            write_parts(output, client.export({"query": request["query"], "format": form}))
+            context.log.print(f"{found['total']:,} citations -> {output}")
 
 
 def ask(
@@ -209,7 +265,7 @@ def serve(
     context = with_language_model(context, llm)
     hint_at_local_server(context)
     settings = context.settings
-    with running_graph(settings, context.log) as address:
+    with running_graph(settings, context.progress) as address:
         context.log.print(f"serving at {endpoint_url(settings)} (try /docs); Ctrl-C stops it")
         await_head_loss(address)
 

@@ -45,6 +45,10 @@ GROUPS = {
         "serve": (".ask:serve", "Run the endpoint in the foreground until interrupted."),
         "search": (".ask:search", "Search for citations that match a question."),
         "ask": (".ask:ask", "Answer a question with citations."),
+        "strategy": (
+            ".strategy:strategy",
+            "Make a Boolean PubMed search strategy from a question, and measure it on the index.",
+        ),
         "watch": (
             ".saved.watch:watch",
             "Manage saved questions, which are asked again after each new index version.",

@@ -48,6 +48,11 @@ class Context:
         """Console for progress and messages, on standard error."""
         return make_log_console()
 
+    @property
+    def progress(self) -> Console:
+        """Console for the steps of starting a graph: `log`, but silent with --json."""
+        return make_log_console(quiet=self.json)
+
     def print_json(self, value: Any) -> None:
         """Print one JSON document to standard output."""
         print(json_text(value), end="", file=self.stdout, flush=True)

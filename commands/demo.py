@@ -107,11 +107,11 @@ def run_demo(context: Context, keep: Path | None) -> list[dict[str, Any]]:
         if context.config:
             options += ["--config", context.config]
         _citeray(context, "sample", str(folder / "sample"))
-        address = stack.enter_context(serving(settings, context.log))
+        address = stack.enter_context(serving(settings, context.progress))
         source = str(folder / "sample")
         _citeray(context, "index", "build", source, options=options, ray_address=address)
         context.log.print("$ citeray serve", style="bold")
-        start_graph(settings, context.log)
+        start_graph(settings, context.progress)
         client = stack.enter_context(
             HttpClient(endpoint_url(settings), settings.serve.request_deadline_s + 10)
         )

@@ -18,8 +18,6 @@ MAX_NAMES = 10
 # Usual ports of servers on a laptop. A closed port of this machine refuses immediately.
 LOCAL_SERVERS = {"Ollama": 11434, "llama.cpp": 8080, "LM Studio": 1234}
 LOCAL_TIMEOUT_S = 1
-# How `degraded` ends for an answer that the language model should have written.
-EXTRACTIVE = ", extractive answer"
 
 LlmOption = Annotated[
     str | None,
@@ -124,8 +122,12 @@ def warn_of_lost_model(context: Context, losses: Mapping[str, int]) -> None:
 
     `losses` counts the entries of the answers' `degraded`.
     """
-    if count := sum(times for loss, times in losses.items() if loss.endswith(EXTRACTIVE)):
-        reasons = "; ".join(loss for loss in losses if loss.endswith(EXTRACTIVE))
+    # Imported here, because most commands do not use a language model.
+    from serve.answer.ask_model import LOST_MODEL
+
+    lost = {loss: times for loss, times in losses.items() if loss in LOST_MODEL}
+    if lost:
+        count, reasons = sum(lost.values()), "; ".join(lost)
         answers = "answer was" if count == 1 else "answers were"
         context.log.print(
             f"The language model gave no usable answer, so {count} {answers} taken from the "

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from cluster.answers import QUESTION_TYPES
 from cluster.errors import InputError, cut
-from cluster.index.filters.filters import FLAGS, VALUES
+from cluster.index.filters.filters import FLAGS, VALUES, as_day
 from cluster.settings.presets import (
     is_file,
     is_system,
@@ -62,8 +62,7 @@ FilterOption = Annotated[
         "--filter",
         metavar="KEY=VALUE",
         rich_help_panel=ARTICLES,
-        help="Find only matching citations: year_from, year_to, journals, publication_types, "
-        "languages, mesh, authors, all_of, humans, retracted, has_abstract. Repeat for several.",
+        help=f"Find only matching citations: {', '.join(KEYS)}. Repeat for several.",
     ),
 ]
 DesignOption = Annotated[
@@ -102,8 +101,11 @@ def read_filters(
 ) -> dict[str, Any]:
     """Return the `filters` of a request; a repeated list key collects several values.
 
-    Raises InputError for text that is not KEY=VALUE, and for an unknown key.
+    Raises InputError for text that is not KEY=VALUE, for an unknown key and for an `until` that is
+    not a day.
     """
+    if until:
+        as_day(until, "--until")
     filters: dict[str, Any] = {"until": until} if until else {}
     filters |= {"design": list(designs)} if designs else {}
     for text in given or ():
@@ -124,8 +126,12 @@ def check_request(request: Mapping[str, Any]) -> None:
     try:
         AnswerRequest.model_validate(dict(request)).filters.as_filters()
     except ValidationError as error:
-        problems = [{**problem, "loc": _option(problem["loc"])} for problem in error.errors()]
-        raise InputError(explain_problems(problems)) from error
+        raise InputError(explain_options(error.errors())) from error
+
+
+def explain_options(problems: Sequence[Any]) -> str:
+    """Return what is wrong with a request, naming the options that set its fields."""
+    return explain_problems([{**item, "loc": _option(item["loc"])} for item in problems])
 
 
 def _option(place: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -167,13 +173,14 @@ def check_options(
 ) -> Chosen:
     """Check the options and choose the preset.
 
-    Raises InputError for an unknown preset or question type, for an invalid preset file, and for an
-    unusable `llm` (see `with_language_model`).
+    Raises InputError for an unknown preset or question type, for an invalid preset file, for an
+    `until` that is not a day, and for an unusable `llm` (see `with_language_model`).
     """
     here = ""
     if as_of:
         context, here = with_setting(context, "serve.as_of", as_of), f"as of {as_of}"
     if until:
+        as_day(until, "--until")
         context, here = with_setting(context, "serve.until", until), f"until {until}"
     if llm:
         context, here = with_language_model(context, llm), "--llm names the language model"
@@ -213,4 +220,4 @@ def open_client(chosen: Chosen, *, answers: bool) -> Client:
     if answers:
         hint_at_local_server(context)
     model = asks_model(settings, load_system(chosen.system), answers=answers)
-    return local_client(settings, context.log, model=model)
+    return local_client(settings, context.progress, model=model)

@@ -30,9 +30,14 @@ def make_console(file: TextIO | None = None) -> Console:
     return Console(file=file, markup=False, emoji=False)
 
 
-def make_log_console() -> Console:
-    """Return a console for progress and messages, on standard error, without line wrapping."""
-    return Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
+def make_log_console(*, quiet: bool = False) -> Console:
+    """Return a console for progress and messages, on standard error, without line wrapping.
+
+    A `quiet` one prints nothing.
+    """
+    return Console(
+        stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True, quiet=quiet
+    )
 
 
 def render(print_to: Callable[[Console], None]) -> str:

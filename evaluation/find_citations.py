@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+from cluster.exposure import Doubt, Exposure, find_exposure, join_doubts
 from cluster.index.layout import shard_of
 from cluster.index.read_shard import ShardReader
 from cluster.records import Citation
@@ -42,8 +43,19 @@ class CitationLookup:
         found = {pmid: self.find(pmid) for pmid in pmids}
         return {pmid: citation.search_text for pmid, citation in found.items() if citation}
 
+    def exposure(self, pmid: int) -> Exposure:
+        """Return whether an article is in doubt or cites such articles; opens every shard."""
+        cited = self._shard(pmid).references([pmid])
+        asked = [pmid, *(cited.get(pmid) or ())]
+        doubts: dict[int, Doubt] = {}
+        for number in range(len(self._manifest.shards)):
+            join_doubts(doubts, self._numbered(number).doubts(asked))
+        return find_exposure([pmid], cited, doubts)
+
     def _shard(self, pmid: int) -> ShardReader:
-        number = shard_of(pmid, len(self._manifest.shards))
+        return self._numbered(shard_of(pmid, len(self._manifest.shards)))
+
+    def _numbered(self, number: int) -> ShardReader:
         if number not in self._readers:
             self._readers[number] = load_shard(self._settings, self._manifest, number)
         return self._readers[number]

@@ -134,6 +134,19 @@ def _reranker_points(found: Coefficients, settings: Settings) -> tuple[Point, ..
     return tuple(typical_point(n, n * each) for n in sizes)
 
 
+def _expander_points(found: Coefficients, settings: Settings) -> tuple[Point, ...]:
+    """Return the expander's time, of a vocabulary on CPUs or of a transformer.
+
+    A transformer on a GPU reads one question, which takes less time than the smallest measured
+    batch of documents of an encoder that is at least as large.
+    """
+    on_cpu = settings.recogniser.kind == "vocabulary" or not settings.serve.expander.gpus
+    if on_cpu or found.machine.device != "cpu":
+        return found.serving.expand
+    rates = found.gpu.encoder_documents_per_s if found.gpu else {}
+    return tuple(typical_point(1, size / rates[size]) for size in sorted(rates)[:1])
+
+
 def demands(found: Coefficients, settings: Settings, size: Size, path: str) -> list[Demand]:
     """Return the stages of a search or an answer, in order."""
     s, serve, system = found.serving, settings.serve, load_system(settings.serve.system)
@@ -153,8 +166,7 @@ def demands(found: Coefficients, settings: Settings, size: Size, path: str) -> l
         Demand("shard", (shard_point(found, size),), size.shards, least=serve.shard.min_replicas),
     ]  # fmt: skip
     if system.expand:
-        points = s.expand if on_gpu or not serve.expander.gpus else ()
-        wanted.insert(1, model_stage("expander", points, 1.0))
+        wanted.insert(1, model_stage("expander", _expander_points(found, settings), 1.0))
     # With stored token vectors, the shards do the late interaction.
     stored = settings.index.token_codec is not None
     if system.rerank.depth and (settings.reranker.is_stage or not stored):

@@ -214,6 +214,18 @@ def stop(drain_s: float) -> None:
                 ray_serve.delete(name)
 
 
+def starting() -> list[str]:
+    """Return the names of the deployments whose replicas have not started yet."""
+    applications = ray_serve.status().applications
+    return [
+        name.lower()
+        for application in (APP, LLM_APP)
+        if application in applications
+        for name, status in applications[application].deployments.items()
+        if status.status != "HEALTHY"
+    ]
+
+
 def failure() -> str:
     """Return the messages of deployments that cannot start, or ""."""
     applications = ray_serve.status().applications

@@ -42,6 +42,7 @@ LAYERS = (
     {"app"},
     {"graph"},
     {"http", "llm_app"},
+    {"strategy"},
     {"pipeline", "references", "saved"},
     {"batches", "search"},
     {"answer", "question"},

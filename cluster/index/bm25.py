@@ -35,6 +35,8 @@ WRITER_HEAP_BYTES = 128 << 20
 FIRST_FACTOR, FIRST_LEAST = 4, 50
 # Cost of returning a hit, in rows that tantivy scores under a filter in the same time.
 ROWS_PER_HIT = 14
+# Share of the units above which the rows with a term are not listed.
+COMMON_SHARE = 0.5
 
 
 def _schema() -> tantivy.Schema:
@@ -247,6 +249,19 @@ class Bm25Index:
         if among is not None and drop:
             rows = [row for row, held in zip(rows, among.rows.holds(rows), strict=True) if held]
         return rows, len(hits) < wanted
+
+    def rows_with(self, terms: Sequence[str]) -> npt.NDArray[np.int64] | None:
+        """Return the rows that have any of `terms`, in no order.
+
+        None if one of the terms is so common that listing its rows would narrow nothing down.
+        """
+        common = COMMON_SHARE * self._searcher.num_docs
+        if any(self._searcher.doc_freq("body", term) > common for term in terms):
+            return None
+        wanted = tantivy.Query.term_set_query(self._schema, "body", list(terms))
+        hits = self._searcher.search(wanted, max(int(self._searcher.num_docs), 1), count=False).hits
+        rows = self._searcher.fast_field_values("row", [address for _, address in hits])
+        return np.fromiter((row for row in rows if row is not None), np.int64)
 
     def scores(self, query: Bm25Query, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         """Return Lucene's BM25 of each of `rows`; 0 for a row without a term of the query."""

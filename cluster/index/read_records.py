@@ -17,6 +17,7 @@ from cluster.index.filters.match_authors import plain, rows_by
 from cluster.index.filters.write_filters import DESIGN_COLUMNS, designs_of
 from cluster.index.layout import CITATIONS, PASSAGES
 from cluster.index.supersedes import read_supersedes
+from cluster.notices import DOUBTS_OF, RETRACTIONS_OF
 from cluster.records import Citation, Passage, SectionName, search_text
 
 Rows = npt.NDArray[np.int64]
@@ -93,6 +94,27 @@ class SegmentRecords:
     def citation(self, row: int) -> Citation:
         """Return the citation at `row`, live or dead. Raises IndexError beyond the last row."""
         return citation_from_row(self._citations.take(np.array([row])).to_pylist()[0])
+
+    @property
+    def links(self) -> pa.ChunkedArray:
+        """The links of each citation row."""
+        return self._citations.column("links")
+
+    def references(self, rows: Rows) -> list[tuple[int, ...] | None]:
+        """Return the PMIDs that each citation row cites; None if the segment lacks them.
+
+        A notice relies on the article that it retracts or doubts as little as a republication
+        does, so that this article is left out.
+        """
+        if "references" not in self._citations.names:
+            return [None] * len(rows)
+        marks, found = RETRACTIONS_OF | DOUBTS_OF, list[tuple[int, ...] | None]()
+        for told in self._citations.take(rows, ["references", "links"]).to_pylist():
+            marked = {link["pmid"] for link in told["links"] if link["kind"] in marks}
+            cited = told["references"]
+            kept = None if cited is None else tuple(pmid for pmid in cited if pmid not in marked)
+            found.append(kept)
+        return found
 
     def passages_of(self, rows: Rows) -> Rows:
         """Return the passage rows of citation rows, grouped by citation."""

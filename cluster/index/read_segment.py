@@ -12,6 +12,7 @@ import pyarrow as pa
 from cluster.index.bm25 import Bm25Index, Bm25Query
 from cluster.index.copies import verified
 from cluster.index.filters.filters import NO_FILTERS, Filters, last_day_of
+from cluster.index.filters.find_doubts import DoubtedArticles, find_doubts
 from cluster.index.filters.passing_rows import PassingRowsCache
 from cluster.index.filters.read_filters import FilterColumns
 from cluster.index.layout import FILTERS, TERMS, TOKENS, VECTORS, bm25_directory
@@ -40,6 +41,7 @@ class OpenSegment:
     terms: pa.Table
     supersedes: Rows
     filters: FilterColumns
+    doubts: DoubtedArticles
 
 
 def open_segment(
@@ -59,6 +61,7 @@ def open_segment(
     """
     directory = verified(place, entry.artefacts)
     records = SegmentRecords(directory)
+    filters = FilterColumns(directory / FILTERS)
     return OpenSegment(
         entry,
         records,
@@ -67,7 +70,8 @@ def open_segment(
         {name: Bm25Index(directory / bm25_directory(name)) for name in entry.terms},
         map_terms(directory / TERMS),
         records.supersedes(),
-        FilterColumns(directory / FILTERS),
+        filters,
+        find_doubts(records.pmids, filters.flagged("retracted"), records.links),
     )
 
 
@@ -86,6 +90,7 @@ class SegmentReader:
         passages = self.records.passages_of(self._dead_citations)
         self._live = live_selector(passages)
         self._passing = PassingRowsCache(opened.filters, self.records, self._dead_citations)
+        self.doubts = opened.doubts.without(self._dead_citations)
         self._dead = {
             "citations": frozenset(self._dead_citations.tolist()),
             "passages": frozenset(passages.tolist()),

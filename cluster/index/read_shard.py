@@ -15,7 +15,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from cluster.arrow_records import citation_from_row
+from cluster.exposure import Doubt
 from cluster.index.bm25 import Bm25Query
+from cluster.index.boolean.expressions import Expression
+from cluster.index.boolean.match_segment import SegmentMatcher
 from cluster.index.filters.filters import NO_FILTERS, Filters
 from cluster.index.layout import segment_directory
 from cluster.index.manifest import ShardEntry
@@ -25,8 +29,10 @@ from cluster.index.terms.collection import Statistics
 from cluster.index.tokens.codec import Halves, TokenCodec
 from cluster.index.tokens.stored import mean_max_sim
 from cluster.index.vectors import Vectors
+from cluster.notices import DOUBTED, RETRACTED
 from cluster.records import Citation, Passage
 from cluster.storage.locations import Location
+from cluster.text.analysis import ANALYSER, Analyser
 
 # Maximum probability that one of the best hits of the whole index is missed.
 MISSED = 1e-6
@@ -201,6 +207,27 @@ class ShardReader:
                 )
             self.segments.insert(0, SegmentReader(opened, newer))
             newer = np.union1d(newer, opened.supersedes)
+        self._matchers = [SegmentMatcher(segment) for segment in self.segments]
+
+    def match(self, expression: Expression, analyser: Analyser = ANALYSER) -> npt.NDArray[np.int64]:
+        """Return the PMIDs, ascending, of the live citations that match `expression`.
+
+        `analyser` is that of the index. Headings must be given by their UI. Raises InputError if
+        too many citations would have to be read.
+        """
+        return np.sort(self.match_dated(expression, analyser)[0])
+
+    def match_dated(
+        self, expression: Expression, analyser: Analyser
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """Return the PMIDs of `match` in no order, and their months as `SegmentMatcher.months`."""
+        found = [(m, m.match(expression, analyser)) for m in self._matchers]
+        pmids = [s.pmids[r] for s, (_, r) in zip(self.segments, found, strict=True)]
+        months = [matcher.months(rows) for matcher, rows in found]
+        return (
+            np.concatenate([np.empty(0, np.int64), *pmids]),
+            np.concatenate([np.empty(0, np.int32), *months]),
+        )
 
     def statistics(self, terms: list[str], over: str) -> Statistics:
         """Return this shard's statistics for BM25 `over` "citations" or "passages"."""
@@ -243,6 +270,36 @@ class ShardReader:
         """Return the live citation, or None if this shard has none with that PMID."""
         found = self._locate(pmid)
         return found[0].records.citation(found[1]) if found else None
+
+    def references(self, pmids: Sequence[int]) -> dict[int, tuple[int, ...] | None]:
+        """Return the PMIDs that each live citation among `pmids` cites; None if unknown."""
+        found: dict[int, tuple[int, ...] | None] = {}
+        for segment in self.segments:
+            rows = [(pmid, row) for pmid in pmids if (row := segment.row_of(pmid)) is not None]
+            told = segment.records.references(np.asarray([row for _, row in rows], np.int64))
+            found.update(zip([pmid for pmid, _ in rows], told, strict=True))
+        return found
+
+    def doubts(self, pmids: Sequence[int]) -> dict[int, Doubt]:
+        """Return the state of those `pmids` that live records of this shard mark as in doubt.
+
+        An article may be in another shard, or in none: its notice is enough.
+        """
+        asked, found = np.asarray(pmids, np.int64), dict[int, bool]()
+        for segment in self.segments:
+            for pmid, retracted in segment.doubts.among(asked).items():
+                found[pmid] = retracted or found.get(pmid, False)
+        return {pmid: RETRACTED if retracted else DOUBTED for pmid, retracted in found.items()}
+
+    def citations(self, pmids: Sequence[int]) -> list[Citation]:
+        """Return the live citations among `pmids`, in their order, without passages."""
+        places = [place for place in map(self._locate, pmids) if place is not None]
+        held: dict[int, Citation] = {}
+        for segment in self.segments:
+            rows = np.asarray([row for owner, row in places if owner is segment], np.int64)
+            told = map(citation_from_row, segment.records.table(rows).to_pylist())
+            held |= {citation.pmid: citation for citation in told}
+        return [held[pmid] for pmid in pmids if pmid in held]
 
     def fetch(
         self, pmids: Sequence[int], vector: Vectors | None, tokens: Halves | None = None

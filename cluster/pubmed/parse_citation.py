@@ -88,6 +88,7 @@ def _characters(citation: Citation) -> int:
         *[len(heading.ui) + len(heading.name) for heading in c.mesh],
         *[len(chemical.ui) + len(chemical.name) for chemical in c.chemicals],
         *[len(link.kind) + len(link.source) for link in c.links],
+        *[0 for _ in c.references or ()],
     ]
     own = (c.title, c.journal, c.journal_abbreviation, c.volume, c.issue, c.pages, c.doi, c.pmcid)
     lists = (*own, *c.keywords, *c.languages, *c.publication_types)
@@ -283,13 +284,22 @@ def _read_keywords(fields: _Fields, keywords: Element) -> None:
     fields.setdefault("keywords", []).extend(texts_of(keywords, "Keyword"))
 
 
-def _read_ids(fields: _Fields, pubmed_data: Element) -> None:
+def _read_pubmed_data(fields: _Fields, pubmed_data: Element) -> None:
+    cited: list[int | None] = []
     # Only direct children: each reference has an ArticleIdList of its own.
     for listed in pubmed_data:
-        if listed.tag == "ArticleIdList":
+        tag = listed.tag
+        if tag == "ArticleIdList":
             ids = {each.get("IdType"): read_text(each) for each in listed}
             fields["doi"] = bare_doi(ids.get("doi", "")) or fields.get("doi", "")
             fields["pmcid"] = ids.get("pmc", "")
+        elif tag == "ReferenceList":
+            # Lists within lists included. The DTD, which is never loaded, has this default.
+            each_id = listed.iter("ArticleId")
+            cited += [read_number(i) for i in each_id if i.get("IdType", "pubmed") == "pubmed"]
+    # NLM listed the references as links of this kind before it had ReferenceList.
+    cited += [link.pmid for link in fields.get("links", ()) if link.kind == "Cites"]
+    fields["references"] = tuple(dict.fromkeys([pmid for pmid in cited if pmid]))
 
 
 def _field(name: str, read: Callable[[Element], Any]) -> _Reader:
@@ -329,5 +339,5 @@ _ISSUE_READERS: Mapping[str, _Reader] = {
 }
 _RECORD_READERS: Mapping[str, _Reader] = {
     "MedlineCitation": partial(_read_children, readers=_MEDLINE_READERS),
-    "PubmedData": _read_ids,
+    "PubmedData": _read_pubmed_data,
 }

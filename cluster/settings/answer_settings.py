@@ -29,6 +29,9 @@ class AnswerSettings(Strict):
     above 0, the model is shown at most this many passages for and this many against the answer,
     instead of all by rank, and the PMIDs that it cites are parsed from its text (paper 004).
 
+    With `primary_sources`, sentences that cite a review also cite the study that it reports, if
+    that study is in the index and supports the sentence. A `check` of "off" turns this off.
+
     `max_wrong` is the error budget, the share of stated answers that may be wrong: an answer that
     is less certain is withheld, and 1 states every answer. If `ideal_from` is set and `exact_from`
     is not, `ideal_from` applies to both.
@@ -42,6 +45,7 @@ class AnswerSettings(Strict):
     # YAML reads a bare `off` as false.
     check: Annotated[Check, BeforeValidator(lambda v: "off" if v is False else v)] = "drop"
     weigh: Annotated[int, Field(ge=0, le=50)] = 0
+    primary_sources: bool = True
     max_words: Annotated[int, Field(gt=0)] = 200
     max_wrong: MaxWrong = 0.10
     ideal_from: WrittenBy | None = None

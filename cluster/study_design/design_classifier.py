@@ -87,7 +87,7 @@ _HEADINGS: tuple[tuple[str, Design], ...] = (
     ("follow-up studies", "cohort"),
 )
 # Designs that summarise other studies. They apply even to studies of animals or cells.
-_SYNTHESES = frozenset({"guideline", "meta_analysis", "systematic_review", "review"})
+SYNTHESES = frozenset({"guideline", "meta_analysis", "systematic_review", "review"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def classify_design(citation: Citation) -> StudyDesign:
     if types & _ABOUT_ANOTHER:
         return StudyDesign("other", "publication_types")
     typed = _first(_TYPES, types)
-    if typed is not None and (typed in _SYNTHESES or not without_people(subjects)):
+    if typed is not None and (typed in SYNTHESES or not without_people(subjects)):
         return StudyDesign(typed, "publication_types", subjects)
     indexed = _design_by_mesh(citation, subjects)
     return StudyDesign(indexed or "other", "mesh" if indexed else "", subjects)

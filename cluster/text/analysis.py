@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import tantivy
 
@@ -17,6 +18,7 @@ _CACHED_WORD_BYTES = 100
 _PLAIN = bytes(
     c if c > 127 else ord(chr(c).lower()) if chr(c).isalnum() else 32 for c in range(256)
 )
+_WORD = re.compile(r"[^\W_]+")
 
 
 @cache
@@ -53,6 +55,11 @@ _FOLDS: dict[str, Callable[[str], str]] = {
 _word_caches = {name: _WordCache(fold) for name, fold in _FOLDS.items()}
 
 
+@lru_cache(_CACHED_WORDS)
+def _unstemmed(analyser: str, word: bytes) -> str:
+    return " ".join(_WORD.findall(_FOLDS[analyser](word.decode()).lower()))
+
+
 @dataclass(frozen=True, slots=True)
 class Analyser:
     """Splits texts into BM25 terms. Raises ValueError if no analyser is called `name`.
@@ -74,6 +81,16 @@ class Analyser:
         """
         words = text.encode().translate(_PLAIN).split()
         return "".join(map(_word_caches[self.name].__getitem__, words))
+
+    def words(self, text: str) -> str:
+        """Return the words of `text` in lower case, joined by spaces, before stop words and stems.
+
+        Letters are folded as in the terms, so each term is the stem of one of these words.
+        """
+        parts = text.encode().translate(_PLAIN).split()
+        if text.isascii():
+            return b" ".join(parts).decode()
+        return " ".join(p.decode() if p.isascii() else _unstemmed(self.name, p) for p in parts)
 
     def terms(self, text: str) -> list[str]:
         """Return the terms of `text` in order, with repetitions."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cluster.errors import InputError
-from cluster.storage.whole_files import write_atomically
+from cluster.storage.whole_files import published_atomically
 
 Output = Annotated[
     Path | None,
@@ -24,9 +26,15 @@ def write_output(path: Path | None, text: str) -> None:
     if path is None:
         print(text, end="", flush=True)
         return
+    # A file name may hold half a surrogate pair, which UTF-8 cannot encode.
+    write_parts(path, [text.encode(errors="backslashreplace")])
+
+
+def write_parts(path: Path, parts: Iterable[bytes]) -> None:
+    """Write `parts` to the file atomically. Raises InputError if it cannot be written."""
     try:
-        # A file name may hold half a surrogate pair, which UTF-8 cannot encode.
-        write_atomically(path, text.encode(errors="backslashreplace"))
+        with published_atomically(path, uuid.uuid4().hex) as aside, aside.open("wb") as file:
+            file.writelines(parts)
     except OSError as error:
         raise InputError(
             f"{path}: cannot be written: {error.strerror or error}; name another file"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 from rich.table import Table
 
 from cluster.errors import IndexFormatError
@@ -51,9 +53,10 @@ def build_on_ray(
     found = None if again else find_build(sources, settings, strict=strict)
     if found:
         return found
-    _log_omitted(context, sources)
     context.log.print(f"{len(sources)} source files -> {settings.index.path}")
-    with ray_session(settings.ray), reporter(context) as report:
+    # Announced only then, because the build may still be found once the models are fetched.
+    omitted = partial(_log_omitted, settings, sources)
+    with ray_session(settings.ray), reporter(context, omitted) as report:
         return build_index(sources, settings, report, strict=strict, again=again)
 
 
@@ -92,17 +95,17 @@ def build(
         raise typer.Exit(1)
 
 
-def _log_omitted(context: Context, paths: Sequence[File]) -> None:
+def _log_omitted(settings: Settings, paths: Sequence[File], log: Console) -> None:
     """Log the sources of the published version that this build does not include."""
     try:
-        before = read_manifest(context.settings.index.place)
+        before = read_manifest(settings.index.place)
     except IndexFormatError:
         return
     given = {path.name for path in paths}
     if dropped := [source.name for source in before.sources if source.name not in given]:
         first = ", ".join(dropped[:MOST_NAMED])
         more = f" and {len(dropped) - MOST_NAMED:,} more" if len(dropped) > MOST_NAMED else ""
-        context.log.print(
+        log.print(
             f"this build replaces {before.version}, and leaves out its sources {first}{more}; "
             "to keep them, stop it and add the new files with `citeray index update`",
             soft_wrap=True,

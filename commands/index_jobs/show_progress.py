@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from commands.context import Context
@@ -51,14 +52,32 @@ class _Lines:
         self._log.print(f"{name}: {event.done:,} of {event.total:,} {event.unit}{left}")
 
 
+def _announced(
+    announce: Callable[[Console], None], console: Console, show: Callable[[Any], None]
+) -> Callable[[Any], None]:
+    """Return `show`, which calls `announce` before the first event after fetching models."""
+    left = [announce]
+
+    def show_next(event: Any) -> None:
+        if event.stage != "models" and left:
+            left.pop()(console)
+        show(event)
+
+    return show_next
+
+
 @contextmanager
-def reporter(context: Context) -> Iterator[Any]:
+def reporter(
+    context: Context, announce: Callable[[Console], None] = lambda _: None
+) -> Iterator[Any]:
     """Yield a callable that shows a progress event on standard error.
 
-    Progress is shown as bars on a terminal, and as lines elsewhere.
+    Progress is shown as bars on a terminal, and as lines elsewhere. `announce` is called once the
+    job itself begins, with the console to print to.
     """
     if not sys.stderr.isatty():
-        yield _Lines(context).show
+        lines = _Lines(context)
+        yield _announced(announce, context.log, lines.show)
         return
     with _bars(context) as bars:
         tasks: dict[str, Any] = {}
@@ -68,4 +87,4 @@ def reporter(context: Context) -> Iterator[Any]:
                 tasks[event.stage] = bars.add_task(STAGES[event.stage], unit=event.unit)
             bars.update(tasks[event.stage], completed=event.done, total=event.total)
 
-        yield show
+        yield _announced(announce, bars.console, show)

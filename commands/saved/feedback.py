@@ -44,6 +44,8 @@ def list_all(
     if json:
         context.print_json([asdict(item) for item in found])
         return
+    if not found:
+        context.log.print("no feedback that matches; readers give it on stored answers")
     for item in found:
         said, answer = item.opinion, item.answer
         line = f"{when(item.created)} {said.rating:4} {item.owner or '-'} {item.answer_id}"

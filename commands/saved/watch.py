@@ -16,6 +16,7 @@ from commands.options import (
     SystemOption,
     Until,
     check_options,
+    explain_options,
     read_filters,
 )
 from commands.saved.kept_here import OwnerOption, open_stores
@@ -52,8 +53,6 @@ def add(
     """Save a question. A running endpoint asks it at once; otherwise use `citeray watch run`."""
     from pydantic import ValidationError
 
-    from serve.contracts.request_forms import explain_problems
-
     context = make_context(config, overrides, json)
     chosen = check_options(context, system, question_type)
     if chosen.here:
@@ -66,7 +65,7 @@ def add(
     try:
         request = WatchRequest.model_validate(asked)
     except ValidationError as error:
-        raise InputError(explain_problems(error.errors())) from error
+        raise InputError(explain_options(error.errors())) from error
     fields = request_fields(request, saved, chosen.system)
     added = saved.watches.add(owner, fields, webhook)
     if json:
@@ -88,6 +87,8 @@ def list_all(
     if json:
         context.print_json([item.model_dump() for item in found])
         return
+    if not found:
+        context.log.print("no saved questions; save one with `citeray watch add QUESTION`")
     for item in found:
         state = f"{item.index_version} {item.checked}" if item.checked else "not asked yet"
         line = Text(f"{item.id}  {state}  {item.question}")

@@ -1,4 +1,4 @@
-"""Check the citations of stored answers against the current index.
+"""Check the citations of stored answers, and what these cite, against the current index.
 
 NLM never deletes a retracted article: it links the record to the notice and adds a publication type
 (NLM fact sheet "Errata, Retractions, and Other Linked Citations in PubMed").
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from evaluation.find_citations import CitationLookup
 
 DELETED, REVISED = "deleted", "revised"
-KINDS = (RETRACTED, DELETED, DOUBTED, REVISED, CORRECTED)
+CITES_RETRACTED, CITES_DOUBTED = "cites a retracted article", "cites an article in doubt"
+KINDS = (RETRACTED, DELETED, DOUBTED, CITES_RETRACTED, CITES_DOUBTED, REVISED, CORRECTED)
 """Kinds of problems, worst first."""
 
 
@@ -35,9 +36,9 @@ class Concern:
     """A PMID that an answer cites, with its problems, worst first.
 
     `cited_by` names the sentences, documents, snippets or evidence that cite it. `known` is true if
-    the answer itself marks it as retracted. `record` is the version, source, position and year of
-    its current record in the index; None if there is none. `verdict` is that of the answer, or ""
-    if it was stored without one.
+    the answer itself marks it as retracted or exposed. `record` is the version, source, position
+    and year of its current record in the index; None if there is none. `verdict` is that of the
+    answer, or "" if it was stored without one.
     """
 
     answer: str
@@ -83,6 +84,7 @@ def audit_answer(answer: StoredAnswer, lookup: CitationLookup) -> list[Concern]:
             reasons = [_absent(answer, lookup.version)]
         else:
             reasons = [*_notices(citation), *_revisions(answer, citation)]
+        reasons += _exposed(pmid, lookup, reasons)
         reasons.sort(key=lambda reason: KINDS.index(reason.kind))
         if reasons:
             concerns.append(
@@ -94,7 +96,7 @@ def audit_answer(answer: StoredAnswer, lookup: CitationLookup) -> list[Concern]:
                     tuple(reasons),
                     tuple(cited_by),
                     answer.version,
-                    pmid in answer.retracted,
+                    pmid in answer.retracted or pmid in answer.exposed,
                     _record(citation) if citation else None,
                     answer.verdict,
                 )
@@ -114,6 +116,20 @@ def _notices(citation: Citation) -> list[Reason]:
     if citation.retracted and all(reason.kind != RETRACTED for reason in reasons):
         reasons.append(Reason(RETRACTED, f"publication type {RETRACTED_TYPE}"))
     return reasons
+
+
+def _exposed(pmid: int, lookup: CitationLookup, known: list[Reason]) -> list[Reason]:
+    """Return the retracted and doubted articles that the article cites, and its own state.
+
+    Its own state is left out if its record tells it.
+    """
+    found = []
+    for source in lookup.exposure(pmid).exposed:
+        if source.state and all(reason.kind != source.state for reason in known):
+            found.append(Reason(source.state, "a notice about it is in the index"))
+        pairs = ((CITES_RETRACTED, source.retracted), (CITES_DOUBTED, source.doubted))
+        found += [Reason(kind, f"cites PMID {', '.join(map(str, p))}") for kind, p in pairs if p]
+    return found
 
 
 def _revisions(answer: StoredAnswer, citation: Citation) -> list[Reason]:

@@ -32,7 +32,8 @@ class StoredAnswer:
 
     `cited` maps each PMID to the places that cite it; `quoted` holds quotations with their stored
     offsets; `described` holds stored titles and years; `retracted` holds the PMIDs that the answer
-    marks as retracted; `verdict` is "" if the file has none.
+    marks as retracted, and `exposed` those that it marks as exposed to retractions; `verdict` is ""
+    if the file has none.
     """
 
     id: str
@@ -43,6 +44,7 @@ class StoredAnswer:
     quoted: list[Passage] = field(default_factory=list)
     described: dict[int, Row] = field(default_factory=dict)
     retracted: set[int] = field(default_factory=set)
+    exposed: set[int] = field(default_factory=set)
 
     def cite(self, value: Any, by: str) -> int:
         """Record that `by` cites `value`, and return its PMID."""
@@ -140,6 +142,9 @@ def _read_reply(answer: StoredAnswer, row: Row) -> None:
         _describe(answer, passage.get("pmid"), evidence)
     for _, snippet in _optional(row, "snippets", answer.place):
         _read_passage(answer, snippet)
+    exposure = row.get("exposure")
+    for _, source in _optional(exposure if exposure else {}, "exposed", answer.place):
+        answer.exposed.add(source.get("pmid") or 0)
     for _, citation in _optional(row, "citations", answer.place):
         _describe(answer, citation.get("pmid"), citation)
 

@@ -7,6 +7,7 @@ cross-validated predictions, so that no question is predicted by a model fitted 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,6 +26,8 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     "summary": ("relevance", "salience", "cosine"),
 }
 FOLDS = 10
+# Share of the questions that the collection answers which may be called unrelated to it.
+MISSED = 0.02
 # Minimum number of outcomes per question type.
 FEWEST = 20
 
@@ -70,7 +73,7 @@ def write_outcomes(path: Path, outcomes: Iterable[Outcome]) -> None:
 
 
 def fit_calibration(outcomes: Sequence[Outcome], seed: int = 0) -> dict[str, Any]:
-    """Return the calibration of each type of question, for `serve.answer.calibration`.
+    """Return the calibration of each type of question, and `related`, for `serve.answer`.
 
     Raises InputError for a type with too few outcomes, or with only right or only wrong ones.
     """
@@ -84,7 +87,18 @@ def fit_calibration(outcomes: Sequence[Outcome], seed: int = 0) -> dict[str, Any
                 f"needs at least {FEWEST} questions of each type, right and wrong ones"
             )
         types[kind] = _fit(held, features, seed)
-    return {"types": types}
+    return {"types": types, "related": related_level(outcomes)}
+
+
+def related_level(outcomes: Iterable[Outcome]) -> float:
+    """Return the relevance that the best article of a question has if the collection answers it.
+
+    At most the share MISSED of the right answers is below it, counting one more than was observed
+    (conformal prediction); 0 if there are too few of them.
+    """
+    held = sorted(o.features["relevance"] for o in outcomes if o.wrong < 0.5)
+    place = int(MISSED * (len(held) + 1))
+    return round(1 / (1 + math.exp(-held[place - 1])), 4) if place else 0.0
 
 
 def _fit(outcomes: Sequence[Outcome], features: Sequence[str], seed: int) -> dict[str, Any]:

@@ -135,6 +135,7 @@ class _Writer:
             volume=str(rng.randint(1, 120)),
             issue=str(rng.randint(1, 24)),
             pages=invent_pages(rng),
+            references=_references(rng, pmid),
         )
 
     def _sections(self, rng: random.Random, topic: _Topic) -> tuple[Section, ...]:
@@ -157,6 +158,12 @@ class _Writer:
             chosen[at] = topic.words[int(_TOPIC_WORDS * rng.random() ** 2)]
         text = " ".join(chosen)
         return text[0].upper() + text[1:] + "."
+
+
+def _references(rng: random.Random, pmid: int) -> tuple[int, ...]:
+    """Return distinct PMIDs below `pmid`; most PubMed records have none, some have hundreds."""
+    count = min(pmid - 1, int(rng.lognormvariate(3.2, 0.7))) if rng.random() < 0.6 else 0
+    return tuple(rng.sample(range(1, pmid), count))
 
 
 def _topic(number: int, words: list[str]) -> _Topic:

@@ -32,9 +32,10 @@ KEYWORD = "illustrative record"
 _TOPIC_FIELDS = {"topic", "mesh", "chemicals", "citations"}
 _FIELDS = {
     *("title", "date", "types", "version", "keywords", "mesh", "abstract"),
-    *("other_abstracts", "language", "links", "pmcid"),
+    *("other_abstracts", "language", "links", "pmcid", "references"),
 }
 _DATE = re.compile(r"(\d{4})-(0[1-9]|1[0-2])")
+_REVIEWS = {"Review", "Systematic Review", "Meta-Analysis"}
 # NLM uses these types alone, and every other type together with Journal Article.
 _LONE_TYPES = {"Editorial", "Letter", "Published Erratum", "Retraction of Publication"}
 # Notices by the journal, which have no byline.
@@ -146,8 +147,17 @@ def _fact(
         doi=f"10.5555/citeray.{pmid}",
         pmcid=fields.get("pmcid", ""),
         links=tuple(Link(kind, to, JOURNAL) for kind, to in fields.get("links", {}).items()),
+        references=tuple(fields.get("references", _reviewed(fields, topic))),
     )
     return Fact(citation, inline)
+
+
+def _reviewed(fields: Mapping[str, Any], topic: Mapping[str, Any]) -> list[int]:
+    """Return the PMIDs that a review cites: the earlier citations of its topic."""
+    if not _REVIEWS & set(fields.get("types", ())):
+        return []
+    own = str(fields["date"])
+    return [pmid for pmid, told in topic["citations"].items() if str(told["date"]) < own]
 
 
 def _authors(rng: random.Random, topic: str, types: tuple[str, ...]) -> tuple[Author, ...]:

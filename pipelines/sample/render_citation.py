@@ -210,6 +210,13 @@ def _add_pubmed_data(root: etree._Element, citation: Citation) -> None:
         _add(ids, "ArticleId", citation.doi, IdType="doi")
     if citation.pmcid:
         _add(ids, "ArticleId", citation.pmcid, IdType="pmc")
+    if citation.references:
+        references = _add(data, "ReferenceList")
+        for cited in citation.references:
+            reference = _add(references, "Reference")
+            _add(reference, "Citation", f"PMID {cited}")
+            own = _add(reference, "ArticleIdList")
+            _add(own, "ArticleId", str(cited), IdType="pubmed")
 
 
 def book_element(chapter: BookChapter) -> etree._Element:

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import faiss
 import numpy as np
+import pyarrow as pa
 
+from cluster.arrow_records import reference_sum
 from cluster.errors import IndexFormatError
 from cluster.index import vectors
 from cluster.index.layout import (
@@ -38,7 +40,13 @@ from pipelines.verify.check_postings import absent_rows, count_documents
 from pipelines.verify.check_texts import check_texts
 from pipelines.verify.check_tokens import check_tokens
 from pipelines.verify.note_findings import RESTORE, Finding, Ints, Notes
-from pipelines.verify.read_columns import UNREADABLE, integers, read_batches, read_integers
+from pipelines.verify.read_columns import (
+    UNREADABLE,
+    integers,
+    known_columns,
+    read_batches,
+    read_integers,
+)
 
 REQUIRED = (CITATIONS, PASSAGES, VECTORS, TOKENS, TERMS, FILTERS)
 ORIGIN = ("version", "source", "position")
@@ -48,7 +56,8 @@ ORIGIN = ("version", "source", "position")
 class Rows:
     """Parallel arrays with one item per citation: its PMID, number of passages and record.
 
-    `files` are the numbers of the source files, or -1 for a file without a number.
+    `files` are the numbers of the source files, or -1 for a file without a number. `references` are
+    checksums of the references, or -1 where these are unknown.
     """
 
     pmids: Ints
@@ -56,6 +65,7 @@ class Rows:
     versions: Ints
     files: Ints
     positions: Ints
+    references: Ints
 
     def take(self, chosen: Ints) -> Rows:
         """Return the rows at the indices `chosen`, which may be a mask."""
@@ -167,22 +177,28 @@ class SegmentChecker:
         """Return the rows, with passages not counted yet."""
         if CITATIONS in self._unsound:
             return None
-        columns = ("pmid", *(ORIGIN if self._files is not None else ()))
-        parts = []
+        path = self._directory / CITATIONS
         try:
-            for batch in read_batches(self._directory / CITATIONS, columns):
-                pmids = integers(batch, "pmid")
-                none = np.zeros(len(pmids), np.int64)
-                origin = [none, none, none]
-                if self._files is not None:
-                    names = batch.column("source").to_pylist()
-                    numbers = np.asarray([self._files.get(n, -1) for n in names], np.int64)
-                    origin = [integers(batch, "version"), numbers, integers(batch, "position")]
-                parts.append(Rows(pmids, none, *origin))
+            origin = () if self._files is None else (*ORIGIN, "references")
+            batches = read_batches(path, ("pmid", *known_columns(path, origin)))
+            return join_rows([self._rows_of(batch) for batch in batches])
         except UNREADABLE as error:
             self._unreadable(CITATIONS, error)
             return None
-        return join_rows(parts)
+
+    def _rows_of(self, batch: pa.RecordBatch) -> Rows:
+        pmids = integers(batch, "pmid")
+        none = np.zeros(len(pmids), np.int64)
+        if self._files is None:
+            return Rows(pmids, none, none, none, none, none)
+        names = batch.column("source").to_pylist()
+        numbers = np.asarray([self._files.get(n, -1) for n in names], np.int64)
+        lists = [None] * len(names)
+        if "references" in batch.schema.names:
+            lists = batch.column("references").to_pylist()
+        sums = [-1 if cited is None else reference_sum(cited) for cited in lists]
+        places = integers(batch, "version"), numbers, integers(batch, "position")
+        return Rows(pmids, none, *places, np.asarray(sums, np.int64))
 
     def _check_pmids(self, pmids: Ints) -> None:
         self._check_count("citations", len(pmids), self._entry.citations, CITATIONS)

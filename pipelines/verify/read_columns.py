@@ -31,6 +31,13 @@ def read_batches(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]
             yield batch.select(list(columns))
 
 
+def known_columns(path: Path, columns: Sequence[str]) -> tuple[str, ...]:
+    """Return those of `columns` that the file has. Raises one of UNREADABLE if it is damaged."""
+    with pa.OSFile(str(path)) as file:
+        names = ipc.open_file(file).schema.names
+    return tuple(column for column in columns if column in names)
+
+
 def integers(batch: pa.RecordBatch, column: str) -> Ints:
     """Return a column of integers. Raises ValueError if any is null."""
     values = batch.column(column)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
+from cluster.arrow_records import reference_sum
 from cluster.errors import SourceError
 from cluster.index.layout import shard_of
 from cluster.index.manifest import SourceEntry
@@ -30,12 +31,14 @@ _MD5 = re.compile(r"\b[0-9a-fA-F]{32}\b")
 class Records:
     """Citations and deletions as parallel arrays, of the smallest types that hold their values.
 
-    `kept` is false for a deletion; its version is the one deleted, or 0 for any.
+    `kept` is false for a deletion; its version is the one deleted, or 0 for any. `references` are
+    checksums of the references.
     """
 
     pmids: npt.NDArray[np.integer]
     versions: npt.NDArray[np.integer]
     positions: npt.NDArray[np.integer]
+    references: npt.NDArray[np.integer]
     kept: npt.NDArray[np.bool_]
 
 
@@ -63,19 +66,20 @@ def read_source_records(path: File, entry: SourceEntry | None, shards: int) -> S
     """Read `path` to its end, and compare it with its .md5 and with the manifest's `entry`.
 
     The records are also counted by their tags, to detect records that the parser skips. The result
-    has 9 to 11 bytes for each record.
+    has 11 to 13 bytes for each record.
     """
     notes = Notes(path.name, "download it again, and build the index again if it has changed")
-    rows: list[tuple[int, int, int, bool]] = []
+    rows: list[tuple[int, int, int, int, bool]] = []
     dropped: Counter[str] = Counter()
     whole, counted = True, 0
     try:
         _check_file(path, entry, notes)
         for record in read_records(path, strict=False):
             if isinstance(record, Citation):
-                rows.append((record.pmid, record.version, record.position, True))
+                cited = reference_sum(record.references or ())
+                rows.append((record.pmid, record.version, record.position, cited, True))
             elif isinstance(record, Deletion):
-                rows.append((record.pmid, record.version, record.position, False))
+                rows.append((record.pmid, record.version, record.position, 0, False))
             else:
                 dropped[record.reason] += 1
         counted = count_file(path)
@@ -83,19 +87,18 @@ def read_source_records(path: File, entry: SourceEntry | None, shards: int) -> S
         message, _, _ = str(error).removeprefix(f"{path.name}: ").rpartition("; ")
         notes.note("source", message or str(error))
         rows, whole = [], False
-    pmids, versions, positions, flags = np.asarray(rows, np.int64).reshape(-1, 4).T.copy()
+    *columns, flags = np.asarray(rows, np.int64).reshape(-1, 5).T.copy()
     kept = flags.astype(bool)
     read = len(rows) + sum(n for reason, n in dropped.items() if reason not in _NO_RECORDS)
     if whole and read != counted:
         notes.note("source", f"{counted:,} records counted by their tags, but {read:,} were read")
     if whole and entry is not None:
         _check_counts(entry, int(kept.sum()), int((~kept).sum()), dropped, notes)
-    owners = np.asarray([shard_of(pmid, shards) for pmid in pmids.tolist()], np.int64)
+    owners = np.asarray([shard_of(pmid, shards) for pmid in columns[0].tolist()], np.int64)
     order = np.argsort(owners, kind="stable")
     bounds = np.searchsorted(owners[order], np.arange(shards + 1))
-    records = Records(
-        _compact(pmids[order]), _compact(versions[order]), _compact(positions[order]), kept[order]
-    )
+    pmids, versions, positions, references = (_compact(column[order]) for column in columns)
+    records = Records(pmids, versions, positions, references, kept[order])
     return SourceRecords(path.name, notes.findings, whole, records, bounds)
 
 

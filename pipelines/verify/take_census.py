@@ -23,6 +23,7 @@ _KINDS = (
     ("missing", "are not in the index"),
     ("extra", "are in the index, but deleted, or in no source"),
     ("stale", "are in the index with a record that is not the newest"),
+    ("references", "are in the index with other references than in their source"),
 )
 
 
@@ -70,6 +71,7 @@ class Differences:
     missing: tuple[Ints, Ints]
     extra: tuple[Ints, Ints]
     stale: tuple[Ints, Ints]
+    references: tuple[Ints, Ints]
 
 
 def split_by_shard(
@@ -122,11 +124,15 @@ def compare(expected: ShardRecords, live: Rows, sources: CensusFiles) -> Differe
     )
     judged = sources.was_read[live.files] | ((files > live.files) & spoken)
     extra, stale = judged & ~kept, judged & kept & ~same
+    # Segments of older versions of CiteRay have no references.
+    cited = newest(records.references[decided])
+    other = judged & kept & same & (live.references >= 0) & (cited != live.references)
     missing = newest_kept & ~seen & (own.files > sources.certain_after)
     return Differences(
         (own.pmids[missing], own.files[missing]),
         (live.pmids[extra], live.files[extra]),
         (live.pmids[stale], files[stale]),
+        (live.pmids[other], files[other]),
     )
 
 

@@ -36,6 +36,16 @@ EXACT_TYPES = ("yesno", "factoid", "list")
 FAILED = "llm: failed"
 UNUSABLE = "llm: nothing usable"
 ABSENT = "llm: not configured"
+NO_TIME = "llm: no time in the budget"
+
+
+def extractive_loss(reason: str) -> str:
+    """Return the loss of an answer that was quoted because the model did not write it."""
+    return f"{reason}, extractive answer"
+
+
+# Losses of answers that the language model should have written but did not.
+LOST_MODEL = frozenset(map(extractive_loss, (FAILED, UNUSABLE, ABSENT, NO_TIME)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ from cluster.errors import InputError
 from cluster.settings.read_config import CONFIGS
 
 DEFAULT = CONFIGS / "calibration" / "reader.json"
+# Name of the reader that DEFAULT was made for.
+SHIPPED = "citeray:reader"
 # Question type whose calibration is also used for types without a calibration.
 OTHERS = "summary"
 # Names of the features that `decide_verdict.features_of` computes for an answer.
@@ -49,11 +51,16 @@ class TypeCalibration(BaseModel):
 
 
 class Calibration(BaseModel):
-    """Calibrations by type of question; `OTHERS` must be among them."""
+    """Calibrations by type of question; `OTHERS` must be among them.
+
+    `related` is the lowest relevance (0 to 1) of the best article if an article of the collection
+    is about the question; 0 if it was not calibrated.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     types: dict[str, TypeCalibration]
+    related: float = Field(default=0.0, ge=0, le=1)
 
     @model_validator(mode="after")
     def _has_others(self) -> Self:

@@ -69,7 +69,6 @@ def features_of(
 ) -> dict[str, float]:
     """Return the features that give the probability of a right answer, by name."""
     balance = weigh(citations)
-    relevance = max((c.reading.relevance for c in citations), default=0.0)
     salience = max(
         (s.score * c.reading.relevance for c in citations for s in c.reading.sentences),
         default=0.0,
@@ -78,13 +77,18 @@ def features_of(
     return {
         "share": _logit(balance.share),
         "said": _logit(balance.said),
-        "relevance": _logit(relevance),
+        "relevance": _logit(best_relevance(citations)),
         "salience": _logit(salience),
         "cosine": nearest_cosine(citations),
         "name": math.log(SMALL + scores[0]),
         "margin": math.log((SMALL + scores[0]) / (SMALL + scores[1])),
         "mean_name": sum(answer.share for answer in answers[:1]),
     }
+
+
+def best_relevance(citations: Sequence[ReadCitation]) -> float:
+    """Return the highest relevance of a citation; 0 without citations."""
+    return max((c.reading.relevance for c in citations), default=0.0)
 
 
 def nearest_cosine(citations: Sequence[ReadCitation]) -> float:
@@ -106,13 +110,20 @@ class Decision:
     """The verdict, the probability that the answer is right, and what stances refer to.
 
     `stance_on` is "yes", "no" or the answer's first sentence; "" if nothing is stated. `signals`
-    are the features from which the probability was computed.
+    are the features from which the probability was computed. `unrelated` is True if nothing is
+    stated and no citation is about the question.
     """
 
     verdict: Verdict
     confidence: float
     stance_on: str
     signals: Mapping[str, float] = field(default_factory=dict)
+    unrelated: bool = False
+
+    @property
+    def has_closest(self) -> bool:
+        """Whether nothing is stated although a citation is about the question."""
+        return self.verdict == NOT_ENOUGH and not self.unrelated
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +161,8 @@ def decide_verdict(
     confidence = calibration.probability(kind, signals)
     is_sure = confidence >= calibration.threshold(kind, max_wrong)
     decided = _decide(question, weigh(citations), written, confidence, is_sure)
-    return replace(decided, signals=signals)
+    unrelated = decided.verdict == NOT_ENOUGH and best_relevance(citations) < calibration.related
+    return replace(decided, signals=signals, unrelated=unrelated)
 
 
 def _decide(

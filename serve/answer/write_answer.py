@@ -28,7 +28,13 @@ from cluster.answers import (
 )
 from cluster.errors import InputError
 from cluster.settings.answer_settings import AnswerSettings
-from serve.answer.ask_model import EXACT_TYPES, FAILED, Briefing, WriterLimits
+from serve.answer.ask_model import (
+    EXACT_TYPES,
+    FAILED,
+    Briefing,
+    WriterLimits,
+    extractive_loss,
+)
 from serve.answer.calibration import Calibration
 from serve.answer.decide_verdict import Written, decide_verdict
 from serve.answer.examples.few_shot import EncoderLostError, ExampleMemory
@@ -55,6 +61,7 @@ from serve.support.attribute_sentences import (
     Stance,
     SupportScorer,
     cached_encode,
+    entailment,
 )
 
 log = logging.getLogger(__name__)
@@ -84,9 +91,9 @@ class WrittenAnswer:
     `stances` is the stance of each passage towards the answer, by the passage's id. `ideal`,
     `exact` and `guesses` are the best guess whatever the `verdict`; `guesses` is `exact` for
     formats that force a choice (see Exact). See Answer for `verdict`, `confidence` and `stance_on`.
-    `closest` quotes the evidence if no answer is stated. `shown` are the ids of the passages in
-    the language model's prompts, or None if it was not called. `model_calls` is the number of
-    calls to it.
+    `closest` quotes the evidence if no answer is stated, unless it is `unrelated`. `shown` are the
+    ids of the passages in the language model's prompts, or None if it was not called.
+    `model_calls` is the number of calls to it.
     """
 
     ideal: tuple[Sentence, ...]
@@ -103,6 +110,7 @@ class WrittenAnswer:
     shown: tuple[str, ...] | None = None
     model_calls: int = 0
     guesses: ExactAnswer = None
+    unrelated: bool = False
 
 
 class AnswerWriter:
@@ -180,6 +188,10 @@ class AnswerWriter:
         readings = await asyncio.to_thread(self._reader.read, question, texts)
         return np.asarray([answering(reading) for reading in readings], np.float32)
 
+    async def entailment(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return how strongly each text supports its claim, 0 to 1, for pairs (text, claim)."""
+        return await asyncio.to_thread(entailment, pairs, self._scorer, self._reader.read)
+
     async def _write(
         self,
         question: Question,
@@ -212,8 +224,7 @@ class AnswerWriter:
         )
         if decided.verdict == "mixed":
             ideal = quote_opposition(briefing, ideal, exact.answer)
-        withheld = decided.verdict == NOT_ENOUGH
-        closest = await self._extract(briefing, MAX_CLOSEST) if withheld else ()
+        closest = await self._extract(briefing, MAX_CLOSEST) if decided.has_closest else ()
         return WrittenAnswer(
             ideal=ideal,
             exact=exact.answer,
@@ -227,6 +238,7 @@ class AnswerWriter:
             stance_on=decided.stance_on,
             signals=decided.signals,
             closest=closest,
+            unrelated=decided.unrelated,
             shown=shown_of(briefing, draft),
             model_calls=asked.calls if asked else 0,
         )
@@ -249,7 +261,7 @@ class AnswerWriter:
         if draft.stated and not by_choice:
             return draft, True
         ideal = await self._extract(briefing)
-        degraded += [f"{draft.fault}, extractive answer"] if draft.fault else []
+        degraded += [extractive_loss(draft.fault)] if draft.fault else []
         return replace(draft, sentences=ideal), False
 
     async def _extract(

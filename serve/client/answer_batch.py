@@ -138,7 +138,8 @@ def answer_batch(
     """Write the run of `system` to `output`, and return its counts.
 
     `degraded` counts each loss, and each answer from another index version than the first.
-    `verdicts` counts the answers by verdict if `answers` is set. Resumes an interrupted run of the
+    `verdicts` counts the answers by verdict if `answers` is set; neither counts the entries of an
+    earlier, interrupted run. Resumes an interrupted run of the
     same system, index version and inputs. The first question that fails ends the batch with its
     error; earlier answers are kept. Raises InputError if the batch has no questions.
     """

@@ -102,6 +102,19 @@ class Endpoint:
             deadline, response = self._tried(attempt)
             yield _split(self._in_time(response.iter_bytes(), path, deadline))
 
+    @contextmanager
+    def chunks(self, method: str, path: str, body: Any = None) -> Iterator[Iterator[bytes]]:
+        """Yield the parts of a long file as they arrive; no retry after the response begins.
+
+        The time limit holds for each part and not for the whole file.
+        """
+        with ExitStack() as stack:
+
+            def attempt(deadline: float) -> httpx.Response:
+                return stack.enter_context(self._opened(method, path, body, deadline))
+
+            yield self._tried(attempt).iter_bytes()
+
     def _tried(self, attempt: Callable[[float], T]) -> T:
         deadline = time.monotonic() + self._timeout_s
         for pause in PAUSES_S:

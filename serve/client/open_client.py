@@ -8,14 +8,14 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 from urllib.parse import quote
 
 import httpx
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from rich.console import Console
 
 from cluster.answers import Answer
@@ -27,13 +27,16 @@ from cluster.settings.settings import Settings
 from cluster.settings.store_digests import store_digests
 from serve.client.call_endpoint import Endpoint
 from serve.contracts.request_forms import AnswerRequest, SearchRequest, explain_problems
+from serve.http.boolean_forms import BooleanExport, BooleanRequest, export_text
 from serve.http.service import Readiness
+from serve.http.strategy_api import StrategyRequest, strategy_reply
+from serve.pipeline.boolean_reply import match_query
 
 if TYPE_CHECKING:
     from serve.llm.model_roles import ModelRoles
 
 T = TypeVar("T")
-R = TypeVar("R", bound=SearchRequest)
+R = TypeVar("R", bound=BaseModel)
 Reply = dict[str, Any]
 # In seconds; longer than /readyz takes to respond while a stage is lost.
 PROBE_TIMEOUT = httpx.Timeout(8.0, connect=2.0)
@@ -41,7 +44,7 @@ ANSWER = TypeAdapter(Answer)
 
 
 class Client(Protocol):
-    """Client for searches and answers; both methods block and are thread-safe."""
+    """Client for searches and answers; all methods block and are thread-safe."""
 
     def search(self, request: Mapping[str, Any]) -> Reply:
         """Return the response of `/v1/search`; raise InputError for an invalid request."""
@@ -49,6 +52,18 @@ class Client(Protocol):
 
     def answer(self, request: Mapping[str, Any]) -> Reply:
         """Return the response of `/v1/answer`; raise InputError for an invalid request."""
+        ...
+
+    def strategy(self, request: Mapping[str, Any]) -> Reply:
+        """Return the response of `/v1/strategy`; raise InputError for an invalid request."""
+        ...
+
+    def boolean(self, request: Mapping[str, Any]) -> Reply:
+        """Return the response of `/v1/search/boolean`; raise InputError for an invalid query."""
+        ...
+
+    def export(self, request: Mapping[str, Any]) -> Iterator[bytes]:
+        """Yield the file of `/v1/search/boolean/export` in parts; raise InputError."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -84,6 +99,19 @@ class HttpClient:
     def answer(self, request: Mapping[str, Any]) -> Reply:
         """Return the response of `/v1/answer`; raise InputError for an invalid request."""
         return self._post("/v1/answer", request)
+
+    def strategy(self, request: Mapping[str, Any]) -> Reply:
+        """Return the response of `/v1/strategy`; raise InputError for an invalid request."""
+        return self._post("/v1/strategy", request)
+
+    def boolean(self, request: Mapping[str, Any]) -> Reply:
+        """Return the response of `/v1/search/boolean`; raise InputError for an invalid query."""
+        return self._post("/v1/search/boolean", request)
+
+    def export(self, request: Mapping[str, Any]) -> Iterator[bytes]:
+        """Yield the file of `/v1/search/boolean/export` in parts, without a time limit."""
+        with self._endpoint.chunks("POST", "/v1/search/boolean/export", dict(request)) as parts:
+            yield from parts
 
     def batch_run(self, job_id: str) -> bytes:
         """Return the run file of a finished batch; raise the same errors as the other calls."""
@@ -148,11 +176,36 @@ class LocalClient:
         asked = _checked(AnswerRequest, request).as_request(self._system)
         return asdict(self._loop.run(self._answerer.answer(asked)))
 
+    def strategy(self, request: Mapping[str, Any]) -> Reply:
+        """Return the response of `/v1/strategy`; raise InputError for an invalid request."""
+        form = _checked(StrategyRequest, request)
+        asked = form.as_request(self._system)
+        return asdict(self._loop.run(strategy_reply(self._answerer, asked, form.max_hits)))
+
+    def boolean(self, request: Mapping[str, Any]) -> Reply:
+        """Return the response of `/v1/search/boolean`; raise InputError for an invalid query."""
+        asked = _checked(BooleanRequest, request)
+        hits = self._loop.run(match_query(self._answerer, asked.query))
+        return asdict(self._loop.run(hits.page(asked.limit, asked.offset)))
+
+    def export(self, request: Mapping[str, Any]) -> Iterator[bytes]:
+        """Yield the file of `/v1/search/boolean/export` in parts; raise InputError."""
+        asked = _checked(BooleanExport, request)
+        hits = self._loop.run(match_query(self._answerer, asked.query))
+        hits.check_complete()
+        parts = export_text(hits, asked.format)
+        while (part := self._loop.run(_next_of(parts))) is not None:
+            yield part.encode()
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.close()
+
+
+async def _next_of(parts: AsyncIterator[str]) -> str | None:
+    return await anext(parts, None)
 
 
 def _checked(form: type[R], request: Mapping[str, Any]) -> R:

@@ -12,7 +12,7 @@ from rich.text import Text
 from cluster.answers import NOT_ENOUGH, Answer, Evidence, ExactAnswer, Sentence
 from cluster.study_design.design_classifier import design_words
 from serve.client.open_client import as_answer
-from serve.wording.appraisal_words import notice_lines, weight_lines
+from serve.wording.appraisal_words import notice_lines, traced_words, weight_lines
 from serve.wording.interpretation_words import understood_words
 from serve.wording.verdict_words import (
     CLOSEST,
@@ -21,6 +21,7 @@ from serve.wording.verdict_words import (
     about_words,
     closest_words,
     nearest_words,
+    origin_words,
     side_words,
     verdict_words,
 )
@@ -31,11 +32,6 @@ MIN_WIDTH = 20
 SHOWN_CHARACTERS = 200
 LACKING = "Best guess, which the evidence does not support well enough:"
 FURTHER = "Names that may be right:"
-ORIGINS = {
-    "generated": "written by a language model",
-    "extractive": "quoted from the articles",
-    "none": "",
-}
 
 
 def _print(
@@ -120,7 +116,7 @@ def print_answer(console: Console, reply: Reply, *, details: bool = False) -> No
     _print_sources(console, answer, details=details)
     for line in weight_lines(answer):
         _print(console, line, 2, "dim")
-    if answer.ideal and (origin := ORIGINS[answer.origin]):
+    if answer.ideal and (origin := origin_words(answer)):
         _print(console, origin, 2, "dim")
     if details and answer.shown is not None and len(answer.shown) < len(answer.evidence):
         counts = f"{len(answer.shown)} of {len(answer.evidence)}"
@@ -188,7 +184,8 @@ def _print_sources(console: Console, answer: Answer, *, details: bool) -> None:
     for pmid, found in sources.items():
         sign = "" if pmid in cited else "against: "
         title = " ".join(found[0].title.split()) or "no title"
-        _print(console, f"{sign}PMID {pmid}{about_words(found[0])}: {title}", 2, hang=2)
+        origin = f" [{words}]" if (words := traced_words(answer.ideal, pmid)) else ""
+        _print(console, f"{sign}PMID {pmid}{about_words(found[0])}: {title}{origin}", 2, hang=2)
         for passage in (item.passage for item in found if details):
             place = f"{passage.section} {passage.begin}-{passage.end}"
             text = shorten(passage.text, SHOWN_CHARACTERS, placeholder="...")
@@ -214,6 +211,22 @@ def print_search(console: Console, reply: Reply, *, details: bool = False) -> No
     _print_footer(console, reply, details=details)
 
 
+def print_boolean(console: Console, reply: Reply) -> None:
+    """Print the number of citations that match a Boolean query, and the newest ones."""
+    articles = "1 article matches" if reply["total"] == 1 else f"{reply['total']:,} articles match"
+    _print(console, f"{articles} {reply['query']}", style="bold")
+    for note in reply["notes"]:
+        _print(console, f"Note: {note}.", style="yellow")
+    for loss in reply["degraded"]:
+        _print(console, f"Incomplete: {loss}", style="bold yellow")
+    for rank, citation in enumerate(reply["citations"], reply["offset"] + 1):
+        _print(console, _ranked(rank, citation, details=False), hang=5)
+        if citation["notice"]:
+            _print(console, citation["notice"], 5, "red")
+    version = f"index {reply['index_version']} of {reply['index_date']} to {reply['last_source']}"
+    _print(console, f"{version}, coverage {reply['coverage']}", style="dim")
+
+
 def _ranked(rank: int, citation: Mapping[str, Any], *, details: bool) -> Text:
     """Return rank, PMID, title, journal, year and design of a citation in one line."""
     design = design_words(citation["design"], tuple(citation["subjects"]))
@@ -226,6 +239,6 @@ def _ranked(rank: int, citation: Mapping[str, Any], *, details: bool) -> Text:
         (str(citation["pmid"]), "cyan"),
         f"{score} {citation['title'] or 'no title'}{about}",
     )
-    if citation["retracted"]:
+    if citation.get("retracted"):
         line.append(" RETRACTED", style="red")
     return line

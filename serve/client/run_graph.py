@@ -7,8 +7,8 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from importlib.util import find_spec
 
@@ -22,17 +22,21 @@ from cluster.ray.session import ray_session
 from cluster.settings.limits import shutdown_s
 from cluster.settings.settings import Settings
 from cluster.settings.stages.serving import ServeSettings
-from cluster.settings.used_models import used_models
-from serve.app import deploy, deploy_llm, failure, run_models, stop, stop_models
+from cluster.settings.used_models import used_models, used_settings
+from serve.app import deploy, deploy_llm, failure, run_models, starting, stop, stop_models
 from serve.client.open_client import endpoint_url
 from serve.graph.load_stages import open_manifest
 from serve.http.header_limits import HEADER_BYTES, INSTALL, PROXY_CALLBACK
 from serve.http.middleware.api_keys import open_door
 from serve.llm.model_roles import ModelRoles, find_models, serves_models
-from serve.llm_app import MODELS_APP, served_model
+from serve.llm_app import MODELS_APP, served_here, served_model
+
+LOG = logging.getLogger(__name__)
 
 START_DEADLINE_S = 900.0
 POLL_S = 1.0
+# Seconds without news after which the stages that still load are named.
+WAITING_LINE_S = 15.0
 # Defaults for Serve's proxy: header limits; seconds between health checks, of which three must fail
 # before the proxy is replaced; and the timeout of each of three readiness checks, because a proxy
 # on a busy machine takes longer to start than Serve's default of 5 s. The Helm chart's _ray.tpl
@@ -55,30 +59,43 @@ def _stages(client: httpx.Client, url: str) -> dict[str, str] | None:
 def await_ready(settings: Settings, log: Console) -> None:
     """Wait until every stage is ready, and print the name of each stage when it becomes ready.
 
-    Raises CiteRayError with the deployment's message if a stage cannot start.
+    Also prints which stages still load if none has become ready for WAITING_LINE_S. Raises
+    CiteRayError with the deployment's message if a stage cannot start.
     """
     said: set[str] = set()
     stages: dict[str, str] | None = None
     with open_client(timeout=5) as client:
-        begun = time.monotonic()
-        while time.monotonic() - begun < START_DEADLINE_S:
+        begun = told = time.monotonic()
+        while (now := time.monotonic()) - begun < START_DEADLINE_S:
             stages = _stages(client, endpoint_url(settings))
             for name, state in (stages or {}).items():
                 if state == "ready" and name not in said:
                     said.add(name)
+                    told = now
                     count = f"{len(said)} of {len(stages or {})}"
-                    log.print(f"{time.monotonic() - begun:5.1f} s  {name} ready ({count})")
+                    log.print(f"{now - begun:5.1f} s  {name} ready ({count})")
             if stages and len(said) == len(stages):
                 return
             if trouble := failure():
                 raise CiteRayError(f"the graph cannot start: {trouble}")
+            if now - told >= WAITING_LINE_S:
+                told = now
+                log.print(f"{now - begun:5.1f} s  still loading: {_awaited(stages, said)}")
             time.sleep(POLL_S)
-    waited = ", ".join(sorted(set(stages or ()) - said)) or "the HTTP proxy"
     raise CiteRayError(
-        f"the graph was not ready within {START_DEADLINE_S:.0f} s: still waiting for {waited}; the "
+        f"the graph was not ready within {START_DEADLINE_S:.0f} s: still waiting for "
+        f"{_awaited(stages, said)}; the "
         "machine may be overloaded or short of memory: free some resources and run the same "
         "command again"
     )
+
+
+def _awaited(stages: Iterable[str] | None, ready: set[str]) -> str:
+    """Return the names of the stages that are not ready yet.
+
+    Without `stages`, the gateway does not answer yet, and Ray Serve is asked.
+    """
+    return ", ".join(sorted(set(stages or starting()) - ready)) or "the HTTP proxy"
 
 
 @contextmanager
@@ -115,10 +132,12 @@ def require_vllm(settings: Settings) -> None:
         )
 
 
-def _fetch_models(settings: Settings) -> None:
+def _fetch_models(settings: Settings, log: Console) -> None:
     """Fetch missing models here: a replica would try several times before it fails."""
     store = ModelStore()
-    for name in used_models(settings).values():
+    models = used_models(settings)
+    log.print(f"checking the files of {len(models)} models and vocabularies")
+    for name in models.values():
         store.resolve(name)
 
 
@@ -129,14 +148,17 @@ def serving(settings: Settings, log: Console) -> Iterator[str]:
     Yields Ray's address. Call `start_graph` to add the graph once there is an index.
     """
     _prepare()
-    held: AbstractContextManager[None] = nullcontext()
     # On an existing cluster, the proxy and the installed packages are those of its nodes.
-    if not os.environ.get("RAY_ADDRESS"):
+    is_own = not os.environ.get("RAY_ADDRESS")
+    if is_own:
         require_vllm(settings)
-        _fetch_models(settings)
-        held = hold_port(settings.serve)
-    with held, ray_session(settings.ray) as address:
+    with (
+        hold_port(settings.serve) if is_own else nullcontext(),
+        _own_session(settings, log, is_own=is_own) as address,
+    ):
         try:
+            for served in served_here(settings).values():
+                log.print(f"loading the language model {served.llm.model_id}")
             deploy_llm(settings)
             yield address
         except HeadLostError:
@@ -146,6 +168,16 @@ def serving(settings: Settings, log: Console) -> Iterator[str]:
             _stop(settings, log)
             raise
         _stop(settings, log)
+
+
+@contextmanager
+def _own_session(settings: Settings, log: Console, *, is_own: bool) -> Iterator[str]:
+    """Fetch the models, unless the cluster has its own files, and start or join Ray."""
+    if is_own:
+        _fetch_models(settings, log)
+    log.print("starting Ray")
+    with ray_session(settings.ray) as address:
+        yield address
 
 
 def _stop(settings: Settings, log: Console) -> None:
@@ -186,11 +218,12 @@ def served_models(settings: Settings) -> Iterator[ModelRoles]:
 
 def start_graph(settings: Settings, log: Console) -> None:
     """Start every stage and wait until all are ready; raises the errors of `await_ready`."""
-    log.print("starting the stages (the language model takes longest)")
+    models = [f"{use} {named.model}" for use, named in used_settings(settings).items()]
+    log.print(f"starting the stages, which load the index and the models: {', '.join(models)}")
     deploy(settings)
     await_ready(settings, log)
     if warning := unlimited_headers(endpoint_url(settings)):
-        log.print(f"citeray: {warning}")
+        LOG.warning("citeray: %s", warning)
 
 
 def unlimited_headers(url: str) -> str:
@@ -219,7 +252,7 @@ def running_graph(settings: Settings, log: Console) -> Iterator[str]:
     """Run the whole graph until the end of the block. Yields the address of Ray's head."""
     open_manifest(settings)  # Fail on a missing index before anything starts.
     if warning := open_door(settings.serve.host, settings.serve.http.api_keys_env):
-        log.print(f"citeray: {warning}")
+        LOG.warning("citeray: %s", warning)
     with serving(settings, log) as address:
         start_graph(settings, log)
         yield address

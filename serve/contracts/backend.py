@@ -26,7 +26,8 @@ class IndexFacts:
     `reranker` is True if there is a reranker stage. If neither holds, the encoder reranks.
     `bm25_over` names the BM25 indexes of a shard; `analyser` made their terms. `completes` is True
     if the language model may complete follow-up questions: a model that is too small to write
-    answers (`llm.ideal_from`) turns them into statements that nobody made.
+    answers (`llm.ideal_from`) turns them into statements that nobody made. `language_model` is the
+    name of the model that writes answers, or "".
     """
 
     shards: int
@@ -37,6 +38,7 @@ class IndexFacts:
     bm25_over: tuple[str, ...] = ("citations", "passages")
     analyser: Analyser = ANALYSER
     completes: bool = True
+    language_model: str = ""
 
     @classmethod
     def of(cls, manifest: Manifest, settings: Settings) -> IndexFacts:
@@ -52,6 +54,7 @@ class IndexFacts:
             bm25_over=manifest.bm25_over,
             analyser=analyser_of(manifest),
             completes=settings.llm.ideal_from == "model",
+            language_model=settings.llm.model_id if settings.llm.kind != "none" else "",
         )
 
 

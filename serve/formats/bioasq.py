@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Self, TextIO, cast
 
 from cluster.answers import (
+    NOT_ENOUGH,
     QUESTION_TYPES,
     Answer,
     ExactAnswer,
@@ -195,6 +196,12 @@ def read_so_far(path: Path, after: int, count: int) -> list[Entry]:
         # The last line may be incomplete.
         whole = (line for line in lines if line.endswith("\n"))
         return [json.loads(line)["entry"] for line in islice(whole, after, after + count)]
+
+
+def count_guesses(path: Path) -> int:
+    """Return how many answers of a finished run are guesses without enough evidence."""
+    entries = json.loads(path.read_bytes())["questions"]
+    return sum(entry.get("verdict") == NOT_ENOUGH for entry in entries)
 
 
 class RunWriter:

@@ -20,9 +20,10 @@ from cluster.index.versions import analyser_of, read_as_of
 from cluster.models.adapters import full_name, model_folder, weights_checksum
 from cluster.models.model_cache.cache_entries import Conditions
 from cluster.settings.settings import Settings
+from cluster.settings.stages.reader import ReaderSettings
 from cluster.text.vocabulary import Vocabulary
 from serve.answer.ask_model import WriterLimits
-from serve.answer.calibration import DEFAULT, read_calibration
+from serve.answer.calibration import DEFAULT, SHIPPED, Calibration, read_calibration
 from serve.answer.names.cluster_names import Recognise
 from serve.answer.read_evidence import TextReader
 from serve.answer.zero_shot_reader import ZeroShotReader
@@ -209,11 +210,21 @@ def load_writer_parts(
         "scorer": scorer,
         "recognise": recognise,
         "reader": load_reader(settings),
-        "calibration": read_calibration(settings.reader.calibration or DEFAULT),
+        "calibration": load_calibration(settings.reader),
         "limits": limits,
         "examples": llm.examples,
         "models": models,
     }
+
+
+def load_calibration(reader: ReaderSettings) -> Calibration:
+    """Return the calibration of a reader; without its own one, that of the shipped reader.
+
+    Another reader's relevance has another scale, so that `related` does not apply to it.
+    """
+    known = read_calibration(reader.calibration or DEFAULT)
+    is_own = reader.calibration or (reader.kind, reader.model) == ("trained", SHIPPED)
+    return known if is_own else known.model_copy(update={"related": 0.0})
 
 
 def load_reader(settings: Settings) -> TextReader:

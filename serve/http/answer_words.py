@@ -8,7 +8,7 @@ from cluster.answers import NOT_ENOUGH, Answer, ExactAnswer, SearchResult, Sente
 from cluster.appraisal import Weighed, WeighedCitation
 from cluster.records import Citation
 from cluster.study_design.design_classifier import design_words
-from serve.wording.appraisal_words import notice_lines
+from serve.wording.appraisal_words import notice_lines, traced_lines
 from serve.wording.interpretation_words import result_words
 from serve.wording.verdict_words import (
     CLOSEST,
@@ -55,7 +55,8 @@ def answer_pieces(answer: Answer) -> list[str]:
         said.append(_exact_words(answer.exact))
     for sentence in answer.ideal:
         said.append(f"{sentence.text}{_cited(sentence)}")
-    return [*said, *answer.caveats, *side_words(answer), *notice_lines(answer)]
+    appraised = [*answer.caveats, *side_words(answer), *notice_lines(answer), *traced_lines(answer)]
+    return [*said, *appraised]
 
 
 def answer_words(answer: Answer) -> str:

@@ -41,6 +41,7 @@ from serve.contracts.request_forms import (
 )
 from serve.contracts.stage_watch import StageLostError
 from serve.http.batches_api import Batches, add_batches
+from serve.http.boolean_api import add_boolean, boolean_tool
 from serve.http.documented import DocumentedAPI
 from serve.http.event_stream import NAMES, as_failure, event_stream
 from serve.http.mcp_tools import add_mcp
@@ -52,6 +53,7 @@ from serve.http.openai.openai_errors import CHAT, OpenAIErrors, explain_chat_pro
 from serve.http.openai.openai_form import add_openai_form
 from serve.http.serve_page import add_page, is_missing_page, missing_page
 from serve.http.service import Graph, Readiness, Service, require_ready
+from serve.http.strategy_api import add_strategy, strategy_tool
 from serve.http.workbench.answers_api import (
     add_answers,
     finished,
@@ -115,6 +117,7 @@ def create_api(
     add_page(api, keeps=saved is not None)
     add_systems(api, service, default_system)
     add_citations(api, service)
+    add_boolean(api, service)
     if batches is not None:
         add_batches(api, batches, default_system)
         add_batch_references(api, batches, service)
@@ -122,7 +125,12 @@ def create_api(
         add_answers(api, service, saved, default_system)
         add_feedback(api, saved)
         add_watches(api, service, saved, default_system)
-    tools = reference_tools(service, default_system)
+    add_strategy(api, service, default_system, saved)
+    tools = [
+        *reference_tools(service, default_system),
+        boolean_tool(service),
+        strategy_tool(service, default_system),
+    ]
     add_mcp(api, service, default_system, tools)
 
     @api.get("/metrics", response_class=Response, responses=FIGURES)

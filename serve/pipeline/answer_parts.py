@@ -13,9 +13,11 @@ from dataclasses import dataclass, fields, replace
 from typing import Protocol
 
 from cluster.answers import NOT_ENOUGH, Answer, Evidence, RankedCitation, SearchResult, Spent, Turn
+from cluster.exposure import exposure_words, join_exposures
 from serve.contracts.answer_events import Event, Found, PartAnswered, Tell
 from serve.contracts.request import Request
 from serve.pipeline.appraise_answer import tell_caveats
+from serve.pipeline.check_exposure import mark_exposed
 from serve.pipeline.sort_result import arranged
 from serve.question.field_tags.find_tags import tags_in
 from serve.question.split_question import QuestionPart, split_question
@@ -137,6 +139,7 @@ def join_parts(
     ideal = tuple(sentence for part in stated for sentence in part.ideal)
     evidence = _distinct([item for part in parts for item in part.evidence])
     verdicts = [part.verdict for part in stated]
+    exposure = join_exposures(part.exposure for part in parts)
     origins = [part.origin for part in stated]
     found = replace(
         whole,
@@ -159,10 +162,17 @@ def join_parts(
         closest=() if stated else tuple(s for part in parts for s in part.closest),
         check=request.system.answer.check,
         writing_calls=sum(part.writing_calls for part in parts),
-        caveats=(*tell_caveats(ideal, evidence), *(_part_caveats(parts) if stated else ())),
+        caveats=(
+            *exposure_words(exposure),
+            *tell_caveats(ideal, evidence),
+            *(_part_caveats(parts) if stated else ()),
+        ),
+        exposure=exposure,
         parts=tuple(parts),
+        unrelated=all(part.unrelated for part in parts),
+        written_by=next((part.written_by for part in stated if part.written_by), ""),
     )
-    return arranged(answer, request.sort)
+    return arranged(mark_exposed(answer), request.sort)
 
 
 def _part_caveats(parts: Iterable[Answer]) -> list[str]:

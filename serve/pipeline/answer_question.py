@@ -8,14 +8,15 @@ from contextlib import aclosing
 from dataclasses import fields, replace
 from typing import Any
 
-from cluster.answers import NOT_ENOUGH, Answer, Evidence, Guess, Question, SearchResult, Spent
+from cluster.answers import Answer, Evidence, Question, SearchResult, Spent
+from cluster.exposure import Exposure
 from cluster.index.layout import shard_of
 from cluster.records import Citation, Passage
 from cluster.settings.answer_settings import AnswerSettings
 from cluster.settings.search_settings import LadderSettings, RungSettings
 from cluster.settings.stages.serving import ServeSettings
 from cluster.settings.system_settings import SystemSettings
-from serve.answer.read_evidence import MAX_READ
+from serve.answer.ask_model import NO_TIME, extractive_loss
 from serve.answer.write_answer import STREAM_ANSWER, WRITE, WrittenAnswer
 from serve.contracts.answer_events import (
     Drafted,
@@ -33,11 +34,19 @@ from serve.contracts.stage_watch import StageWatch
 from serve.pipeline.answer_parts import answer_in_parts, parts_of
 from serve.pipeline.appraise_answer import weigh_answer
 from serve.pipeline.cascade import COMPARED, Budget, Costs, run_cascade
+from serve.pipeline.check_exposure import check_exposure, look_up_exposure
 from serve.pipeline.check_filters import check_filters, explain_no_match
 from serve.pipeline.given_evidence import take_given
+from serve.pipeline.present_answer import (
+    positions_of,
+    stated_fields,
+    with_articles_read,
+    with_stances,
+)
 from serve.pipeline.read_request import ReadRequest, check_spelling, read_request
 from serve.pipeline.reply_cache import CachingBackend
 from serve.pipeline.sort_result import arranged
+from serve.pipeline.trace_sources import trace_sources
 from serve.question.example_questions import ExampleQuestion, example_questions, held_examples
 from serve.question.understand_question import SUGGEST, Suggestion
 from serve.search.choose_snippets import whole_passages
@@ -48,7 +57,6 @@ from serve.search.whole_citations import decisive_passages, first_passages
 
 # Expected time to write an extractive answer until a duration has been measured.
 WRITING_MS = 200.0
-NO_TIME = "llm: no time in the budget, extractive answer"
 # Answer of a question whose writer failed.
 NOTHING_WRITTEN = WrittenAnswer((), None, "none")
 
@@ -56,48 +64,6 @@ NOTHING_WRITTEN = WrittenAnswer((), None, "none")
 def reads_whole(request: Request) -> bool:
     """Return True if the evidence found may contain several passages of one citation."""
     return bool(request.system.whole) and not request.question.given
-
-
-def with_stances(evidence: Sequence[Evidence], written: WrittenAnswer) -> tuple[Evidence, ...]:
-    """Return the evidence with stances; unchanged if no answer is stated."""
-    if written.verdict == NOT_ENOUGH:
-        return tuple(evidence)
-    return tuple(
-        replace(item, stance=stance, stance_on=written.stance_on)
-        if (stance := written.stances.get(item.passage.id))
-        else item
-        for item in evidence
-    )
-
-
-def positions_of(
-    shown: Sequence[str] | None, evidence: Sequence[Evidence]
-) -> tuple[int, ...] | None:
-    """Return the positions of passage ids in the evidence, from 0; None if `shown` is None."""
-    if shown is None:
-        return None
-    places = {item.passage.id: place for place, item in enumerate(evidence)}
-    return tuple(places[id_] for id_ in shown if id_ in places)
-
-
-def stated_fields(question: Question, written: WrittenAnswer) -> dict[str, Any]:
-    """Return the fields of an Answer that hold the written text.
-
-    If the verdict is not_enough_evidence, nothing is stated. If the question asks for a best
-    guess, it is returned as `guess` where it differs from the stated answer.
-    """
-    verdict = {
-        "verdict": written.verdict,
-        "confidence": written.confidence,
-        "signals": written.signals,
-    }
-    guess = Guess(written.ideal, written.guesses) if question.guess else None
-    if written.verdict != NOT_ENOUGH:
-        stated = {"ideal": written.ideal, "exact": written.exact, "origin": written.origin}
-        guess = None if written.guesses == written.exact else guess
-        return {**verdict, **stated, "supported": written.supported, "guess": guess}
-    nothing = {"ideal": (), "exact": None, "origin": "none"}
-    return {**verdict, **nothing, "guess": guess, "closest": written.closest}
 
 
 class QuestionAnswerer:
@@ -116,6 +82,10 @@ class QuestionAnswerer:
         """Return the stage calls of one question, with its deadline."""
         watch = StageWatch(self._settings.request_deadline_s, tell, budget.search_ms / 1000)
         return StageCalls(self.backend, self._settings, watch, self._quoted)
+
+    def calls(self) -> StageCalls:
+        """Return stage calls with the deadline of one request, for Boolean searches."""
+        return self._calls(Budget(0))
 
     async def search(self, request: Request, tell: Tell = ignore_event) -> SearchResult:
         """Return ranked citations and evidence; raises StageLostError if no shard answers."""
@@ -244,6 +214,10 @@ class QuestionAnswerer:
         method = CITATION.at(shard_stage(number))
         return await require(self.backend, self._settings, lost, method, pmid)
 
+    async def exposure(self, pmids: Sequence[int]) -> Exposure | None:
+        """Return the exposure of articles to retractions; None if a shard does not answer."""
+        return await look_up_exposure(pmids, self._calls(Budget(0)))
+
     async def answer(
         self, request: Request, tell: Tell = ignore_event, context: Sequence[Evidence] = ()
     ) -> Answer:
@@ -259,7 +233,6 @@ class QuestionAnswerer:
         system, budget_ms = request.system, request.question.budget_ms
         budget = Budget(budget_ms, min(self._writing_ms(system), budget_ms / 2))
         stages = self._calls(budget, tell)
-        watch = stages.watch
         read = await self._read(request, stages)
         found, better = await asyncio.gather(
             self._search(read.typed_request, stages, budget), check_spelling(read, stages)
@@ -270,23 +243,28 @@ class QuestionAnswerer:
         request = read.typed_request
         question = request.question
         tell(Found(arranged(found, request.sort)))
-        style, begun = self._style(system, budget, watch), budget.spent_ms
-        written = await self._write((question, found.evidence, style), stages, tell)
+        # Otherwise there may be a related article that was not found.
+        searched_all = not (request.filters or question.given or stages.watch.degraded)
+        style, begun = self._style(system, budget, stages.watch), budget.spent_ms
+        asked = (question, found.evidence, style)
+        written = await self._write(asked, stages, tell)
         if style is system.answer:
             self.costs.learn(f"write {system.name}", budget.spent_ms - begun)
         evidence = with_stances(found.evidence, written)
         if written is not NOTHING_WRITTEN:
-            articles_read = min(MAX_READ, len({item.passage.pmid for item in evidence}))
-            found = replace(found, candidates={**found.candidates, "read": articles_read})
+            found = with_articles_read(found)
         if reads_whole(request):
             evidence = decisive_passages(evidence, [sentence.text for sentence in written.ideal])
-        found = replace(found, evidence=evidence)
-        found = await self._ended(found, request, stages, budget)
+        written, studies = await trace_sources(written, evidence, request, stages, budget.left_ms)
+        exposure = await check_exposure(asked, written, evidence, stages)
+        found = await self._ended(replace(found, evidence=evidence), request, stages, budget)
+        found = replace(found, evidence=(*found.evidence, *studies))
         answer = Answer(
             **{name.name: getattr(found, name.name) for name in fields(found)},
-            **stated_fields(question, written),
+            **self._stated(question, written, searched_all=searched_all),
             check=system.answer.check,
             writing_calls=written.model_calls,
+            exposure=exposure,
         )
         listed = arranged(weigh_answer(answer), request.sort)
         return replace(listed, shown=positions_of(written.shown, listed.evidence))
@@ -306,6 +284,15 @@ class QuestionAnswerer:
             stages.watch.note(loss)
         return written or NOTHING_WRITTEN
 
+    def _stated(
+        self, question: Question, written: WrittenAnswer, *, searched_all: bool
+    ) -> dict[str, Any]:
+        """Return `stated_fields`, the model that wrote them, and whether nothing is related."""
+        stated = stated_fields(question, written)
+        by_model = stated["origin"] == "generated"
+        stated["written_by"] = self.backend.facts.language_model if by_model else ""
+        return {**stated, "unrelated": written.unrelated and searched_all}
+
     def _within(self, deadline_s: float) -> QuestionAnswerer:
         """Return an answerer with another deadline, which shares the measured costs."""
         settings = self._settings.model_copy(update={"request_deadline_s": deadline_s})
@@ -321,7 +308,7 @@ class QuestionAnswerer:
         style = system.answer
         if style.ideal_from == "evidence" or self._writing_ms(system) <= budget.left_ms:
             return style
-        watch.note(NO_TIME)
+        watch.note(extractive_loss(NO_TIME))
         return style.model_copy(update={"ideal_from": "evidence", "exact_from": "evidence"})
 
     async def answer_events(self, request: Request) -> AsyncGenerator[Event, None]:

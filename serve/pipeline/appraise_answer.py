@@ -7,10 +7,12 @@ from dataclasses import replace
 
 from cluster.answers import NOT_ENOUGH, Answer, Evidence, ExactAnswer, Sentence
 from cluster.appraisal import Agreement, ConceptCoverage, Sides, SideSource
+from cluster.exposure import exposure_words
 from cluster.records import Entity
 from cluster.study_design.design_classifier import design_words, without_people
 from cluster.study_design.designs import weight_of
 from cluster.text.analysis import analyse
+from serve.pipeline.check_exposure import mark_exposed
 from serve.wording.quote_sentence import excerpt, on_side, side_sentence
 
 # Maximum numbers of names and of characters that are compared, to bound the time.
@@ -21,14 +23,16 @@ MAX_CHARACTERS = 50_000
 def weigh_answer(answer: Answer) -> Answer:
     """Return the answer with caveats, sides, agreement and concept coverage.
 
-    The evidence must be ordered by relevance. An answer that states nothing is unchanged.
+    The evidence must be ordered by relevance. An answer that states nothing has only the caveats
+    on the exposure of its closest sources.
     """
+    answer = replace(mark_exposed(answer), caveats=exposure_words(answer.exposure))
     if answer.verdict == NOT_ENOUGH:
         return answer
     sides = list_sides(answer.evidence, answer.ideal)
     return replace(
         answer,
-        caveats=tell_caveats(answer.ideal, answer.evidence),
+        caveats=(*answer.caveats, *tell_caveats(answer.ideal, answer.evidence)),
         sides=sides,
         agreement=measure_agreement(sides),
         concept_coverage=cover_concepts(

@@ -87,6 +87,15 @@ class Expander:
                     break
         return found
 
+    def concepts(self, text: str) -> list[tuple[Entity, Concept | None]]:
+        """Return the entities of `text` in order, each with its concept if it has one."""
+        found = []
+        for entity in self.recogniser.entities(text):
+            known = self._vocabulary.lookup(entity.text) if self._vocabulary else []
+            same = (concept for concept in known if concept.id == entity.concept)
+            found.append((entity, next(same, None)))
+        return found
+
     def did_you_mean(self, body: str) -> str | None:
         """Return the question with misspelt words corrected, or None if none are found.
 
@@ -138,6 +147,7 @@ STATISTICS = stage_method(
     "expander", Expander.statistics, "statistics", "terms weighed by each shard's own counts"
 )
 HEADINGS = stage_method("expander", Expander.headings, "headings")
+CONCEPTS = stage_method("expander", Expander.concepts, "concepts")
 DID_YOU_MEAN = stage_method("expander", Expander.did_you_mean, "spell", spare=True)
 SUGGEST = stage_method("expander", Expander.suggest, "suggest")
 

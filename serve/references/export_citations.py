@@ -40,3 +40,30 @@ FORMATS: Mapping[FormatName, Format] = {
 def export_citations(citations: Sequence[Citation], form: FormatName) -> str:
     """Return the text of a file with `citations`, in their order."""
     return FORMATS[form].write(citations)
+
+
+class PartWriter:
+    """Writes citations in parts that, joined in order and followed by `end`, are one file."""
+
+    def __init__(self, form: FormatName) -> None:
+        self._form = form
+        self._begun = False
+
+    def write(self, citations: Sequence[Citation]) -> str:
+        """Return the next part, which must have at least one citation."""
+        text, begun = FORMATS[self._form].write(citations), self._begun
+        self._begun = True
+        match self._form:
+            case "csl-json":
+                return ("," if begun else "[") + text.removeprefix("[").removesuffix("\n]\n")
+            case "csv" if begun:
+                return text.removeprefix(write_csv([]))
+            case "nbib" if begun:
+                return f"\n{text}"
+        return text
+
+    def end(self) -> str:
+        """Return the end of the file."""
+        if not self._begun:
+            return FORMATS[self._form].write([])
+        return "\n]\n" if self._form == "csl-json" else ""

@@ -84,6 +84,7 @@ def _custom(citation: Citation) -> dict[str, Any]:
         "keywords": list(citation.keywords),
         "chemicals": [asdict(chemical) for chemical in citation.chemicals],
         "links": [asdict(link) for link in citation.links],
+        "references": list(citation.references or ()),
         "sections": [asdict(s) for s in citation.sections] if len(citation.sections) > 1 else [],
         "other_abstracts": [asdict(other) for other in citation.other_abstracts],
     }

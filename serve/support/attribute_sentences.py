@@ -182,6 +182,27 @@ class ReaderSupport:
         return found
 
 
+def entailment(
+    pairs: Sequence[tuple[str, str]], scorer: SupportScorer | None, read: Read
+) -> list[float]:
+    """Return how strongly each text supports its claim, 0 to 1, for pairs (text, claim).
+
+    Without `scorer`, an NLI model, it is the relevance of the text to the question whether the
+    claim is true, times the probability of "yes", both by the reader model.
+    """
+    if scorer is not None:
+        return [support.score for support in scorer.score(pairs)]
+    texts: dict[str, list[str]] = defaultdict(list)
+    for text, claim in pairs:
+        texts[claim].append(text)
+    known = {
+        (text, claim): reading.relevance * reading.yes
+        for claim, several in texts.items()
+        for text, reading in zip(several, read(as_question(claim), several), strict=True)
+    }
+    return [known[pair] for pair in pairs]
+
+
 def _shared(claim: str, text: str) -> float:
     """Return the share of the claim's content words that the text has."""
     return coverage(read_wording(claim), read_wording(text))

@@ -41,11 +41,18 @@ def _sentences(text: str) -> tuple[tuple[str, frozenset[str]], ...]:
 
 
 def closest_sentence(texts: Iterable[str], said: Sequence[str]) -> str:
-    """Return the sentence of `texts` that shares most words with the texts `said`, or ""."""
+    """Return the sentence of `texts` that shares most words with the texts `said`, or "".
+
+    Of equal ones, the longest: a passage may begin within a sentence.
+    """
     wanted = frozenset(analyse(" ".join(said)))
     sentences = [sentence for text in texts for sentence in _sentences(text)]
-    likeness = [len(terms & wanted) / sqrt(len(terms) or 1) for _, terms in sentences]
-    return sentences[likeness.index(max(likeness))][0] if sentences else ""
+
+    def likeness(sentence: tuple[str, frozenset[str]]) -> tuple[float, int]:
+        text, terms = sentence
+        return len(terms & wanted) / sqrt(len(terms) or 1), len(text)
+
+    return max(sentences, key=likeness)[0] if sentences else ""
 
 
 def on_side(evidence: Iterable[Evidence], stance: str) -> list[Evidence]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from textwrap import shorten
 
 from cluster.answers import NOT_ENOUGH, Answer, Evidence, RankedCitation
-from cluster.appraisal import SideSource
+from cluster.appraisal import Agreement, SideSource
 from cluster.records import NO_TITLE
 from cluster.study_design.design_classifier import design_words
 from serve.wording.quote_sentence import shortened
 
 NO_ANSWER = "CiteRay could not decide this from the articles that it found."
+UNRELATED = "Nothing in this collection is about this question."
 NOT_GIVEN = "CiteRay could not decide this from the given passages."
 CLOSEST = "Closest evidence:"
 DISAGREE = "Sources disagree"
@@ -28,6 +29,8 @@ def verdict_words(answer: Answer) -> str:
     if answer.verdict == NOT_ENOUGH:
         if answer.filtered_out:
             return answer.filtered_out
+        if answer.unrelated:
+            return UNRELATED
         return NOT_GIVEN if answer.question.given else NO_ANSWER
     if answer.verdict != "mixed":
         return ""
@@ -49,6 +52,19 @@ def agreement_words(answer: Answer) -> str:
     return f"{who} support{ending} this answer"
 
 
+def weighted_words(agreement: Agreement) -> str:
+    """Return how far the sources agree if the stronger study designs count more."""
+    share = f"{agreement.weighted:.0%} for this answer"
+    return f"weighted by study design (trials count more than case reports): {share}"
+
+
+def origin_words(answer: Answer) -> str:
+    """Return who wrote the text of a stated answer; "" if nothing is stated."""
+    if answer.origin == "generated":
+        return f"Written by the language model {answer.written_by}".rstrip()
+    return "Quoted from the abstracts" if answer.origin == "extractive" else ""
+
+
 def closest_words(answer: Answer) -> list[str]:
     """Return the sentences closest to an answer, with their PMIDs, if no answer is stated."""
     return [
@@ -58,29 +74,36 @@ def closest_words(answer: Answer) -> list[str]:
 
 
 def nearest_words(answer: Answer) -> list[str]:
-    """Return the first citations, one per line, if the evidence is not enough."""
-    if answer.verdict != NOT_ENOUGH:
+    """Return the first citations, one per line, if the evidence is related but not enough."""
+    if answer.verdict != NOT_ENOUGH or answer.unrelated:
         return []
     passages = {item.passage.pmid: item.passage.text for item in reversed(answer.evidence)}
     return [_cited(c, passages.get(c.pmid, "")) for c in answer.citations[:MAX_NEAREST]]
 
 
-def side_words(answer: Answer) -> list[str]:
-    """Return quotations of both sides, with stance, PMID and design, if sources disagree."""
+def quoted_sides(answer: Answer) -> list[tuple[str, SideSource]]:
+    """Return sources of both sides with their stance, "Supports yes", if sources disagree."""
     if answer.verdict != "mixed":
         return []
     on = f" {answer.exact}" if isinstance(answer.exact, str) else ""
     sides = {"Supports": answer.sides.supporting, "Contradicts": answer.sides.contradicting}
     return [
-        f'{does}{on}: "{shortened(source.sentence)}" [{_source(source)}]'
+        (f"{does}{on}", source)
         for does, sources in sides.items()
         for source in sources[:MAX_QUOTED]
     ]
 
 
-def _source(source: SideSource) -> str:
+def quotation(stance: str, source: SideSource, name: str) -> str:
+    """Return a quotation of one side; `name` names the source: a PMID or a reference number."""
     design = design_words(source.design, source.subjects)
-    return ", ".join(filter(None, [f"PMID {source.pmid}", design]))
+    named = ", ".join(filter(None, [name, design]))
+    return f'{stance}: "{shortened(source.sentence)}" [{named}]'
+
+
+def side_words(answer: Answer) -> list[str]:
+    """Return quotations of both sides, with stance, PMID and design, if sources disagree."""
+    return [quotation(said, source, f"PMID {source.pmid}") for said, source in quoted_sides(answer)]
 
 
 def about_words(item: RankedCitation | Evidence) -> str:

@@ -17,7 +17,7 @@ from cluster.settings.settings import Settings, load_settings
 from commands import ask as commands
 from commands import options
 from commands.cli import app
-from commands.context import Context
+from commands.context import Context, make_context
 from commands.options import Chosen, open_client, read_filters
 from serve.answer.ask_model import asks_model
 from serve.client import open_client as clients
@@ -127,6 +127,12 @@ def test_language_model_option_uses_a_local_graph(graphs: list[Settings]) -> Non
     assert (graphs[0].llm.kind, graphs[0].llm.model_id) == ("url", "m")
 
 
+def test_progress_is_silent_with_json(capsys: pytest.CaptureFixture[str]) -> None:
+    for as_json, shown in ((False, "starting Ray\n"), (True, "")):
+        make_context(None, None, as_json).progress.print("starting Ray")
+        assert capsys.readouterr() == ("", shown)
+
+
 def test_filter_options_become_request_filters() -> None:
     given = ["year_from=2020", "journals=BMJ", "journals=The Lancet", "humans=yes", "mesh=D006801"]
     assert read_filters(given, "2024-05-31") == {
@@ -141,6 +147,10 @@ def test_filter_options_become_request_filters() -> None:
         said = rf"--filter {text}: give KEY=VALUE with one of year_from"
         with pytest.raises(InputError, match=said):
             read_filters([text], None)
+    with pytest.raises(InputError, match="--until: 'soon' is not a day"):
+        read_filters(None, "soon")
+    with pytest.raises(InputError, match="--until: 'soon' is not a day"):
+        options.check_options(make_context(None, None, False), None, until="soon")
     assert read_filters(["design=cohort"], None, ["randomised trial"]) == {
         "design": ["randomised trial", "cohort"]
     }

@@ -139,6 +139,12 @@ def test_commands_use_the_running_endpoint(served: Served, tmp_path: Path) -> No
     assert "90000" in asked.stdout
     searched = run(with_settings([citeray, "search", "metformin", "--json"], served.settings))
     assert len(json.loads(searched.stdout)["citations"]) == 10
+    every = tmp_path / "every.nbib"
+    options = ["--boolean", "-o", str(every), "--format", "nbib", "--json"]
+    command = [citeray, "search", "metformin[tiab] NOT mice[tiab]", *options]
+    matched = run(with_settings(command, served.settings))
+    assert matched.returncode == 0, matched.stderr
+    assert every.read_text().count("PMID- ") == json.loads(matched.stdout)["total"] > 0
     output = tmp_path / "run.json"
     command = [citeray, "answer", str(served.questions), "-o", str(output), "--json"]
     batch = run(with_settings(command, served.settings))

@@ -15,7 +15,14 @@ from cluster.errors import IndexFormatError, InputError
 from cluster.records import Citation, Link
 from cluster.settings.settings import load_settings
 from commands.evaluation.audit import audit
-from evaluation.audit.audit_answers import KINDS, Audit, Concern, audit_answers
+from evaluation.audit.audit_answers import (
+    CITES_RETRACTED,
+    KINDS,
+    Audit,
+    Concern,
+    Reason,
+    audit_answers,
+)
 from evaluation.audit.read_answers import read_answers
 from evaluation.find_citations import CitationLookup
 from tests.evaluation.evaluate_command.small_runs import lines
@@ -39,6 +46,8 @@ NOW = [
     linked(6, "ErratumIn"),
     citation(7, "Copper is another matter.", "Copper.", year=2002),
     linked(12, "RetractedandRepublishedIn"),
+    citation(13, TEXT, references=(1, 3)),
+    citation(14, TEXT, references=(4,)),
     linked(8, "RetractionOf", "ErratumFor", "ExpressionOfConcernFor", "CommentIn", "Cites"),
 ]
 
@@ -129,14 +138,24 @@ def test_negative_quotation_offset_is_a_revision(tmp_path: Path, lookup: Citatio
 def test_concerns_are_sorted_worst_first(tmp_path: Path, lookup: CitationLookup) -> None:
     old = citation(5, TEXT)
     rows = [
-        reply((6, 4), name="a"),
+        reply((6, 4, 14, 13), name="a"),
         reply((5,), evidence=[evidence_of(old, 0, 27)], name="b"),
         reply((99, 2), name="c"),
     ]
     found = audited(tmp_path, lookup, *rows)
     assert tuple(concern.kind for concern in found.concerns) == KINDS
-    assert [concern.answer for concern in found.concerns] == ["c", "c", "a", "b", "a"]
-    assert (found.answers, found.citations) == (3, 5)
+    assert [concern.answer for concern in found.concerns] == ["c", "c", "a", "a", "a", "b", "a"]
+    assert (found.answers, found.citations) == (3, 7)
+
+
+def test_exposure_to_retractions_is_reported(tmp_path: Path, lookup: CitationLookup) -> None:
+    told = {"exposure": {"exposed": [{"pmid": 13, "retracted": [3]}]}}
+    new, known = audited(tmp_path, lookup, reply((13,)), {**reply((13,)), **told}).concerns
+    assert new.reasons == (Reason(CITES_RETRACTED, "cites PMID 3"),)
+    assert (new.known, known.known) == (False, True)
+    # Only a notice says that PMID 42, which is not in the index, is retracted.
+    deleted = only(audited(tmp_path, lookup, reply((42,))))
+    assert [reason.kind for reason in deleted.reasons] == ["retracted", "deleted"]
 
 
 app = typer.Typer()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cluster.answers import Answer
+from cluster.exposure import Exposure
 from cluster.records import Citation, Section
 from serve.saved.watches.source_records import SourceRecord, changed_sources
 from serve.saved.watches.watch_diff import WatchDiff, watch_diff
@@ -62,6 +63,9 @@ class Graph:
 
     async def citation(self, pmid: int) -> Citation | None:
         return self.record_of(pmid, self.version)
+
+    async def exposure(self, pmids: Sequence[int]) -> Exposure | None:
+        return Exposure(tuple(pmids)) if pmids else None
 
     def diffs_of(self, question: str, versions: Sequence[str]) -> list[WatchDiff | None]:
         """Return the changes to report for a question that was asked of `versions` in turn."""

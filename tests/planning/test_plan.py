@@ -191,7 +191,7 @@ def test_graphs_that_exceed_the_gpu_are_a_problem_that_names_enough_shards() -> 
     found = coefficients().model_copy(update={"gpu": gpu})
     chosen = make_plan(found, settings, replace(asked, shards=None, gpu_memory=None))
     assert chosen.size.shards == 32
-    assert chosen.unknown == ("expander",)
+    assert chosen.unknown == ()
 
 
 def test_several_graphs_at_once_share_the_memory_of_a_gpu() -> None:

@@ -84,7 +84,7 @@ BREAKS = {
     "read": ("answering",),
     "write": ("write", "stream_answer"),
 }
-OF_A_SHARD = ("find", "fetch", "citation")
+OF_A_SHARD = ("find", "fetch", "citation", "citations", "match")
 
 
 class Breaking(BackendWrapper):

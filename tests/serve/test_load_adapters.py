@@ -15,7 +15,12 @@ from cluster.models.encoder import Encoder
 from cluster.models.model_cache.cache_entries import MIN_COSINE
 from cluster.settings.settings import Settings, load_settings
 from serve.graph.follow_versions import check_follows
-from serve.graph.load_stages import load_encoder, load_late_interaction, load_reranker
+from serve.graph.load_stages import (
+    load_calibration,
+    load_encoder,
+    load_late_interaction,
+    load_reranker,
+)
 from tests.small_index import citation, make_index
 from tests.tiny_adapter import make_tiny_adapter
 from tests.tiny_models import make_tiny_encoder
@@ -112,3 +117,12 @@ def test_index_of_another_dtype_is_refused_if_vectors_differ(
         IndexFormatError, match=r"made in bfloat16.* cosine of 0\.9989, below 0\.999"
     ):
         load_encoder(settings(base), manifest)
+
+
+def test_level_of_unrelated_questions_applies_to_the_shipped_reader_only() -> None:
+    shipped = load_settings().reader
+    other = shipped.model_copy(update={"model": "file:another"})
+    zero_shot = shipped.model_copy(update={"kind": "zero-shot"})
+    assert load_calibration(shipped).related > 0
+    assert load_calibration(other).related == load_calibration(zero_shot).related == 0
+    assert load_calibration(other).types == load_calibration(shipped).types

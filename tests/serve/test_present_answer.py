@@ -4,11 +4,16 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from cluster.answers import Answer, Guess, Question, Sentence
+from cluster.index.filters.filters import NO_FILTERS, Filters
 from cluster.settings.presets import load_system
 from serve.answer.write_answer import WrittenAnswer
 from serve.contracts.request import Request
-from serve.pipeline.answer_question import positions_of, stated_fields, with_stances
+from serve.pipeline.present_answer import positions_of, stated_fields, with_stances
+from serve.references.documents.number_answer import cited_pmids
+from serve.wording.verdict_words import UNRELATED, nearest_words, verdict_words
 from tests.serve.answering import evidence
 from tests.serve.service import CORPUS
 from tests.serve.small_graph import make_answerer
@@ -75,6 +80,52 @@ def test_not_enough_evidence_states_no_answer() -> None:
     # The best guess is returned on request.
     guess = Guess(SAID, "yes")
     assert stated_fields(replace(QUESTION, guess=True), UNSURE) == {**silent, "guess": guess}
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        (replace(WRITTEN, origin="generated"), "smol"),
+        (WRITTEN, ""),
+        (replace(UNSURE, origin="generated"), ""),
+    ],
+)
+def test_model_that_wrote_the_stated_answer_is_named(
+    written: WrittenAnswer, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def write(*_: object) -> WrittenAnswer:
+        return written
+
+    answerer = make_answerer(tmp_path, CORPUS)
+    answerer.backend.facts = replace(answerer.backend.facts, language_model="smol")
+    monkeypatch.setattr(answerer, "_write", write)
+    asked = answerer.answer(Request(QUESTION, load_system("bm25"), 10))
+    assert asyncio.run(asked).written_by == name
+
+
+def test_only_a_search_of_the_whole_index_tells_that_nothing_is_related(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    async def write(*_: object) -> WrittenAnswer:
+        return replace(UNSURE, unrelated=True)
+
+    given = replace(QUESTION, given=(evidence("It is.")[0].passage,))
+    for name, question, filters, broken, unrelated in (
+        ("whole index", QUESTION, NO_FILTERS, (), True),
+        ("filters", QUESTION, Filters(year_from=1900), (), False),
+        ("given evidence", given, NO_FILTERS, (), False),
+        ("lost stage", QUESTION, NO_FILTERS, ("expand",), False),
+    ):
+        with subtests.test(name):
+            answerer = make_answerer(tmp_path / name, CORPUS, broken=broken)
+            monkeypatch.setattr(answerer, "_write", write)
+            asked = Request(question, load_system("bm25"), 10, filters=filters)
+            answer = asyncio.run(answerer.answer(asked))
+            assert (answer.unrelated, answer.degraded == ()) == (unrelated, not broken)
+            assert (verdict_words(answer) == UNRELATED) is unrelated
+            if answer.citations:
+                assert bool(nearest_words(answer)) is not unrelated
+                assert bool(cited_pmids(answer)) is not unrelated
 
 
 def test_evidence_has_a_stance_only_if_an_answer_is_stated() -> None:

@@ -150,7 +150,7 @@ class Filters:
         return ((name, getattr(self, name)) for name in FLAGS)
 
 
-# The list fields and the Boolean fields.
+# The list fields and the Boolean fields. A flag's place is its bit in an index: add new ones last.
 LISTS = ("journals", "publication_types", "languages", "mesh", "design")
 FLAGS = ("retracted", "humans", "has_abstract")
 # Authors are looked up in the records, because the index has no column of authors.

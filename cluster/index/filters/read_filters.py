@@ -79,6 +79,11 @@ class FilterColumns:
         """Return whether any citation of the segment, live or not, has `value` in a list column."""
         return bool(self._codes(name, (value,)))
 
+    def flagged(self, name: str) -> Mask:
+        """Return which citation rows have a flag, one of FLAG_BITS."""
+        parts = [batch.column("flags").to_numpy() & FLAG_BITS[name] != 0 for batch in self._batches]
+        return np.concatenate([np.empty(0, np.bool_), *parts])
+
     def values(self, name: str) -> list[str]:
         """Return the distinct values of a list column, in the order of their codes."""
         dictionary = self._dictionary(name)

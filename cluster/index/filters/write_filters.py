@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import ipc
 
-from cluster.index.filters.filters import LISTS, fold
+from cluster.index.filters.filters import FLAGS, LISTS, fold
 from cluster.index.layout import FILTERS
 from cluster.records import (
     HUMANS_UI,
@@ -31,7 +31,7 @@ from cluster.study_design.design_classifier import classify_design
 from cluster.study_design.designs import Design
 
 # The bits of the column `flags`, and the terms that stand for them in the BM25 indexes.
-FLAG_BITS = {"retracted": 1, "humans": 2, "has_abstract": 4}
+FLAG_BITS = {name: 1 << bit for bit, name in enumerate(FLAGS)}
 
 _CODES = pa.dictionary(pa.int32(), pa.string())
 FILTER_SCHEMA = pa.schema(

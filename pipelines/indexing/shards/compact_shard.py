@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from cluster.arrow_records import with_all_columns
 from cluster.errors import CiteRayError, InputError
 from cluster.index.layout import CURRENT, LEASE, TERM_COUNTS, graph_file, segment_directory
 from cluster.index.lease import LEASE_S, Lease, hold_lease
@@ -55,7 +56,7 @@ def _rows(segments: Sequence[SegmentReader], chosen: Sequence[np.ndarray]) -> Se
     tables, spans, parts, tokens = [], [], [], []
     for segment, rows in zip(segments, chosen, strict=True):
         records = segment.records
-        tables.append(records.table(rows))
+        tables.append(with_all_columns(records.table(rows)))
         here = records.span_lists(rows)
         spans.append(here)
         passages = records.passages_of(rows)

@@ -24,8 +24,8 @@ from pipelines.indexing.staging.stage_citations import ParsedSource, read_accoun
 from pipelines.indexing.staging.staging_tasks import CodedTokens
 
 # Staging of another format is not reused. Format 1 had no versions of deletions, format 2 no ranges
-# of vectors.
-STAGING_FORMAT = 3
+# of vectors, format 3 no references.
+STAGING_FORMAT = 4
 
 
 @dataclass(frozen=True, slots=True)

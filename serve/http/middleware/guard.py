@@ -33,7 +33,8 @@ OPEN_FOLDERS = ("/static/",)
 WORK = frozenset(
     {
         *("/v1/answer", "/v1/search", "/v1/chat/completions", "/mcp"),
-        *("/v1/answers/document", "/v1/watches"),
+        *("/v1/answers/document", "/v1/watches", "/v1/strategy"),
+        *("/v1/search/boolean", "/v1/search/boolean/export"),
     }
 )
 # GET routes that search or read many citations.
@@ -41,7 +42,7 @@ GET_WORK = re.compile(
     r"/v1/(?:citations|citations/[^/]+/related|references|batches/[^/]+/references"
     r"|answers/[^/]+/changes)"
 )
-ANSWERS, REPLAY = "/v1/answers/", "/replay"
+ANSWERS, REPEATS = "/v1/answers/", ("/replay", "/strategy")
 BATCHES = "/v1/batches"
 BATCH_BYTES = 10 << 20
 UNMATCHED = "unmatched"
@@ -168,7 +169,7 @@ def is_work(method: str, path: str) -> bool:
     """Return True if a request needs a slot of the admission control."""
     if method != "POST":
         return GET_WORK.fullmatch(path) is not None
-    return path in WORK or (path.startswith(ANSWERS) and path.endswith(REPLAY))
+    return path in WORK or (path.startswith(ANSWERS) and path.endswith(REPEATS))
 
 
 def route_of(scope: Scope) -> str:

@@ -46,6 +46,7 @@ const asJson = async (path, options) => (await send(path, options)).json();
 const post = (body) => ({ method: "POST", body: JSON.stringify(body) });
 const batch = (id) => `/v1/batches/${encodeURIComponent(id)}`;
 
+export const askJson = (path, body) => asJson(path, post(body));
 export const readJson = (path, signal) => asJson(path, { signal });
 
 /** Return {recommended, systems: [{name, title, about, group, needs, available, reason}]}. */

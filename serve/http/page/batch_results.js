@@ -8,7 +8,9 @@ const VERDICTS = { mixed: "Sources disagree", not_enough_evidence: "Not enough e
 
 const pmidsOf = (entry) => (entry.documents ?? []).map((address) => address.split("/").at(-1));
 const YES_NO = { yes: "Yes", no: "No" };
-const exactOf = ({ exact_answer: exact }) => (Array.isArray(exact) ? exact.map((names) => [names].flat()[0]).join("; ") : YES_NO[exact] ?? exact ?? "");
+const isUnsure = ({ verdict }) => verdict === "not_enough_evidence";
+/** Return the exact answer in words; "" for a yes or no on which the sources disagree. */
+const exactOf = ({ exact_answer: exact, verdict }) => (Array.isArray(exact) ? exact.map((names) => [names].flat()[0]).join("; ") : verdict === "mixed" ? "" : YES_NO[exact] ?? exact ?? "");
 const idealOf = ({ ideal_answer: ideal }) => [ideal ?? ""].flat().join(" ");
 
 /** Return an answer as one line: the verdict, unless it is "answered", and the short answer. */
@@ -18,7 +20,7 @@ function inShort(entry) {
 }
 
 function itemOf(entry) {
-  const unsure = entry.verdict === "not_enough_evidence";
+  const unsure = isUnsure(entry);
   const exact = exactOf(entry);
   const said = [exact && `${exact}.`, idealOf(entry)].filter(Boolean).join(" ");
   return make("details", { className: "result" },
@@ -78,10 +80,10 @@ const cell = (value) => {
   return `"${text.replaceAll('"', '""')}"`;
 };
 
-/** Save the run as a CSV table. */
+/** Save the run as a CSV table, without the guesses that have too little evidence. */
 export async function saveTable(id, name) {
   const { questions } = JSON.parse(await (await readBatchFile(id, "run")).text());
-  const rows = questions.map((entry) => [entry.id, entry.type, entry.body, entry.verdict ?? "", exactOf(entry), idealOf(entry), pmidsOf(entry).join(" ")]);
+  const rows = questions.map((entry) => [entry.id, entry.type, entry.body, (entry.verdict ?? "").replaceAll("_", " "), ...(isUnsure(entry) ? ["", ""] : [exactOf(entry), idealOf(entry)]), pmidsOf(entry).join(" ")]);
   const head = ["id", "type", "question", "verdict", "exact answer", "answer", "PMIDs"];
   const text = [head, ...rows].map((row) => row.map(cell).join(",")).join("\r\n");
   save(new Blob([`\ufeff${text}\r\n`], { type: "text/csv;charset=utf-8" }), `${name}.csv`);

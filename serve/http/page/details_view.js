@@ -6,11 +6,9 @@ import { openPassage } from "./passage_dialog.js";
 import { titleOf } from "./systems.js";
 import { stanceBadge } from "./verdict_view.js";
 
-const ORIGINS = {
-  generated: "Written by the language model, each sentence checked against the evidence.",
-  extractive: "The evidence's own sentences.",
-  none: "No answer was written.",
-};
+/** Return who wrote the text of a stated answer: as `origin_words` of the server. */
+const originOf = ({ origin, written_by: name }) => (origin === "generated" ? `Written by the language model ${name ?? ""}`.trim()
+  : origin === "extractive" ? "Quoted from the abstracts" : "No answer was written");
 
 const heading = (textContent) => make("h3", { textContent });
 
@@ -40,7 +38,7 @@ function facts(answer) {
   const shown = answer.shown && answer.shown.length < answer.evidence.length
     ? `The model was shown ${answer.shown.length} of ${answer.evidence.length} passages.` : "";
   const sure = Number.isFinite(answer.confidence) ? `Confidence ${answer.confidence.toFixed(2)}.` : "";
-  const parts = [ORIGINS[answer.origin], sure, filtersInWords(answer.filters), shown,
+  const parts = [`${originOf(answer)}.`, sure, filtersInWords(answer.filters), shown,
     `Index ${answer.index_version}, to ${answer.last_source || "its first file"}; shards ${answer.coverage};`,
     `system ${answer.system} (${titleOf(answer.system)}).`];
   return make("p", { textContent: parts.filter(Boolean).join(" ") });

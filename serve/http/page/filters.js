@@ -1,6 +1,6 @@
 // Search filters: read them from the form, and show them as chips and in words.
 
-import { FLAGS, LISTS, NUMBERS } from "./address.js";
+import { FLAGS, FLAG_WORDS, LISTS, NUMBERS } from "./address.js";
 import { byId, make, say } from "./dom.js";
 import { suggest } from "./question_help.js";
 import { completion } from "./suggest_box.js";
@@ -12,12 +12,6 @@ const field = (name) => byId(name.replaceAll("_", "-"));
 const HEADINGS = "citeray-headings";
 const UI = /^D\d+$/iu;
 const headings = JSON.parse(sessionStorage.getItem(HEADINGS) ?? "{}");
-
-const FLAG_WORDS = {
-  humans: ["in humans", "not indexed as human"],
-  has_abstract: ["with an abstract", "without an abstract"],
-  retracted: ["only retracted", "without retracted"],
-};
 
 /** Return the filters chosen in the form as the API's `filters`, {} if there are none. */
 export function chosenFilters() {
@@ -37,9 +31,11 @@ export function setFilters(filters) {
   showChips();
 }
 
+const flagWord = (name, value) => FLAG_WORDS[name][value ? 1 : 2];
+
 const wordOf = (name, value) => ({
   year_from: `since ${value}`, year_to: `to ${value}`, until: `published by ${value}`,
-}[name] ?? (name in FLAG_WORDS ? FLAG_WORDS[name][value ? 0 : 1] : named(name, value)));
+}[name] ?? (name in FLAG_WORDS ? flagWord(name, value) : named(name, value)));
 
 function named(name, value) {
   const option = [...(field(name).options ?? [])].find((one) => one.value.toLowerCase() === value.toLowerCase());
@@ -86,11 +82,9 @@ const yearsOf = ({ year_from: from, year_to: to, until }) => {
 /** Return the filters of a response as a sentence, or "" if there are none. */
 export function filtersInWords(filters) {
   if (!filters) return "";
-  const flag = (name, yes, no) => (filters[name] === true ? yes : filters[name] === false ? no : "");
   const parts = [
     yearsOf(filters), ...LISTS.map((name) => (filters[name] ?? []).map((one) => (["languages", "design", "mesh"].includes(name) ? named(name, one) : one)).join(" or ")),
-    flag("humans", ...FLAG_WORDS.humans), flag("has_abstract", ...FLAG_WORDS.has_abstract),
-    flag("retracted", "retracted", "not retracted"),
+    ...FLAGS.map((name) => (typeof filters[name] === "boolean" ? flagWord(name, filters[name]) : "")),
   ].filter(Boolean);
   return parts.length ? `Only citations ${parts.join(", ")}.` : "";
 }
@@ -125,7 +119,16 @@ function readyHeadings() {
   });
 }
 
+/** Return the field of a flag. */
+function flagField(name) {
+  const [label] = FLAG_WORDS[name];
+  const options = [["", "any"], ["true", flagWord(name, true)], ["false", flagWord(name, false)]];
+  return make("label", {}, `${label} `, make("select", { id: name.replaceAll("_", "-") },
+    ...options.map(([value, textContent]) => make("option", { value, textContent }))));
+}
+
 export function readyFilters() {
+  field("journals").closest("label").before(...FLAGS.map(flagField));
   readyHeadings();
   for (const name of LISTS.filter((one) => one !== "mesh")) {
     field(name).addEventListener("change", () => add(name));

@@ -76,6 +76,10 @@ async function readPresets() {
   }
 }
 
+function readyStrategy() {
+  byId("tab-strategy").addEventListener("click", async () => (await import("./strategy_tab.js")).openStrategyTab(), { once: true });
+}
+
 /** Show the tab "Feedback" to reviewers, if the server stores feedback. */
 async function offerReview() {
   if (!KEEPS) return;
@@ -115,6 +119,7 @@ readyFold();
 readyCompareTab();
 readyBatchTab();
 readySavedTab();
+readyStrategy();
 readyReview();
 tellIndex();
 readPresets();

@@ -34,6 +34,7 @@ export const designOf = (answer, pmid) => answer.citations.find((found) => found
 export function listedIn(answer) {
   const stated = answer.parts?.length ? answer.parts : [answer];
   const closest = stated.flatMap((part) => part.closest ?? []).flatMap(({ pmids }) => pmids);
+  if (answer.unrelated) return [];
   if (isUnanswered(answer)) {
     return [...new Set([...closest, ...answer.citations.slice(0, MOST_NEAREST).map(({ pmid }) => pmid)])];
   }
@@ -92,7 +93,7 @@ function partsOf(stub, reference) {
 
 /**
  * Return the reference list of `pmids`, with what the answer knows until `references`, a promise of
- * [{pmid, runs, links, quote}], is there. `about(pmid)` and `passage(pmid)` return elements.
+ * [{pmid, runs, links, quote, origin}], is there. `about(pmid)` and `passage(pmid)` return elements.
  */
 export function referenceList(pmids, references, { title, idOf, stub, about, passage }) {
   if (!pmids.length) return null;
@@ -101,7 +102,7 @@ export function referenceList(pmids, references, { title, idOf, stub, about, pas
   const fill = (found) => pmids.forEach((pmid, at) => {
     const reference = found.find((one) => one.pmid === pmid);
     const quote = reference?.quote ? make("q", { className: "basis", textContent: reference.quote }) : "";
-    items[at].replaceChildren(about ? about(pmid) : "", quote, make("span", { className: "reference" }, ...partsOf(stub(pmid), reference)), " ", passage(pmid));
+    items[at].replaceChildren(about ? about(pmid) : "", reference?.origin ? make("span", { className: "design", textContent: reference.origin }) : "", quote, make("span", { className: "reference" }, ...partsOf(stub(pmid), reference)), " ", passage(pmid));
   });
   fill([]);
   references.then(fill).catch((error) => { note.textContent = `The references could not be completed: ${error.message}`; });

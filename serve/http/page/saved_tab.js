@@ -44,10 +44,10 @@ async function open(watch, place) {
 
 const changeMark = (textContent) => make("p", { className: "changed" }, make("strong", { textContent: "Changed: " }), textContent);
 
-function watchView(watch, isNew) {
+function watchView(watch) {
   const place = make("div");
   const state = watch.error || (watch.checked ? `asked ${when(watch.checked)} of index ${watch.index_version}` : "waiting to be asked");
-  const item = make("li", { className: isNew ? "card new" : "card" }, make("h3", { textContent: watch.question }),
+  const item = make("li", { className: isNew(watch) ? "card new" : "card" }, make("h3", { textContent: watch.question }),
     watch.changes ? changeMark(`${watch.changes}, ${when(watch.changed)}`) : null,
     make("p", { className: "note", textContent: `Saved ${when(watch.created)}; ${state}.` }),
     make("div", { className: "row" }, button("Show changes and answer", () => open(watch, place)),
@@ -60,16 +60,19 @@ function watchView(watch, isNew) {
   return { item, show: () => open(watch, place) };
 }
 
+const tab = byId("tab-saved");
+/** Return whether a saved question changed since this browser last showed it. */
+const isNew = ({ id, changed }) => changed && JSON.parse(localStorage.getItem(SEEN) ?? "{}")[id] !== changed;
+
 /** Show the saved questions; open those that changed since this browser last showed them. */
 async function listWatches() {
   const { watches } = await readJson(ROUTE);
-  const seen = JSON.parse(localStorage.getItem(SEEN) ?? "{}");
-  const isNew = ({ id, changed }) => Boolean(changed) && seen[id] !== changed;
-  const views = watches.map((watch) => watchView(watch, isNew(watch)));
+  const views = watches.map(watchView);
   byId("watches").replaceChildren(...views.map(({ item }) => item));
   byId("no-watches").hidden = watches.length > 0;
   await Promise.all(views.filter((_, at) => isNew(watches[at])).slice(0, MOST_OPENED).map(({ show }) => show()));
   localStorage.setItem(SEEN, JSON.stringify(Object.fromEntries(watches.map(({ id, changed }) => [id, changed]))));
+  tab.textContent = "Saved";
 }
 
 function answerView(kept) {
@@ -121,7 +124,8 @@ export async function listSaved() {
 
 /** Show the tab if the server saves questions and answers. */
 export function readySavedTab() {
-  byId("tab-saved").hidden = !KEEPS;
-  byId("tab-saved").addEventListener("click", listSaved);
+  tab.hidden = !KEEPS;
+  tab.addEventListener("click", listSaved);
+  if (KEEPS) readJson(ROUTE).then(({ watches }) => { if (watches.some(isNew)) tab.textContent = "Saved (new)"; }).catch(() => {});
   byId("more-answers").addEventListener("click", () => listAnswers(true).catch((error) => showProblem(byId("saved-problem"), error.message)));
 }

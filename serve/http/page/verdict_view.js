@@ -13,6 +13,7 @@ export const statesExact = (answer) => !(answer.verdict === "mixed" && typeof an
 function verdictWords(answer) {
   if (isUnanswered(answer)) {
     if (answer.filtered_out) return ["The filters leave no article", answer.filtered_out];
+    if (answer.unrelated) return ["Not in this collection", "Nothing in this collection is about this question."];
     const sources = answer.question.given?.length ? "the given passages" : "the articles that it found";
     return ["Not enough evidence", `CiteRay could not decide this from ${sources}.`];
   }
@@ -92,5 +93,5 @@ export function sidesView(answer, cite) {
   return make("details", { className: "sides", open: answer.verdict === "mixed" },
     make("summary", { textContent: `For and against (${supporting} for, ${sources - supporting} against)` }),
     make("div", { className: "two" }, column(sides[0], supporting, "Supports", false), column(sides[1], sources - supporting, "Contradicts", true)),
-    make("p", { className: "note", textContent: `If stronger study designs count more, ${Math.round(weighted * 100)}% of the evidence is for it.` }));
+    make("p", { className: "note", textContent: `Weighted by study design (trials count more than case reports): ${Math.round(weighted * 100)}% for this answer.` }));
 }

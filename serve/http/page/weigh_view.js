@@ -42,6 +42,6 @@ export function countsView({ evidence_by: by, citations }) {
   const years = Object.entries(by.year);
   const known = (counts, unknown) => counts.some(([name]) => name !== unknown);
   return make("div", { className: "two" },
-    known(designs, "not known") ? bars(`${counted(citations.length, "citation")} by study design`, designs) : "",
+    known(designs, "not known") ? bars(`Study designs of the ${counted(citations.length, "article")} found`, designs) : "",
     known(years, "unknown") ? bars("By year", years) : "");
 }

@@ -141,7 +141,8 @@ def add_answers(api: FastAPI, service: Service, saved: Saved, default_system: st
         require_ready(service)
         stored = await asyncio.to_thread(saved.answers.get, answer_id)
         answer = read_answer(stored.answer)
-        now = await look_up(cited_pmids(answer), service.answerer.citation)
+        answerer = service.answerer
+        now = await look_up(cited_pmids(answer), answerer.citation, answerer.exposure)
         sources = changed_sources(records_then(answer, now), now)
         return AnswerChanges(changed=source_summary(sources), sources=list(sources))
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
 from cluster.answers import Answer
 from cluster.errors import InputError
+from cluster.exposure import Exposure
 from cluster.records import Citation
 from serve.contracts.request_forms import AnswerRequest, explain_problems
 from serve.pipeline.answer_question import QuestionAnswerer
@@ -35,3 +36,7 @@ class ServiceAsk:
     async def citation(self, pmid: int) -> Citation | None:
         """Return the complete record, or None if the index does not have it."""
         return await self._answerer.citation(pmid)
+
+    async def exposure(self, pmids: Sequence[int]) -> Exposure | None:
+        """Return the exposure of articles to retractions; None if a shard does not answer."""
+        return await self._answerer.exposure(pmids)

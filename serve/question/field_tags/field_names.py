@@ -17,12 +17,16 @@ _NAMES = {
     "mh": "mh; mesh; mesh terms; mesh term; mesh heading; mesh headings",
     "pt": "pt; ptyp; publication type; publication types",
     "la": "la; lang; language",
-    "text": "tiab; ti; titl; title; title/abstract; ab; abstract; tw; word; text word; text words"
-    "; all; all fields; ot; otrm; other term; other terms",
+    "tiab": "tiab; title/abstract",
+    "ti": "ti; titl; title",
+    "ab": "ab; abstract",
+    "tw": "tw; word; text word; text words; all; all fields",
+    "ot": "ot; otrm; other term; other terms",
     "pmid": "pmid; uid",
     "doi": "doi; aid; article identifier; lid; location id",
     "pmc": "pmc; pmcid",
     "filter": "filter; filt; sb; subset; text",
+    "majr": "majr; mesh major topic; mesh major topics",
     "unsupported": "ad; affl; affiliation"
     "; 1au; faut; author - first; first author; first author name"
     "; lastau; laut; author - last; last author; last author name"
@@ -35,7 +39,6 @@ _NAMES = {
     "; dcom; cdat; date - completion; completion date"
     "; lr; mdat; date - modification; modification date"
     "; epdt; epdat; electronic publication date; ppdt; ppdat; print publication date"
-    "; majr; mesh major topic; mesh major topics"
     "; sh; subh; mesh subheading; mesh subheadings; subheading; subheadings"
     "; nm; subs; supplementary concept; supplementary concepts; substance name"
     "; pa; papx; pharmacological action; pharmacological action mesh terms"
@@ -47,6 +50,11 @@ _NAMES = {
     "; comment corrections; comment correction type",
 }
 _FIELDS = {name.strip(): field for field, names in _NAMES.items() for name in names.split(";")}
+# Names of the finer fields in questions, which do not distinguish them.
+_IN_QUESTIONS = {
+    **dict.fromkeys(("tiab", "ti", "ab", "tw", "ot"), "text"),
+    "majr": "unsupported",
+}
 READ = "[au], [ta], [dp], [mh], [pt], [la], [tiab] and [filter]"
 # Kinds of tags that cannot be applied.
 REFUSED = {
@@ -63,9 +71,18 @@ LANGUAGES = CODES | {"greek, modern": "gre", "multilingual": "mul"}
 
 
 def field_of(name: str) -> str | None:
-    """Return the field that a tag names, ignoring case; None if no tag has that name.
+    """Return the field that a tag names in a question, ignoring case; None if no tag has that name.
 
-    Fields that the index does not have are "unsupported".
+    All fields of words are "text", and fields that the index does not have "unsupported".
+    """
+    field = boolean_field_of(name)
+    return _IN_QUESTIONS.get(field, field) if field else None
+
+
+def boolean_field_of(name: str) -> str | None:
+    """Return the field that a tag names in a Boolean search; None if no tag has that name.
+
+    Unlike `field_of`, it distinguishes title, abstract and major headings.
     """
     spaced = " ".join(name.casefold().replace("-", " - ").replace("/", " / ").split())
     return _FIELDS.get(spaced.replace(" / ", "/"))

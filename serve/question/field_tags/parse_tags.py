@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from cluster.errors import InputError, cut
+from cluster.index.filters.read_dates import DATE
 from serve.question.field_tags.field_names import REFUSED, publication_type
 from serve.question.field_tags.find_tags import Tag, operators_in, tags_in
 
@@ -19,7 +20,6 @@ MAX_TAGS = 50
 MAX_DEPTH = 10
 _QUOTES = str.maketrans("\u201c\u201d\u201e\u00ab\u00bb", '"""""')
 _TOKEN = re.compile(r'"[^"]*"|[()]|[^\s()"]+|"')
-DATE = r"\d{4}(?:/\d{1,2}){0,2}"
 _TWO_DATES = re.compile(
     rf'"?({DATE})"?\s*(\[[^\]]*\])\s*:\s*"?({DATE})"?\s*\[[^\]]*\]', re.IGNORECASE
 )
@@ -86,12 +86,17 @@ def parse_tags(body: str, is_heading: IsHeading) -> tuple[list[Clause], bool] | 
     return None
 
 
+def plain_query(body: str) -> str:
+    """Return `body` with plain quotes, single spaces, and each range of dates under one tag."""
+    return _TWO_DATES.sub(r"\1:\3\2", " ".join(body.translate(_QUOTES).split()))
+
+
 def _split_tokens(body: str) -> list[Token]:
     """Return the tokens of `body`.
 
     Raises InputError for too many tags or too deeply nested parentheses.
     """
-    text = _TWO_DATES.sub(r"\1:\3\2", " ".join(body.translate(_QUOTES).split()))
+    text = plain_query(body)
     tags = tags_in(text)
     if len(tags) > MAX_TAGS:
         raise InputError(f"question: {len(tags)} field tags; give at most {MAX_TAGS}")

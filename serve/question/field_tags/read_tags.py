@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import calendar
 import re
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -12,9 +11,10 @@ from typing import Any
 from cluster.answers import Interpretation
 from cluster.errors import InputError, cut
 from cluster.index.filters.filters import FLAGS, Filters
+from cluster.index.filters.read_dates import read_dates
 from serve.question.field_tags.field_names import LANGUAGES, publication_type
 from serve.question.field_tags.find_tags import operators_in
-from serve.question.field_tags.parse_tags import DATE, Clause, Tagged, join_words, parse_tags
+from serve.question.field_tags.parse_tags import Clause, Tagged, join_words, parse_tags
 
 RANKED = (
     "articles are ranked by the words and need not have them all: {} between words is not applied"
@@ -25,14 +25,13 @@ WORDS = (
 YEARS = "dates begin with a year, so the last years ({}) were read as {} and later"
 NARROW = "MeSH headings are matched exactly, without the narrower ones below them"
 _HUMANS = "D006801"
-_OPEN_YEAR = 3000
 _FLAG_FILTERS = {
     "human": "humans",
     "humans": "humans",
     "hasabstract": "has_abstract",
     "fha": "has_abstract",
 }
-_LAST_YEARS = re.compile(r"(?:y_|last )(\d{1,3})(?: years?)?", re.IGNORECASE)
+LAST_YEARS = re.compile(r"(?:y_|last )(\d{1,3})(?: years?)?", re.IGNORECASE)
 # How `joined_filters` combines two values of a field; other fields must have one value.
 _COMBINED: dict[str, Any] = {
     "year_from": max,
@@ -163,7 +162,7 @@ class _Reader:
                 return "mesh", ui
             case "dp":
                 return _DATES, value
-            case "filter" if _LAST_YEARS.fullmatch(value):
+            case "filter" if LAST_YEARS.fullmatch(value):
                 return _DATES, value
             case "pt" | "filter" if known := publication_type(value):
                 return "publication_types", known
@@ -180,46 +179,11 @@ class _Reader:
                 "question: several dates of publication cannot be applied; give one range, as in "
                 "2015:2024[dp]"
             )
-        if last := _LAST_YEARS.fullmatch(values[0]):
+        if last := LAST_YEARS.fullmatch(values[0]):
             first = self._today.year - int(last[1])
             self.notes[YEARS.format(int(last[1]), first)] = None
             return {"year_from": first}
-        return read_dates(values[0])
-
-
-def read_dates(value: str) -> dict[str, Any]:
-    """Return a date or a range such as "2015:2024/05" as fields of Filters.
-
-    Raises InputError if `value` is neither, or if the range does not begin on 1 January.
-    """
-    begin, colon, end = (part.strip() for part in value.partition(":"))
-    try:
-        first = _day(begin, last=False)
-        last = _day(end or (str(_OPEN_YEAR) if colon else begin), last=True)
-    except ValueError as error:
-        raise InputError(
-            f"question, {cut(value)}[dp]: not a date; give years as in 2015:2024[dp]"
-        ) from error
-    if (first.month, first.day) != (1, 1):
-        raise InputError(
-            f"question, {cut(value)}[dp]: a range must begin with a year; write it as in "
-            "2020:2024/05/31[dp]"
-        )
-    found: dict[str, Any] = {"year_from": first.year}
-    if last.year >= _OPEN_YEAR:
-        return found
-    if (last.month, last.day) == (12, 31):
-        return {**found, "year_to": last.year}
-    return {**found, "until": last.isoformat()}
-
-
-def _day(text: str, *, last: bool) -> date:
-    """Return the first or the last day of a year, a month or a day. Raises ValueError."""
-    if not re.fullmatch(DATE, text):
-        raise ValueError(text)
-    year, month, day = (*map(int, text.split("/")), 0, 0)[:3]
-    month = month or (12 if last else 1)
-    return date(year, month, day or (calendar.monthrange(year, month)[1] if last else 1))
+        return read_dates(values[0], f"question, {cut(values[0])}[dp]")
 
 
 def joined_filters(given: Filters, read: Filters) -> Filters:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from serve.references.describe_citation import one_line, pubmed_url
 from serve.references.marked_text import Run
 from serve.references.prepare_for_style import StyleName
 from serve.references.style_references import style_references
+from serve.wording.appraisal_words import traced_words
 from serve.wording.quote_sentence import quoted_sentence, shortened
 from serve.wording.verdict_words import (
     CLOSEST,
@@ -25,7 +25,9 @@ from serve.wording.verdict_words import (
     NEAREST,
     UNSUPPORTED,
     agreement_words,
-    side_words,
+    origin_words,
+    quotation,
+    quoted_sides,
     verdict_words,
 )
 
@@ -37,16 +39,14 @@ DISCLAIMER = (
 MOST_A_SIDE = 5
 # Study designs, strongest first.
 _ORDER = tuple(DESIGN_WORDS)
-# The source at the end of a quotation, which may have a study design: [PMID 5, cohort study].
-_QUOTED_PMID = re.compile(r"\[PMID (\d+)(?=[^\[\]]*\]$)")
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
     """Entry of the reference list. `links` are pairs of (name, URL).
 
-    `design` is the study design in words, and `quote` the sentence that the answer rests on; ""
-    if unknown.
+    `design` is the study design in words, `quote` the sentence that the answer rests on, and
+    `origin` tells whether it is the original study ("primary study, via [2]"); "" if unknown.
     """
 
     number: int
@@ -55,12 +55,14 @@ class Reference:
     links: tuple[tuple[str, str], ...]
     design: str = ""
     quote: str = ""
+    origin: str = ""
 
     @property
     def basis(self) -> str:
-        """Study design and quotation on one line, or ""."""
+        """Study design, origin and quotation on one line, or ""."""
         quoted = f"\u201c{self.quote}\u201d" if self.quote else ""
-        return ": ".join(filter(None, [self.design[:1].upper() + self.design[1:], quoted]))
+        about = "; ".join(filter(None, [self.design, self.origin]))
+        return ": ".join(filter(None, [about[:1].upper() + about[1:], quoted]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +70,9 @@ class AnswerDocument:
     """Contents of a document in every file format, in this order.
 
     `paragraph` has the sentences with their reference numbers, `sides` the quotations of
-    disagreeing sources, `closest` those of sources that come closest to an answer, and `listed`
-    the heading of the reference list. `notes` name the parts of the system that did not respond,
-    the index, the preset, the date and the address.
+    disagreeing sources, `caveats` what qualifies the answer, `closest` the quotations of sources
+    that come closest to an answer, and `listed` the heading of the reference list. `notes` name
+    the parts of the system that did not respond, the index, the preset, the date and the address.
     """
 
     question: str
@@ -82,6 +84,7 @@ class AnswerDocument:
     listed: str
     references: tuple[Reference, ...]
     notes: tuple[str, ...]
+    caveats: tuple[str, ...] = ()
     disclaimer: str = DISCLAIMER
 
     def sections(self) -> Iterator[tuple[str, tuple[str, ...], bool]]:
@@ -89,6 +92,7 @@ class AnswerDocument:
         for heading, texts, listed in (
             ("Exact answer", self.exact, True),
             ("Answer", self.paragraph, False),
+            ("Caveats", self.caveats, True),
             ("Both sides", self.sides, True),
             (CLOSEST.removesuffix(":"), self.closest, True),
         ):
@@ -101,11 +105,13 @@ def cited_pmids(answer: Answer) -> tuple[int, ...]:
 
     Equally strong ones are in the order of their first citation. If a source contradicts the
     answer, both sides are listed. An answer without enough evidence lists the closest and the
-    nearest articles instead, by relevance. The page numbers references in the same way (listedIn
-    in serve/http/page/references.js).
+    nearest articles instead, by relevance, and none if they are unrelated. The page numbers
+    references in the same way (listedIn in serve/http/page/references.js).
     """
     stated = answer.parts or (answer,)
     closest = [pmid for part in stated for sentence in part.closest for pmid in sentence.pmids]
+    if answer.unrelated:
+        return ()
     if answer.verdict == NOT_ENOUGH:
         nearest = [citation.pmid for citation in answer.citations[:MAX_NEAREST]]
         return tuple(dict.fromkeys((*closest, *nearest)))
@@ -148,11 +154,8 @@ def number_answer(
         verdict=_verdict(answer),
         exact=() if none else _exact(answer.exact) + _parts(answer),
         paragraph=() if none else tuple(_sentences(answer, numbers)),
-        sides=tuple(
-            _side(words, numbers)
-            for part in answer.parts or (answer,)
-            for words in side_words(part)
-        ),
+        sides=tuple(_sides(answer, numbers)),
+        caveats=tuple(map(one_line, answer.caveats)),
         closest=tuple(_closest(answer, numbers)) if none else (),
         listed=NEAREST.removesuffix(":") if none else "References",
         references=tuple(_references(answer, pmids, citations, style)),
@@ -197,14 +200,16 @@ def _numbered(pmids: Iterable[int], numbers: Mapping[int, int]) -> str:
     return ", ".join(str(number) for number in sorted({numbers[pmid] for pmid in pmids}))
 
 
-def _side(words: str, numbers: Mapping[int, int]) -> str:
-    """Return a quotation with its reference number; an unlisted source keeps its PMID."""
+def _number(pmid: int, numbers: Mapping[int, int]) -> str:
+    return f"[{numbers[pmid]}]" if pmid in numbers else f"PMID {pmid}"
 
-    def mark(found: re.Match[str]) -> str:
-        number = numbers.get(int(found[1]))
-        return f"[{number}" if number else found[0]
 
-    return one_line(_QUOTED_PMID.sub(mark, words))
+def _sides(answer: Answer, numbers: Mapping[int, int]) -> Iterable[str]:
+    """Yield the quotations of both sides with reference numbers; an unlisted PMID stays."""
+    for part in answer.parts or (answer,):
+        for stance, source in quoted_sides(part):
+            name = str(numbers.get(source.pmid, f"PMID {source.pmid}"))
+            yield one_line(quotation(stance, source, name))
 
 
 def _closest(answer: Answer, numbers: Mapping[int, int]) -> Iterable[str]:
@@ -219,14 +224,16 @@ def _references(
     held = {citation.pmid: citation for citation in citations}
     present = [held[pmid] for pmid in pmids if pmid in held]
     styled = {reference.pmid: reference for reference in style_references(present, style)}
-    for number, pmid in enumerate(pmids, 1):
+    numbers = {pmid: number for number, pmid in enumerate(pmids, 1)}
+    for pmid, number in numbers.items():
         runs: tuple[Run, ...] = (Run(f"PMID {pmid}: not in this index."),)
         links: tuple[tuple[str, str], ...] = (("PubMed", pubmed_url(pmid)),)
         if pmid in styled:
             runs, links = styled[pmid].runs, links_of(held[pmid])
         design = design_words(designs[pmid].design, designs[pmid].subjects)
         quote = one_line(shortened(quoted_sentence(answer, pmid)))
-        yield Reference(number, pmid, runs, links, design, quote)
+        origin = traced_words(answer.ideal, pmid, lambda via: _number(via, numbers))
+        yield Reference(number, pmid, runs, links, design, quote, origin)
 
 
 def links_of(citation: Citation) -> tuple[tuple[str, str], ...]:
@@ -248,6 +255,8 @@ def _notes(answer: Answer, day: date, address: str) -> Iterable[str]:
     dated = f" of {updated}" if updated else ""
     index = one_line(answer.index_version) or "unknown"
     yield f"Index {index}{dated}{source}. Preset {answer.system}."
-    yield f"Written by CiteRay on {day.isoformat()}."
+    if origin := origin_words(answer):
+        yield f"{origin}."
+    yield f"Answered with CiteRay on {day.isoformat()}."
     if address:
         yield f"Address: {one_line(address)}"

@@ -43,13 +43,13 @@ def number_run(
         AnswerDocument(
             question=one_line(entry["body"]),
             verdict=VERDICTS.get(entry.get("verdict", ""), SEARCHED),
-            exact=tuple(_exact(entry.get("exact_answer"))),
+            exact=tuple(_exact(entry)),
             paragraph=tuple(one_line(text) for text in _texts(entry.get("ideal_answer")) if text),
             sides=(),
             closest=(),
             listed="Articles found",
             references=tuple(references(pmids_of(entry))),
-            notes=(f"Written by CiteRay on {day.isoformat()}.",),
+            notes=(f"Answered with CiteRay on {day.isoformat()}.",),
         )
         for entry in entries
     ]
@@ -59,9 +59,12 @@ def _texts(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else list(value or ())
 
 
-def _exact(value: Any) -> Iterable[str]:
+def _exact(entry: Mapping[str, Any]) -> Iterable[str]:
+    """Yield the exact answers; none for a yes or no on which the sources disagree."""
+    value = entry.get("exact_answer")
     if isinstance(value, str):
-        yield one_line(value).capitalize()
+        if entry.get("verdict") != "mixed":
+            yield one_line(value).capitalize()
         return
     for names in value or ():
         first, *others = _texts(names)

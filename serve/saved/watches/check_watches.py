@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cluster.answers import Answer
 from cluster.errors import CiteRayError, one_line
+from cluster.exposure import Exposure
 from cluster.records import Citation
 from serve.saved.compare_answers import read_answer, sides_of
 from serve.saved.saved_error import SavedError, UnreadableAnswerError
@@ -39,6 +40,10 @@ class Ask(Protocol):
 
     async def citation(self, pmid: int) -> Citation | None:
         """Return the complete record, or None if the index does not have it."""
+        ...
+
+    async def exposure(self, pmids: Sequence[int]) -> Exposure | None:
+        """Return the exposure of articles to retractions; None if a shard does not answer."""
         ...
 
 
@@ -137,7 +142,7 @@ async def check_one(store: WatchStore, ask: Ask, version: str, watch: Watch) -> 
     cited = [item.pmid for item in (*sides.supporting, *sides.contradicting)]
     listed = [citation.pmid for citation in answer.citations[:TOP]]
     pmids = dict.fromkeys([*cited, *listed, *watch.sources])
-    sources = await look_up(list(pmids)[:MOST_SOURCES], ask.citation)
+    sources = await look_up(list(pmids)[:MOST_SOURCES], ask.citation, ask.exposure)
     diff: WatchDiff | None = None
     # An answer that another CiteRay version stored in an unreadable format restarts the history.
     with suppress(UnreadableAnswerError):

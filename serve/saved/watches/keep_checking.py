@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from cluster.answers import Answer
+from cluster.exposure import Exposure
 from cluster.records import Citation
 from serve.saved.stores import Saved
 from serve.saved.watches.check_watches import Ask, Budget, check_watches
@@ -64,6 +65,10 @@ class PoliteAsk:
     async def citation(self, pmid: int) -> Citation | None:
         """Return the complete record, or None if the index does not have it."""
         return await self._ask.citation(pmid)
+
+    async def exposure(self, pmids: Sequence[int]) -> Exposure | None:
+        """Return the exposure of articles to retractions; None if a shard does not answer."""
+        return await self._ask.exposure(pmids)
 
 
 class WatchKeeper:

@@ -10,7 +10,7 @@ from cluster.answers import Answer
 from cluster.errors import cut
 from cluster.study_design.designs import Design
 from serve.saved.compare_answers import AnswerDiff, Change, Cited, diff_answers
-from serve.saved.watches.source_records import ChangeKind, SourceChange
+from serve.saved.watches.source_records import CITES_DOUBT, ChangeKind, SourceChange
 
 MOST_NAMED = 10
 # Number of articles at the top of the list whose changes a reader would notice.
@@ -29,8 +29,13 @@ SOURCE_CHANGES: Mapping[ChangeKind, str] = {
     "corrected": "correction",
     "deleted": "deletion",
     "revised": "revision",
+    CITES_DOUBT: "source that cites an article in doubt",
 }
-PLURALS = {"new study": "new studies", "expression of concern": "expressions of concern"}
+PLURALS = {
+    "new study": "new studies",
+    "expression of concern": "expressions of concern",
+    "source that cites an article in doubt": "sources that cite an article in doubt",
+}
 VERDICTS = {
     "answered": "answered",
     "mixed": "mixed evidence",

@@ -168,6 +168,31 @@ def test_identifiers_of_references_are_ignored() -> None:
     assert (only_reference.doi, only_reference.pmcid) == ("", "")
 
 
+def test_references_of_all_lists_are_read_once_in_order() -> None:
+    def reference(*ids: str) -> str:
+        own = f"<ArticleIdList>{''.join(ids)}</ArticleIdList>"
+        return f"<Reference><Citation>A</Citation>{own}</Reference>"
+
+    def cited(text: str) -> str:
+        return f'<ArticleId IdType="pubmed">{text}</ArticleId>'
+
+    doi, untyped = '<ArticleId IdType="doi">7</ArticleId>', "<ArticleId>3</ArticleId>"
+    inner = (
+        f"<ReferenceList><Title>More</Title>{reference(cited('5'), cited('12'))}</ReferenceList>"
+    )
+    lists = (
+        f"<ReferenceList>{reference(cited(' 12 '), doi)}"
+        f"{reference(cited('PMC1'), cited(''), cited('0'), cited('1234567890'))}{reference()}"
+        f"{reference(untyped)}{inner}</ReferenceList>"
+        f"<ReferenceList>{reference(cited('12'), cited('9'))}</ReferenceList>"
+    )
+    own = '<ArticleIdList><ArticleId IdType="doi">10.1/own</ArticleId></ArticleIdList>'
+    citation = parse_one(data=lists + own)
+    assert citation.references == (12, 3, 5, 9)
+    assert citation.doi == "10.1/own"
+    assert parse_one(data=own).references == ()
+
+
 def test_doi_falls_back_to_a_valid_electronic_location() -> None:
     locations = (
         '<ELocationID EIdType="pii">S1</ELocationID>'
@@ -192,6 +217,9 @@ def test_real_record_is_parsed() -> None:
     assert MeshHeading("D010190", "Pancreatic Neoplasms", True) in record.mesh
     assert len(record.links) == 49
     assert record.links[0] == Link("CommentIn", 27920200, "Gut. 2017 Jun;66(6):1")
+    cites = [link.pmid for link in record.links if link.kind == "Cites"]
+    assert record.references == tuple(cites)
+    assert len(cites) == 48
     assert record.keywords == ("PANCREATIC CANCER",)
 
 

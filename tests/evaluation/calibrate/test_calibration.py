@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from evaluation.calibrate.fit_calibration import (
     Outcome,
     fit_calibration,
     read_outcomes,
+    related_level,
     write_outcomes,
 )
 from serve.answer.calibration import read_calibration
@@ -45,6 +47,14 @@ def test_calibration_ranks_right_answers_first_and_keeps_its_budget(tmp_path: Pa
         low = dict.fromkeys(features, 0.0) | {features[0]: -3.0}
         assert calibration.probability(kind, high) > 0.8 > 0.2 > calibration.probability(kind, low)
         assert calibration.threshold(kind, 0.05) > calibration.threshold(kind, 0.3)
+
+
+def test_level_of_related_articles_misses_at_most_its_share() -> None:
+    """The level is the second lowest relevance of 100 right answers; wrong ones do not count."""
+    right = [Outcome("yesno", {"relevance": n / 10}, 0.0) for n in range(1, 101)]
+    wrong = [Outcome("yesno", {"relevance": -9.0}, 1.0)] * 100
+    assert related_level([*wrong, *right]) == pytest.approx(1 / (1 + math.exp(-0.2)), abs=1e-4)
+    assert related_level(right[:40]) == 0.0
 
 
 def test_outcomes_survive_a_round_trip(tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ FULL = Citation(
     doi="10.5555/x",
     pmcid="PMC1",
     links=(Link("RetractionIn", 90000002, "A Journal"), Link("Cites", None, "A book")),
+    references=(90000007, 3),
 )
 BOOK = BookChapter(7, "Chapter", "Book", "Publisher", 2020, "Text.")
 
@@ -92,6 +93,7 @@ citations = st.builds(
     keywords=many(words()),
     doi=words(0),
     pmcid=words(0),
+    references=st.lists(st.integers(1, 999_999_999), max_size=3, unique=True).map(tuple),
     links=many(st.builds(Link, words(), st.none() | st.integers(1, 999_999_999), words(0))),
 )
 

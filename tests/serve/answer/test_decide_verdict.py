@@ -143,6 +143,21 @@ def test_error_budget_of_one_states_every_answer() -> None:
     assert decide(cite(), ideal=(), max_wrong=1.0).verdict == "not_enough_evidence"
 
 
+@pytest.mark.parametrize(
+    ("relevances", "max_wrong", "unrelated"),
+    [((0.79, 0.1), 0.0, True), ((0.1, 0.81), 0.0, False), ((0.1,), 1.0, False), ((), 0.0, True)],
+)
+def test_withheld_answer_is_unrelated_if_no_citation_is_relevant(
+    relevances: tuple[float, ...], max_wrong: float, unrelated: bool
+) -> None:
+    citations = [cite(relevance=relevance) for relevance in relevances]
+    written = Written(IDEAL, "yes")
+    related = CALIBRATION.model_copy(update={"related": 0.8})
+    for calibration, expected in ((related, unrelated), (CALIBRATION, False)):
+        found = decide_verdict(asked(), citations, [], written, calibration, max_wrong)
+        assert found.unrelated is expected
+
+
 def test_smaller_error_budget_states_no_more_answers() -> None:
     points = tuple((n / 500, float(n % 10 == 0 or n < 250)) for n in range(500))
     row = TypeCalibration(features=("said",), weights=(0, 1), points=points)

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from cluster.answers import Answer, Guess, Question, RankedCitation, Sentence
+from cluster.answers import Answer, Guess, Question, RankedCitation, Sentence, TracedSource
 from cluster.errors import CiteRayError
 from commands.terminal import make_console
 from serve.client.print_answer import print_answer, print_search
@@ -36,6 +36,12 @@ def test_contradictions_marks_and_notices_are_printed() -> None:
     assert "  It helps. [1] contradicted by [2]" in lines
     place = lines.index("  against: PMID 2: no title")
     assert lines[place + 1] == "    abstract 0-16: It did not help."
+    traced = replace(ANSWER.ideal[0], traced=TracedSource("primary", 3, 1))
+    lines = shown(replace(ANSWER, ideal=(traced,)))
+    assert "  PMID 1: no title [primary study, via PMID 3]" in lines
+    assert "  Written by the language model" in lines
+    assert "  Written by the language model smol" in shown(replace(ANSWER, written_by="smol"))
+    assert "  Quoted from the abstracts" in shown(replace(ANSWER, origin="extractive"))
     own = Sentence("It may.", (), 0.0, unsupported=True)
     supported = (Sentence("It helped.", (1,), 0.9),)
     noted = replace(ANSWER.evidence[0], notice="Corrected.")
@@ -62,7 +68,7 @@ def test_answer_without_evidence_lists_the_nearest_citations() -> None:
         "  PMID 7 (2020): On [iron]",
         "  PMID 8: no title",
     ]
-    assert not [line for line in lines if "written by" in line]
+    assert not [line for line in lines if "Written by" in line]
     told = Guess((Sentence("It may help.", (7,), 0.4),), [["iron", "Fe"]])
     lines = shown(replace(unsure, guess=told))
     place = lines.index("  Best guess, which the evidence does not support well enough:")

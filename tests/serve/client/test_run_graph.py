@@ -111,6 +111,7 @@ def test_await_ready_names_the_stages_that_are_not_ready(monkeypatch: pytest.Mon
     monkeypatch.setattr(run_graph, "POLL_S", 0.01)
     monkeypatch.setattr(run_graph, "START_DEADLINE_S", 0.1)
     monkeypatch.setattr(run_graph, "failure", str)
+    monkeypatch.setattr(run_graph, "starting", list)
     log = Console(file=io.StringIO())
     answers = iter([None, {"encoder": "ready", "shard-0000": "starting"}])
     for waited in ("the HTTP proxy", "shard-0000"):
@@ -118,6 +119,32 @@ def test_await_ready_names_the_stages_that_are_not_ready(monkeypatch: pytest.Mon
         monkeypatch.setattr(run_graph, "_stages", lambda *_, found=found: found)
         with pytest.raises(CiteRayError, match=f"for {waited}; .*run the same command again"):
             await_ready(load_settings(), log)
+
+
+def test_steps_of_starting_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    states = iter(
+        [None, {"encoder": "ready", "writer": "loading"}, {"encoder": "ready", "writer": "ready"}]
+    )
+    for name, value in {
+        "POLL_S": 0,
+        "WAITING_LINE_S": 0,
+        "deploy": lambda _: None,
+        "failure": str,
+        "starting": lambda: ["writer", "gateway"],
+        "_stages": lambda *_: next(states),
+        "unlimited_headers": lambda _: "",
+    }.items():
+        monkeypatch.setattr(run_graph, name, value)
+    log = Console(file=io.StringIO(), width=1000)
+    run_graph.start_graph(load_settings(), log)
+    first, *steps = log.file.getvalue().splitlines()
+    assert "encoder citeray:bioasq-encoder, llm citeray:writer" in first
+    assert [step.partition(" s  ")[2] for step in steps] == [
+        "still loading: gateway, writer",
+        "encoder ready (1 of 2)",
+        "still loading: writer",
+        "writer ready (2 of 2)",
+    ]
 
 
 def test_second_serve_exits_with_2(taken: int, tmp_path: Path) -> None:

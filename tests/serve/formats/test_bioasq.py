@@ -19,7 +19,13 @@ from cluster.answers import (
 )
 from cluster.errors import InputError
 from cluster.records import Passage
-from serve.formats.bioasq import RunWriter, read_questions, to_entry, write_run
+from serve.formats.bioasq import (
+    RunWriter,
+    count_guesses,
+    read_questions,
+    to_entry,
+    write_run,
+)
 from tests.serve.answering import answer as bare_answer
 from tests.serve.answering import passage
 
@@ -208,3 +214,12 @@ def test_incomplete_line_is_dropped(tmp_path: Path) -> None:
         run.add(entry("b"))
     with RunWriter(path, "s", "v1") as run:
         assert run.done == {"a", "b"}
+
+
+def test_guesses_of_a_run_are_counted(tmp_path: Path) -> None:
+    stated = answer("yes")
+    withheld = replace(stated, verdict="not_enough_evidence", ideal=(), exact=None)
+    withheld = replace(withheld, guess=Guess(stated.ideal, "yes"))
+    mixed = replace(stated, verdict="mixed")
+    write_run(tmp_path / "run.json", [*map(to_entry, (stated, withheld, mixed)), entry("a2")])
+    assert count_guesses(tmp_path / "run.json") == 1

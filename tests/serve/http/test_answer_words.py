@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from cluster.answers import Evidence, Question, RankedCitation, SearchResult, Sentence
+from cluster.answers import Evidence, Question, RankedCitation, SearchResult, Sentence, TracedSource
 from cluster.records import Citation, Passage, Section
 from serve.http.answer_words import (
     QUOTED,
@@ -19,8 +19,8 @@ FOUND = SearchResult(QUESTION, "citeray", (), (), (), (), (), "2/2", "v000001", 
 
 def test_sentences_follow_the_exact_answer_with_pmids_and_marks() -> None:
     sentences = (
-        Sentence("Imatinib inhibits it.", (3, 7), 0.9),
-        Sentence("It does.", (3,), 0.9, (8, 9)),
+        Sentence("Imatinib inhibits it.", (3, 7), 0.9, traced=TracedSource("primary", 3, 7)),
+        Sentence("It does.", (5,), 0.9, (8, 9), traced=TracedSource("secondary", 5)),
         Sentence("It may.", (), 0.0, unsupported=True),
         Sentence("It might.", (4,), 0.0, unsupported=True),
     )
@@ -28,9 +28,11 @@ def test_sentences_follow_the_exact_answer_with_pmids_and_marks() -> None:
     assert answer_pieces(listed) == [
         "imatinib; dasatinib.",
         "Imatinib inhibits it. [PMID 3, 7]",
-        "It does. [PMID 3; contradicted by PMID 8, 9]",
+        "It does. [PMID 5; contradicted by PMID 8, 9]",
         "It may. [no evidence supports this]",
         "It might. [no evidence supports this; PMID 4]",
+        "PMID 7: primary study, via PMID 3.",
+        "PMID 5: secondary source, original not found in the collection.",
     ]
 
 

@@ -13,7 +13,7 @@ from serve.client.open_client import as_answer
 from tests.serve.api import client_of
 from tests.serve.service import SmallService, unsure_of
 
-QUESTION = "Does metformin activate AMPK and what inhibits BCR-ABL?"
+QUESTION = "Does metformin activate AMPK? What inhibits BCR-ABL?"
 
 
 @pytest.fixture(scope="module")

@@ -51,7 +51,7 @@ def test_python_examples_print_a_cited_answer(url: str, subtests: pytest.Subtest
 
 
 def test_curl_examples_are_answered(url: str, tmp_path: Path) -> None:
-    assert len(CURL) == 9
+    assert len(CURL) == 11
     for line in CURL:
         if line.endswith("/run"):
             end = time.monotonic() + 120

@@ -8,6 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from cluster.settings.presets import name_systems, system_names
+from cluster.settings.read_config import CONFIGS
 from cluster.settings.settings import load_settings
 from tests.serve.api import client_of
 from tests.serve.problem import assert_refused
@@ -33,6 +34,12 @@ def ward(service: SmallService) -> Iterator[TestClient]:
     name_systems(load_settings(overrides=[f"serve.{preset}"]).serve.systems)
     yield client_of(service, preset)
     name_systems({})
+
+
+def test_every_shipped_preset_has_a_title(client: TestClient) -> None:
+    cards = systems(client)
+    files = {path.stem for path in (CONFIGS / "systems").glob("*.yaml")}
+    assert {name for name in files if cards[name]["title"] == name} == set()
 
 
 def test_operators_preset_is_usable_and_listed_last(ward: TestClient) -> None:

@@ -18,7 +18,7 @@ from serve.pipeline.answer_question import QuestionAnswerer
 from tests.serve.service import CORPUS, DISPUTED, dispute, unsure_of
 from tests.serve.small_graph import Decide, as_written, make_answerer
 
-BODY = "Does metformin activate AMPK and what inhibits BCR-ABL?"
+BODY = "Does metformin activate AMPK? What inhibits BCR-ABL?"
 
 
 def request(body: str = BODY, **fields: object) -> Request:

@@ -20,6 +20,7 @@ from serve.pipeline.appraise_answer import (
 )
 from serve.pipeline.sort_result import arranged, count_evidence
 from serve.wording.appraisal_words import notice_lines, weight_lines
+from serve.wording.quote_sentence import closest_sentence
 from serve.wording.verdict_words import agreement_words
 from tests.serve.answering import answer
 
@@ -221,8 +222,9 @@ def test_agreement_words_for_any_count(agreed: Agreement, words: str) -> None:
 def test_weight_lines_name_designs_agreement_and_concepts() -> None:
     whole = arranged(replace(LISTED, ideal=IDEAL, evidence=tuple(SIDED), entities=(AMPK,)), "date")
     assert weight_lines(weigh_answer(whole)) == [
-        "citations by design: meta-analysis 2, case report 1, unknown 1",
-        "agreement: 2 of 3 studies support this answer (50% if stronger study designs count more)",
+        "study designs of the 4 articles found: meta-analysis 2, case report 1, unknown 1",
+        "agreement: 2 of 3 studies support this answer; weighted by study design (trials count "
+        "more than case reports): 50% for this answer",
         "concepts of the question that the cited evidence does not name: AMPK",
         "concepts of the question that the answer does not name: AMPK",
     ]
@@ -236,3 +238,11 @@ def test_evidence_and_citations_have_the_study_design() -> None:
     assert evidence is not None
     assert evidence.design == "meta_analysis"
     assert RankedCitation.of(record, 1.0, {}).design_from == "publication_types"
+
+
+def test_whole_sentence_is_quoted_rather_than_its_end() -> None:
+    whole = "The benefit was the same in patients without diabetes."
+    texts = [whole.removeprefix("The "), f"It was small. {whole}"]
+    for given in (texts, texts[::-1]):
+        assert closest_sentence(given, ["Benefit in patients without diabetes"]) == whole
+    assert closest_sentence([], ["Benefit"]) == ""

@@ -12,12 +12,13 @@ import docx
 import pypdf
 import pytest
 
-from cluster.answers import Answer, Evidence, Question, RankedCitation, Sentence
+from cluster.answers import Answer, Evidence, Question, RankedCitation, Sentence, TracedSource
 from cluster.appraisal import Agreement
 from cluster.errors import InputError
 from cluster.records import Author, Citation, Link, Passage
 from serve.pipeline.appraise_answer import list_sides
 from serve.references.documents.number_answer import DISCLAIMER, cited_pmids
+from serve.references.documents.number_run import number_run
 from serve.references.documents.write_document import FORMS, FormName, write_document
 from tests.serve.answering import answer as bare_answer
 
@@ -103,7 +104,7 @@ def test_document_has_every_part_and_numbers_references_by_first_citation(
 
 
 def test_document_shows_verdict_sides_marks_and_missing_records(subtests: pytest.Subtests) -> None:
-    silent = replace(ANSWER, verdict="not_enough_evidence", exact=None, ideal=())
+    silent = replace(ANSWER, verdict="not_enough_evidence", exact=None, ideal=(), origin="none")
     passage = Passage(5, "abstract", 0, 5, "It does not.")
     mixed = replace(
         ANSWER,
@@ -120,6 +121,9 @@ def test_document_shows_verdict_sides_marks_and_missing_records(subtests: pytest
             text = write(form, silent)
             assert "CiteRay could not decide this from the articles that it found." in text
             assert "Nearest citations [1] Doe J. Title 5." in text.replace("## ", "")
+            assert "Quoted from" not in text
+            quoted = "Quoted from the abstracts. Answered with CiteRay on 2026-11-26."
+            assert quoted in write(form, replace(ANSWER, origin="extractive"))
             text = write(form, mixed)
             assert "Sources disagree: 1 of 2 studies says yes." in text
             assert "Perhaps. [no evidence supports this]" in text
@@ -153,6 +157,29 @@ def test_references_are_ordered_by_design_and_quote_their_source() -> None:
     assert "[1] Doe J. Title 1. BMJ. 2001. doi: 10.1/1. PubMed PMID: 1. https://pub" in content
     assert "\n    Meta-analysis: “Metformin activates β-AMPK.”\n[2] Doe J. Title 4." in content
     assert "\nAddress: http://here/?q=1\n" in content
+
+
+def test_references_tell_the_original_study_from_the_review_that_reports_it() -> None:
+    primary, secondary = TracedSource("primary", 1, 3), TracedSource("secondary", 4)
+    first, second = ANSWER.ideal
+    ideal = (replace(first, traced=primary), replace(second, traced=secondary))
+    review = RankedCitation(4, 1.0, design="review")
+    answer = replace(ANSWER, ideal=ideal, citations=(review,))
+    assert cited_pmids(answer) == (4, 3, 1, 2)
+    for form in ("text", "markdown", "docx", "pdf"):
+        text = text_of(form, write_document(answer, CITATIONS, form)).replace("\\", "")
+        assert "Review; secondary source, original not found in the collection" in text
+        assert "Primary study, via [3]" in text
+    # An answer that a client sends may name a review that it does not cite.
+    odd = replace(ANSWER, ideal=(replace(first, traced=TracedSource("primary", 9, 3)),))
+    assert b"Primary study, via PMID 9" in write_document(odd, CITATIONS, "text")
+
+
+def test_document_of_a_run_states_no_side_if_the_sources_disagree() -> None:
+    entry = {"body": "Does it?", "documents": [], "exact_answer": "yes", "ideal_answer": "It may."}
+    for verdict, exact in (("answered", ("Yes",)), ("mixed", ())):
+        [document] = number_run([entry | {"verdict": verdict}], [], "vancouver", DAY)
+        assert (document.exact, document.notes) == (exact, (f"Answered with CiteRay on {DAY}.",))
 
 
 def test_document_has_links_and_synonyms() -> None:

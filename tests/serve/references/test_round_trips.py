@@ -23,7 +23,7 @@ from pylatexenc.latex2text import LatexNodes2Text
 from cluster.pubmed.languages import language_name, language_tag
 from cluster.records import Author, Citation
 from serve.references.describe_citation import link_words, person_name, pubmed_url
-from serve.references.export_citations import FORMATS, export_citations
+from serve.references.export_citations import FORMATS, PartWriter, export_citations
 from serve.references.page_ranges import expand_pages, first_and_last
 from tests.serve.references.generated_citations import generated_citations
 
@@ -280,3 +280,13 @@ def test_hostile_title_cannot_start_another_record(subtests: pytest.Subtests) ->
             text = export_citations(two, form)
             assert counts[form](text) == 2
             assert not re.search(r"^(TY  - JOUR\r?\nPMID|PMID- [78])", text, re.M)
+
+
+def test_parts_of_an_export_join_to_the_whole_file(subtests: pytest.Subtests) -> None:
+    held = [Citation(pmid=n, title=f"Title {n}") for n in range(1, 6)]
+    for form in FORMATS:
+        for parts in ([], [held], [held[:2], held[2:3], held[3:]]):
+            with subtests.test(form=form, parts=len(parts)):
+                writer = PartWriter(form)
+                text = "".join([*map(writer.write, parts), writer.end()])
+                assert text == export_citations([c for part in parts for c in part], form)

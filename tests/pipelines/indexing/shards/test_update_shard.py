@@ -2,9 +2,12 @@ import os
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from cluster.arrow_records import CITATION_SCHEMA
 from cluster.errors import CiteRayError, IndexFormatError, InputError
+from cluster.index import write_segment
 from cluster.index.layout import VECTORS, bm25_directory, segment_directory, shard_of
 from cluster.index.lease import hold_lease
 from cluster.index.manifest import SegmentEntry, read_manifest
@@ -271,6 +274,22 @@ def test_older_index_is_updated_and_compacted_with_its_analyser(tmp_path: Path) 
         terms = CollectionTerms.open(tmp_path, manifest)
         counts = terms.statistics(["sj\u00f6gren", "sjogren"], "citations").frequencies
         assert counts == {"sj\u00f6gren": 2, "sjogren": 0}
+
+
+def test_index_without_references_is_updated_and_compacted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older = pa.schema([field for field in CITATION_SCHEMA if field.name != "references"])
+    with monkeypatch.context() as patch:
+        patch.setattr(write_segment, "CITATION_SCHEMA", older)
+        index = built(tmp_path, [(1, "aspirin"), (2, "iron")], shards=1)
+    index.update([[(3, "iron"), (2, "iron and aspirin")]])
+    for job in (lambda: None, index.compact):
+        job()
+        (shard,) = index.readers()
+        held = {pmid: shard.citation(pmid) for pmid in (1, 2, 3)}
+        assert {pmid: c.references for pmid, c in held.items() if c} == {1: None, 2: (), 3: ()}
+        assert verify_index(tmp_path).findings == ()
 
 
 def test_damaged_quantiser_is_refused(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_url_of_an_answer_survives_reload_back_and_forward(page: Page) -> None:
 
 def test_history_restores_question_preset_filters_and_answer(page: Page) -> None:
     page.get_by_text("Filters", exact=True).click()
-    page.get_by_label("Abstract").select_option("with one")
+    page.get_by_label("Abstract").select_option("with an abstract")
     ask(page, system="hybrid")
     heading(page, QUESTION)
     show_options(page)

@@ -92,7 +92,7 @@ def compared(page: Page) -> None:
 
 
 def conversing(page: Page) -> None:
-    ask(page, f"{QUESTION[:-1]} and what does VKORC1 do?")
+    ask(page, f"{QUESTION} What does VKORC1 do?")
     page.get_by_label("Ask a follow-up").fill("And in the liver?")
     page.get_by_role("button", name="Follow up").click()
     page.get_by_role("button", name="Edit").click()

@@ -17,6 +17,14 @@ from tests.serve.http.page.test_page import QUESTION
 from tests.serve.service import SmallService
 
 pytestmark = pytest.mark.browser
+# Text of an answer on which the sources disagree, in the list of a batch.
+DISPUTED = """async () => {
+  const { BatchResults } = await import("/static/batch_results.js");
+  const results = new BatchResults("b");
+  const said = {exact_answer: "yes", ideal_answer: "It may."};
+  results.add({id: "1", body: "Q?", verdict: "mixed", ...said});
+  return results.list.textContent;
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +92,7 @@ def test_file_of_questions_becomes_a_run_and_a_table(page: Page, tmp_path: Path)
         rows = list(csv.DictReader(lines))
     assert [row["question"] for row in rows] == [f"{QUESTION} {n}" for n in range(3)]
     assert rows[0]["exact answer"] == "Yes"
+    assert page.evaluate(DISPUTED) == "Q? Sources disagreeIt may."
     batch.get_by_role("button", name="Remove").click()
     expect(page.locator("#batches > li")).to_have_count(0)
 
@@ -92,7 +101,7 @@ def test_csv_file_is_asked_with_filters_and_becomes_documents(page: Page, tmp_pa
     table = tmp_path / "questions.csv"
     table.write_text(f'Nr;Question;type\n1;"{QUESTION}; and ""why""?";yesno\n2;{QUESTION};\n')
     page.locator("#filters > summary").click()
-    page.get_by_label("Retracted").select_option("leave out")
+    page.get_by_label("Retracted").select_option("not retracted")
     with page.expect_request("**/v1/batches") as sent:
         start(page, table)
     body = sent.value.post_data_json
@@ -112,7 +121,7 @@ def test_csv_file_is_asked_with_filters_and_becomes_documents(page: Page, tmp_pa
         assert fetched.value.suggested_filename == f"questions.{ending}"
         assert Path(fetched.value.path()).read_bytes().startswith(begin)
     page.get_by_role("tab", name="Ask").click()
-    expect(page.get_by_role("button", name="Remove filter: without retracted")).to_be_visible()
+    expect(page.get_by_role("button", name="Remove filter: not retracted")).to_be_visible()
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_question_as_understood_is_shown_and_edited(library: Page) -> None:
 
 
 def test_parts_of_a_question_have_their_own_verdicts(library: Page) -> None:
-    ask(library, f"{QUESTION[:-1]} and what does VKORC1 do?")
+    ask(library, f"{QUESTION} What does VKORC1 do?")
     card = library.get_by_role("article", name="Answer")
     first = card.get_by_role("region", name=QUESTION)
     second = card.get_by_role("region", name="What does VKORC1 do?")

@@ -71,7 +71,8 @@ def test_question_is_saved_and_its_changes_shown_in_3_clicks(
     in_a_thread(ask_again, saved, service, "v000001")
     updated = Updated(tmp_path / "updated", citations=DISPUTED, decide=dispute)
     in_a_thread(ask_again, saved, updated, "v000002")
-    hand.click(keeping.get_by_role("tab", name="Saved"))
+    keeping.reload()
+    hand.click(keeping.get_by_role("tab", name="Saved (new)"))
     # A changed question is open.
     shown = keeping.locator("#watches")
     expect(shown.locator(".new .changed")).to_contain_text("Changed: verdict changed, ")
@@ -84,6 +85,9 @@ def test_question_is_saved_and_its_changes_shown_in_3_clicks(
     expect(first).to_contain_text("index v000001")
     expect(shown.get_by_role("article", name="Answer")).to_contain_text("Sources disagree")
     assert hand.clicks <= 3
+    keeping.reload()
+    keeping.wait_for_load_state("networkidle")
+    keeping.get_by_role("tab", name="Saved", exact=True).click()
     expect(shown.get_by_role("link", name="Feed")).to_have_attribute(
         "href", f"/v1/watches/{saved.watches.list('')[0].id}/feed"
     )

@@ -91,8 +91,8 @@ def test_every_filter_can_be_set_and_is_shown_as_a_chip(page: Page) -> None:
     form.get_by_label("Language").select_option("English")
     form.get_by_label("Study design").select_option("meta-analysis")
     form.get_by_label("People").select_option("in humans")
-    form.get_by_label("Abstract").select_option("with one")
-    form.get_by_label("Retracted").select_option("leave out")
+    form.get_by_label("Abstract").select_option("with an abstract")
+    form.get_by_label("Retracted").select_option("not retracted")
     for label, value in (("Journal", "Lancet"), ("MeSH heading", "D006801")):
         form.get_by_label(label).fill(value)
         form.get_by_label(label).press("Enter")
@@ -206,7 +206,7 @@ def test_model_output_is_shown_as_a_draft_until_checked(page: Page) -> None:
     )
     ask(page, system="citeray-model")
     page.get_by_text("Details: evidence").click()
-    expect(page.locator(".details")).to_contain_text("Written by the language")
+    expect(page.locator(".details")).to_contain_text("Written by the language model")
     expect(page.get_by_text("Draft, not checked yet")).to_be_hidden()
     assert SAID in page.evaluate("window.drafts")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 
 import docx
@@ -15,7 +16,9 @@ import pytest
 import rispy
 from playwright.sync_api import Browser, Page, expect
 
+from cluster.answers import TracedSource
 from cluster.records import Link
+from serve.answer.write_answer import WrittenAnswer
 from serve.contracts.answer_events import Event
 from serve.contracts.request import Request
 from serve.saved.stores import Saved
@@ -170,12 +173,20 @@ def test_page_copy_print_and_documents_list_the_same_references(
     trial = citation(
         5, "Metformin did not activate AMPK in adults.", "A trial", publication_types=TRIAL
     )
-    service = SmallService(citations=[*DISPUTED, trial], decide=dispute)
+
+    def decide(written: WrittenAnswer) -> WrittenAnswer:
+        first, *others = written.ideal
+        first = replace(first, traced=TracedSource("primary", first.pmids[0], 5))
+        return dispute(replace(written, ideal=(first, *others)))
+
+    service = SmallService(citations=[*DISPUTED, trial], decide=decide)
     with served_api(service, saved=saved) as url, open_page(browser, url) as page:
         page.evaluate(CLIPBOARD)
         ask(page)
         references = page.locator(".references .reference")
         expect(references.first).to_contain_text("A trial. PubMed PMID: 5.")
+        origin = page.locator(".references .design", has_text="primary study, via [2]")
+        expect(origin).to_have_count(1)
         quotes = page.locator(".references .basis").all_inner_texts()
         assert quotes[0] == "Metformin did not activate AMPK in adults."
         assert len(quotes) == references.count() == 3
@@ -193,6 +204,7 @@ def test_page_copy_print_and_documents_list_the_same_references(
             assert quote in entry
             assert quote in copied
         assert f"Address: {page.url}" in paragraphs
+        assert "Randomised trial; primary study, via [2]: " in copied
         shown = page.locator(".actions, .opinion, form").locator("visible=true")
         expect(shown).to_have_count(4)
         page.emulate_media(media="print")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from cluster.answers import Answer, Evidence, Question, Sentence
+from cluster.exposure import ExposedSource, Exposure
 from cluster.records import Citation, Section
 from tests.serve.answering import answer as bare_answer
 from tests.serve.answering import passage
@@ -45,6 +46,7 @@ class FakeAsk:
         self.make = make
         self.asked: list[str] = []
         self.records: dict[int, Citation | None] = {}
+        self.exposed: tuple[ExposedSource, ...] | None = ()
 
     async def answer(self, request: Mapping[str, Any]) -> Answer:
         self.asked.append(request["question"])
@@ -53,6 +55,9 @@ class FakeAsk:
     async def citation(self, pmid: int) -> Citation | None:
         same = Citation(pmid, title=f"Paper {pmid}", sections=(Section("", f"It helps {pmid}."),))
         return self.records.get(pmid, same)
+
+    async def exposure(self, pmids: Sequence[int]) -> Exposure | None:
+        return None if self.exposed is None else Exposure(tuple(pmids), (), self.exposed)
 
 
 class Clock:

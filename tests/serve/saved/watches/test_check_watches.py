@@ -121,6 +121,16 @@ def test_answer_from_part_of_the_index_or_another_version_is_not_compared(saved:
     assert saved.watches.get(one).error == ""
 
 
+def test_question_is_retried_if_the_exposure_of_its_sources_is_not_known(saved: Saved) -> None:
+    """Otherwise a known exposure would be reported as new at the next check."""
+    (one,) = watch(saved, "A?")
+    ask = asking("v000001", 1)
+    ask.exposed = None
+    assert check(saved, ask, "v000001") == Checked(asked=1, failed=1)
+    assert saved.watches.checks(one) == []
+    assert "a shard does not answer" in saved.watches.get(one).error
+
+
 def make_due(saved: Saved) -> None:
     with saved.database.write() as connection:
         connection.execute(update(WATCHES).values(not_before=0.0))

@@ -20,7 +20,9 @@ def test_watch_commands_add_list_compare_and_remove(tmp_path: Path) -> None:
     assert (code, added["request"]["filters"]) == (0, {"year_from": 2020})
     code, out, _ = run_here("watch", "list", *url)
     assert (code, "not asked yet" in out, "Does it help?" in out) == (0, True, True)
-    assert run_here("watch", "list", "--owner", "bob", *url)[1] == ""
+    code, out, err = run_here("watch", "list", "--owner", "bob", *url)
+    assert (code, out, err.startswith("no saved questions")) == (0, "", True)
+    assert run_here("watch", "list", "--owner", "bob", *url, "--json") == (0, "[]\n", "")
     saved = saved_at(tmp_path)
     for version, pmids in (("v1", (1,)), ("v2", (1, 2))):
         ask = FakeAsk(lambda q, v=version, p=pmids: made_answer(p, version=v))  # type: ignore[misc]
@@ -42,6 +44,7 @@ def test_watch_add_rejects_invalid_input(tmp_path: Path) -> None:
     for wrong, said in (
         (("A?", "--system", "best"), "unknown"),
         (("A?", "--filter", "colour=red"), "--filter"),
+        (("A?", "--until", "soon"), "--until: 'soon' is not a day"),
         (("A?", "--webhook", "https://hooks.example.org/"), "serve.saved.webhook_hosts"),
         ((" ",), "question"),
     ):

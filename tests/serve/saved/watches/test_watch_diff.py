@@ -7,16 +7,24 @@ from dataclasses import replace
 import pytest
 
 from cluster.answers import Answer, RankedCitation
+from cluster.exposure import ExposedSource
 from cluster.records import RETRACTED_TYPE, Citation, Link, Section
 from cluster.study_design.designs import Design
 from serve.saved.compare_answers import Change, Cited
 from serve.saved.watches.source_records import (
+    CITES_DOUBT,
     ChangeKind,
     SourceChange,
     SourceRecord,
     changed_sources,
 )
-from serve.saved.watches.watch_diff import WatchDiff, change_summary, diff_words, watch_diff
+from serve.saved.watches.watch_diff import (
+    WatchDiff,
+    change_summary,
+    diff_words,
+    source_summary,
+    watch_diff,
+)
 from tests.serve.saved.watches.asking import made_answer
 from tests.small_index import citation
 
@@ -139,6 +147,12 @@ def test_change_of_a_source_is_reported_once(subtests: pytest.Subtests) -> None:
             diff = watch_diff(made_answer(), made_answer(), [change])
             assert diff.notable
             assert diff_words(diff)[0].startswith(f"{kind.capitalize()}: PMID 1, Paper 1")
+    # A source that cites a newly retracted article.
+    source = ExposedSource(1, retracted=(7,), doubted=(9,))
+    before = {1: SourceRecord.of(1, PAPER, replace(source, retracted=()))}
+    (change,) = changed_sources(before, {1: SourceRecord.of(1, PAPER, source)})
+    assert (change.kind, change.detail) == (CITES_DOUBT, "it cites PMID 7")
+    assert source_summary([change]) == "1 source that cites an article in doubt"
     # Re-indexing and comments do not count as changes.
     anew = replace(PAPER, source="later.xml.gz", position=9, links=(Link("CommentIn", 5, "BMJ"),))
     before, now = {1: SourceRecord.of(1, PAPER)}, {1: SourceRecord.of(1, anew)}

@@ -46,6 +46,9 @@ class Graph:
     async def citation(self, pmid: int) -> Any:
         return await self._answerer.citation(pmid)
 
+    async def exposure(self, pmids: Any) -> Any:
+        return await self._answerer.exposure(pmids)
+
     def update(self, version: str) -> Manifest:
         """Publish another version of the same citations."""
         manifest = read_manifest(self.index).model_copy(update={"version": version})

@@ -1,0 +1,69 @@
+"""`citeray strategy`: make a Boolean PubMed search strategy from a question."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from cluster.errors import InputError, cut
+from commands.ask import QuestionArgument
+from commands.context import Config, Json, Overrides, json_text, make_context
+from commands.evaluation.output_file import Output, write_output
+from commands.options import (
+    AsOf,
+    DesignOption,
+    FilterOption,
+    SystemOption,
+    Until,
+    check_options,
+    check_request,
+    open_client,
+    read_filters,
+)
+from serve.strategy.export_strategy import STRATEGY_FORMATS
+from serve.strategy.make_strategy import DEFAULT_MAX_HITS
+
+FORMATS = (*STRATEGY_FORMATS, "json")
+MaxHitsOption = Annotated[
+    int,
+    typer.Option(
+        "--max-hits", min=1, max=1_000_000,
+        help="Tighten or widen the strategy to at most this number of citations.",
+    ),
+]  # fmt: skip
+FormatOption = Annotated[
+    str, typer.Option("--format", help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
+]
+
+
+def strategy(
+    question: QuestionArgument,
+    max_hits: MaxHitsOption = DEFAULT_MAX_HITS,
+    form: FormatOption = "text",
+    output: Output = None,
+    system: SystemOption = None,
+    as_of: AsOf = None,
+    filters: FilterOption = None,
+    until: Until = None,
+    designs: DesignOption = None,
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """Make a Boolean PubMed search strategy from a question, and measure it on the index.
+
+    The text lists what each block and term finds, and what the strategy loses without it. Recall
+    and precision refer to the best citations of the semantic search for the question.
+    """
+    context = make_context(config, overrides, json)
+    if form not in FORMATS:
+        raise InputError(f"--format {cut(form)}: unknown; there are: {', '.join(FORMATS)}")
+    chosen = check_options(context, system, as_of=as_of)
+    request: dict[str, Any] = {"question": question, "system": chosen.system}
+    request["filters"] = read_filters(filters, until, designs)
+    check_request(request)
+    with open_client(chosen, answers=False) as client:
+        made = client.strategy({**request, "max_hits": max_hits})
+    is_json = json or form == "json"
+    write_output(output, json_text(made["strategy"]) if is_json else made["texts"][form])

@@ -1,0 +1,140 @@
+"""Concept blocks, and the choice of terms and blocks, without an index."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from cluster.index.boolean.expressions import Expression, Or, Term
+from cluster.index.filters.filters import Filters
+from cluster.records import Citation, Entity, MeshHeading
+from cluster.text.analysis import ANALYSER
+from cluster.text.vocabulary import Concept
+from serve.question.field_tags.parse_boolean import write_pubmed
+from serve.strategy.choose_terms import ChosenBlock, Count, choose_blocks, choose_terms
+from serve.strategy.concept_blocks import Concepts, ReferenceSet, concept_blocks
+from serve.strategy.strategy_limits import limit_terms
+from tests.small_index import citation
+
+pytestmark = pytest.mark.unit
+
+AD = Concept("mesh:D000544", "mesh", "Alzheimer Disease", ("Alzheimer's disease", "AD"), (9, 1), 40)
+CITATIONS = 1000
+
+
+def tiab(*values: str) -> tuple[Term, ...]:
+    return tuple(Term("tiab", value) for value in values)
+
+
+def reference(*texts: str, headings: Sequence[str] = ()) -> ReferenceSet:
+    mesh = tuple(MeshHeading(ui="D1", name=name, major=False) for name in headings)
+    records: list[Citation] = [citation(n, text, mesh=mesh) for n, text in enumerate(texts, 1)]
+    return ReferenceSet(records, [1.0] * len(records), ANALYSER)
+
+
+class Counted:
+    """Counter with known numbers of hits."""
+
+    def __init__(self, hits: Mapping[str, int]) -> None:
+        self._hits = hits
+
+    async def __call__(self, expressions: Sequence[Expression]) -> list[Count]:
+        return [Count(self._hits[write_pubmed(expression)]) for expression in expressions]
+
+
+def test_entity_block_has_heading_names_and_truncated_words() -> None:
+    question = "Does losartan treat Alzheimer's disease?"
+    begin = question.index("Alz")
+    entity = Entity("Alzheimer's disease", begin, len(question) - 1, AD.id, "mesh")
+    blocks = concept_blocks(question, [(entity, AD)], ANALYSER)
+    assert [block.name for block in blocks] == ["Alzheimer's disease", "losartan"]
+    assert blocks[0].heading_hits == 40
+    assert blocks[0].terms == (
+        Term("mh", "Alzheimer Disease"),
+        *tiab("Alzheimer's disease", "AD", "Alzheimer", "alzheim*"),
+    )
+    assert blocks[1].terms == tiab("losartan")
+
+
+def test_everyday_words_form_blocks_only_if_there_are_no_others() -> None:
+    assert [b.name for b in concept_blocks("Which genes cause SCUBE3 loss?", [], ANALYSER)] == [
+        "SCUBE3",
+        "loss",
+    ]
+    assert [b.name for b in concept_blocks("Blood in tissue?", [], ANALYSER)] == ["Blood", "tissue"]
+
+
+def test_reference_set_matches_words_phrases_and_headings_as_the_index_does() -> None:
+    known = reference("Heart failure therapies.", "Failure of the heart.", headings=["Humans"])
+    assert known.found_by(Term("tiab", "heart failure")) == {0}
+    assert known.found_by(Term("tiab", "therap*")) == {0}
+    assert known.found_by(Term("tiab", "therap")) == frozenset()
+    assert known.found_by(Term("mh", "humans")) == {0, 1}
+
+
+def test_heading_is_kept_and_words_only_if_they_add_recall_at_few_hits() -> None:
+    known = reference("aspirin pain", "aspirin", "ASA pain", headings=["Aspirin"])
+    terms = (*tiab("ASA", "aspirin", "pain", "salicylate"), Term("mh", "Aspirin"))
+    counter = Counted(
+        {"ASA[tiab]": 3, "aspirin[tiab]": 20, "pain[tiab]": 600, "Aspirin[mh:noexp]": 9}
+    )
+    block = asyncio.run(choose_terms(Concepts("aspirin", terms[:4]), known, counter, CITATIONS))
+    assert block is not None
+    assert block.terms == tiab("aspirin", "ASA")
+    assert sorted(block.found) == [0, 1, 2]
+    block = asyncio.run(choose_terms(Concepts("aspirin", terms), known, counter, CITATIONS))
+    assert block is not None
+    assert block.terms == (Term("mh", "Aspirin"),)
+    # A single word of a name is judged after the names, although it finds more.
+    named = Concepts("ASA", tiab("ASA", "aspirin"), words=1)
+    block = asyncio.run(choose_terms(named, known, counter, CITATIONS))
+    assert block is not None
+    assert block.terms == tiab("ASA", "aspirin")
+    nothing = Concepts("x", tiab("salicylate"))
+    assert asyncio.run(choose_terms(nothing, known, counter, CITATIONS)) is None
+
+
+def block_of(word: str, *found: int) -> ChosenBlock:
+    return ChosenBlock(word, tiab(word), (Count(1),), frozenset(found))
+
+
+BLOCKS = (block_of("a1", 0, 1, 2, 3), block_of("b1", 0, 1, 2), block_of("c1", 0))
+HITS = {
+    "all[sb]": CITATIONS, "a1[tiab]": 100, "b1[tiab]": 300, "c1[tiab]": 200,
+    "a1[tiab] AND b1[tiab]": 40, "a1[tiab] AND c1[tiab]": 30,
+    "a1[tiab] AND b1[tiab] AND c1[tiab]": 10,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("most", "kept", "hits"),
+    [(100, ["a1"], 100), (50, ["a1", "b1"], 40), (5, ["a1", "b1", "c1"], 10)],
+)
+def test_blocks_are_added_until_few_enough_hits_are_left(
+    most: int, kept: list[str], hits: int
+) -> None:
+    known = reference(*["x"] * 4)
+    chosen = asyncio.run(choose_blocks(BLOCKS, [], known, Counted(HITS), most))
+    assert [block.name for block in chosen.kept] == kept
+    assert chosen.count.hits == hits
+    assert {b.name for b in (*chosen.kept, *chosen.left_out)} == {"a1", "b1", "c1"}
+
+
+def test_filters_become_limits_and_others_are_named() -> None:
+    filters = Filters(
+        year_from=2015, until="2024-05-31", languages=("eng", "ger"), mesh=("D000544",),
+        humans=False, retracted=False,
+    )  # fmt: skip
+    parts, notes = limit_terms(filters, {"d000544": "Alzheimer Disease"})
+    assert [write_pubmed(part) for part in parts] == [
+        "2015:2024/05/31[dp]",
+        "eng[la] OR ger[la]",
+        '"Alzheimer Disease"[mh:noexp]',
+        "all[sb] NOT Humans[mh:noexp]",
+    ]
+    assert parts[1] == Or((Term("la", "eng"), Term("la", "ger")))
+    assert len(notes) == 1
+    assert "retracted" in notes[0]
+    assert limit_terms(Filters(year_to=2020), {})[0] == [Term("dp", "1000:2020")]
