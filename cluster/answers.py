@@ -66,8 +66,12 @@ class Evidence(Weighed):
     def of(
         cls, passage: Passage, citation: Citation, scores: Mapping[str, float]
     ) -> Evidence | None:
-        """Return the passage of `citation` as evidence; None if the citation was retracted."""
-        if citation.retracted:
+        """Return the passage of `citation` as evidence.
+
+        None if the citation was retracted, or if it is a retraction notice, whose title repeats the
+        claim that it retracts.
+        """
+        if citation.retracted or citation.is_retraction:
             return None
         c, types = citation, citation.publication_types
         return cls(

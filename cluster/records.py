@@ -22,6 +22,9 @@ NO_TITLE = "[Not Available]."
 HUMANS_UI = "D006801"
 
 RETRACTED_TYPE = "Retracted Publication"
+# Publication types of retraction notices; NLM has used the second name since 2025.
+RETRACTION_TYPES = frozenset({"Retraction of Publication", "Retraction Notice"})
+RETRACTION_LINK = "RetractionOf"
 # RefTypes (pubmed_250101.dtd) of links in a retracted article. NLM has counted partial retractions
 # as errata since October 2016 (NLM Tech Bull 2016 Sep-Oct;(412):e3).
 RETRACTED_LINKS = frozenset({"RetractionIn", "RetractedandRepublishedIn"})
@@ -181,6 +184,13 @@ class Citation:
             RETRACTED_TYPE in self.publication_types
             or any(link.kind in RETRACTED_LINKS for link in self.links)
             or re.match(RETRACTED_TITLE, self.title) is not None
+        )
+
+    @property
+    def is_retraction(self) -> bool:
+        """Whether the record is the notice that retracts another article."""
+        return bool(RETRACTION_TYPES.intersection(self.publication_types)) or any(
+            link.kind == RETRACTION_LINK for link in self.links
         )
 
 

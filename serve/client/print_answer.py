@@ -140,7 +140,8 @@ def _print_sentences(console: Console, answer: Answer) -> None:
 def _print_without_answer(console: Console, answer: Answer) -> None:
     """Print the best guess if there is one, the closest evidence, and both sides of a question."""
     stated = answer.verdict != NOT_ENOUGH
-    if guess := answer.guess:
+    guess = answer.guess
+    if guess and (guess.exact or (guess.ideal and not stated)):
         _print(console, FURTHER if stated else LACKING, 2)
         if guess.exact:
             _print(console, exact_words(guess.exact), 4)

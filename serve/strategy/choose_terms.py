@@ -36,12 +36,16 @@ Counter = Callable[[Sequence[Expression]], Awaitable[list[Count]]]
 
 @dataclass(frozen=True, slots=True)
 class ChosenBlock:
-    """A block with its chosen terms, the count of each, and the reference citations that it has."""
+    """A block with its chosen terms, the count of each, and the reference citations that it has.
+
+    `is_entity` is True for a recognised entity, and False for a content word.
+    """
 
     name: str
     terms: tuple[Term, ...]
     counts: tuple[Count, ...]
     found: frozenset[int]
+    is_entity: bool = False
 
     @property
     def expression(self) -> Expression:
@@ -55,8 +59,9 @@ async def choose_terms(
     """Return the block with the terms that add recall at an acceptable number of hits.
 
     The heading is judged first, then names, then single words of them, each by the weight of the
-    reference citations that they find.
-    `citations` is the size of the index. None if no term finds a reference citation.
+    reference citations that they find. A block with a heading also has the best name, because new
+    articles are not indexed with headings yet. `citations` is the size of the index. None if no
+    term finds a reference citation.
     """
     finding = [(term, found) for term in concepts.terms if (found := reference.found_by(term))]
     counts = await count([term for term, _ in finding])
@@ -83,8 +88,12 @@ async def choose_terms(
         # The concept is everywhere in the index; whether the block is of use is decided later.
         (term, covered), hits = ranked[0]
         kept.append((term, hits))
+    if all(term.field == "mh" for term, _ in kept):
+        words = [item for item in ranked if item[0][0].field != "mh"]
+        kept += [(term, hits) for (term, _), hits in words[:1]]
+        covered = covered.union(*(found for (_, found), _ in words[:1]))
     terms, held = zip(*kept, strict=True)
-    return ChosenBlock(concepts.name, terms, held, covered)
+    return ChosenBlock(concepts.name, terms, held, covered, is_entity=concepts.words > 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +115,8 @@ async def choose_blocks(
     """Add the blocks that lose the least recall for the hits that they exclude.
 
     Blocks are added until there are at most `max_hits` hits; after that, only blocks that lose no
-    reference citation are added. A block without which no citation would be left is never added.
+    reference citation are added. Entities that lose none are added even if they exclude nothing
+    here, since they may in all of PubMed. A block that leaves no citation is never added.
     """
     kept: list[ChosenBlock] = []
     left = list(blocks)
@@ -134,6 +144,9 @@ async def choose_blocks(
         kept.append(chosen)
         left.remove(chosen)
         covered, hits = covered & chosen.found, new_hits
+    free = [block for block in left if block.is_entity and covered <= block.found]
+    kept += free
+    left = [block for block in left if block not in free]
     if blocks and not kept:
         # Every citation that passes the limits has the words of the question.
         kept = [min(blocks, key=lambda block: (-reference.share(block.found), block.name))]

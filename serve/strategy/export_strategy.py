@@ -110,9 +110,9 @@ def prisma_paragraph(strategy: Strategy) -> str:
     dates = strategy.index_date or "an unknown day"
     limits = "; ".join(strategy.limits) or "none"
     return (
-        f"We searched PubMed (citations distributed by NLM up to file {strategy.last_source}, "
-        f"searched locally with CiteRay, index version {strategy.index_version} of {dates}, "
-        f"{strategy.citations:,} citations). The search is as of {dates}. Limits: {limits}. The "
+        f"We searched a local index of {strategy.citations:,} PubMed citations (files of NLM up to "
+        f"{strategy.last_source}; CiteRay, index version {strategy.index_version} of {dates}). The "
+        f"search is as of {dates}. Limits: {limits}. The "
         "strategy was derived from the question with MeSH headings, which were not exploded, and "
         "words of titles and abstracts. It was checked against "
         f"{len(strategy.reference)} citations of a semantic search for the question, of which it "

@@ -11,7 +11,7 @@ from cluster.study_design.design_classifier import design_words
 from serve.wording.quote_sentence import shortened
 
 NO_ANSWER = "CiteRay could not decide this from the articles that it found."
-UNRELATED = "Nothing in this collection is about this question."
+UNRELATED = "None of the articles found seems to be about this question."
 NOT_GIVEN = "CiteRay could not decide this from the given passages."
 CLOSEST = "Closest evidence:"
 DISAGREE = "Sources disagree"
@@ -74,8 +74,8 @@ def closest_words(answer: Answer) -> list[str]:
 
 
 def nearest_words(answer: Answer) -> list[str]:
-    """Return the first citations, one per line, if the evidence is related but not enough."""
-    if answer.verdict != NOT_ENOUGH or answer.unrelated:
+    """Return the first citations, one per line, if the evidence is not enough for an answer."""
+    if answer.verdict != NOT_ENOUGH:
         return []
     passages = {item.passage.pmid: item.passage.text for item in reversed(answer.evidence)}
     return [_cited(c, passages.get(c.pmid, "")) for c in answer.citations[:MAX_NEAREST]]

@@ -2,6 +2,7 @@ import pickle
 
 import pytest
 
+from cluster.answers import Evidence
 from cluster.arrow_records import CITATION_SCHEMA, citation_from_row, citations_to_table
 from cluster.errors import CiteRayError, IndexFormatError, InputError, LLMError, SourceError
 from cluster.index.filters.write_filters import FilterEncoder
@@ -85,6 +86,19 @@ def test_retraction_by_type_or_link(subtests: pytest.Subtests) -> None:
             assert citation.retracted is retracted
             batch = citations_to_table([citation]).to_batches()[0]
             assert FilterEncoder().encode(batch).column("flags").to_pylist() == [int(retracted)]
+
+
+def test_retraction_notices_and_retracted_articles_are_no_evidence() -> None:
+    """The title of a notice repeats the claim that it retracts."""
+    notices = (
+        Citation(1, publication_types=("Retraction of Publication",)),
+        Citation(1, publication_types=("Retraction Notice",)),
+        Citation(1, links=(Link("RetractionOf", 2, ""),)),
+    )
+    for record in (*notices, Citation(1, publication_types=("Retracted Publication",))):
+        assert Evidence.of(Passage(1, "title", 0, 1, "A"), record, {}) is None
+    assert [record.is_retraction for record in notices] == [True, True, True]
+    assert not Citation(1, links=(Link("ErratumFor", 2, ""),)).is_retraction
 
 
 def test_rows_of_older_indexes_have_no_authors() -> None:

@@ -124,8 +124,8 @@ def test_only_a_search_of_the_whole_index_tells_that_nothing_is_related(
             assert (answer.unrelated, answer.degraded == ()) == (unrelated, not broken)
             assert (verdict_words(answer) == UNRELATED) is unrelated
             if answer.citations:
-                assert bool(nearest_words(answer)) is not unrelated
-                assert bool(cited_pmids(answer)) is not unrelated
+                assert nearest_words(answer)
+                assert cited_pmids(answer)
 
 
 def test_evidence_has_a_stance_only_if_an_answer_is_stated() -> None:

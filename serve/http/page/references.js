@@ -34,7 +34,6 @@ export const designOf = (answer, pmid) => answer.citations.find((found) => found
 export function listedIn(answer) {
   const stated = answer.parts?.length ? answer.parts : [answer];
   const closest = stated.flatMap((part) => part.closest ?? []).flatMap(({ pmids }) => pmids);
-  if (answer.unrelated) return [];
   if (isUnanswered(answer)) {
     return [...new Set([...closest, ...answer.citations.slice(0, MOST_NEAREST).map(({ pmid }) => pmid)])];
   }

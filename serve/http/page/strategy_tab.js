@@ -7,6 +7,8 @@ import { chosenFilters } from "./filters.js";
 const PAGE = 20;
 const NAMES = { pubmed: "PubMed", ovid: "Ovid", "prisma-s": "PRISMA-S paragraph" };
 const FILES = { ris: ["RIS", "ris"], nbib: ["NBIB", "nbib"], csv: ["CSV", "csv"] };
+// Query of the strategy whose blocks are shown.
+let made = "";
 const place = (name) => byId(`strategy-${name}`);
 const about = (exact, hits) => `${exact ? "" : "about "}${counted(hits, "hit")}`;
 
@@ -57,8 +59,11 @@ async function run(offset = 0) {
   if (!query) return;
   const found = await askJson("/v1/search/boolean", { query, limit: PAGE, offset });
   const last = offset + found.citations.length;
+  const edited = query !== made;
+  place("blocks").hidden = edited;
   place("hits").replaceChildren(
     make("h2", { textContent: counted(found.total, "result") }),
+    edited ? make("p", { textContent: "You edited the query, so the figures and texts of the strategy are hidden. Make the strategy again to see them." }) : "",
     make("p", { className: "hint", textContent: [...found.notes.map((note) => `${note}.`), ...found.degraded].join(" ") }),
     make("div", { className: "row" }, ...Object.entries(FILES).map(([format, [name]]) => button(`All as ${name}`, () => saveHits(query, format)))),
     make("ol", { start: offset + 1 }, ...found.citations.map(hitView)),
@@ -68,9 +73,11 @@ async function run(offset = 0) {
 
 async function makeStrategy() {
   place("progress").textContent = "Making the strategy";
+  place("result").hidden = true;
   const filters = chosenFilters();
   const reply = await askJson("/v1/strategy", { question: place("question").value, max_hits: Number(place("max").value), filters });
-  place("query").value = reply.strategy.pubmed;
+  made = reply.strategy.pubmed;
+  place("query").value = made;
   showBlocks(reply);
   place("result").hidden = false;
   await run();

@@ -105,13 +105,11 @@ def cited_pmids(answer: Answer) -> tuple[int, ...]:
 
     Equally strong ones are in the order of their first citation. If a source contradicts the
     answer, both sides are listed. An answer without enough evidence lists the closest and the
-    nearest articles instead, by relevance, and none if they are unrelated. The page numbers
-    references in the same way (listedIn in serve/http/page/references.js).
+    nearest articles instead, by relevance. The page numbers references in the same way (listedIn in
+    serve/http/page/references.js).
     """
     stated = answer.parts or (answer,)
     closest = [pmid for part in stated for sentence in part.closest for pmid in sentence.pmids]
-    if answer.unrelated:
-        return ()
     if answer.verdict == NOT_ENOUGH:
         nearest = [citation.pmid for citation in answer.citations[:MAX_NEAREST]]
         return tuple(dict.fromkeys((*closest, *nearest)))

@@ -86,7 +86,8 @@ def test_heading_is_kept_and_words_only_if_they_add_recall_at_few_hits() -> None
     assert sorted(block.found) == [0, 1, 2]
     block = asyncio.run(choose_terms(Concepts("aspirin", terms), known, counter, CITATIONS))
     assert block is not None
-    assert block.terms == (Term("mh", "Aspirin"),)
+    # The heading finds all three, and new articles without headings need a word.
+    assert block.terms == (Term("mh", "Aspirin"), *tiab("aspirin"))
     # A single word of a name is judged after the names, although it finds more.
     named = Concepts("ASA", tiab("ASA", "aspirin"), words=1)
     block = asyncio.run(choose_terms(named, known, counter, CITATIONS))
@@ -120,6 +121,22 @@ def test_blocks_are_added_until_few_enough_hits_are_left(
     assert [block.name for block in chosen.kept] == kept
     assert chosen.count.hits == hits
     assert {b.name for b in (*chosen.kept, *chosen.left_out)} == {"a1", "b1", "c1"}
+
+
+def test_entities_that_lose_nothing_are_added_though_they_exclude_nothing() -> None:
+    """In all of PubMed they exclude most articles."""
+    entity, lossy = (
+        ChosenBlock(name, tiab(name), (Count(1),), frozenset(found), is_entity=True)
+        for name, found in (("e1", (0, 1, 2, 3)), ("e2", (0,)))
+    )
+    hits = {
+        "all[sb]": CITATIONS, "a1[tiab]": 100, "e1[tiab]": CITATIONS, "e2[tiab]": CITATIONS,
+        "a1[tiab] AND e1[tiab]": 100, "a1[tiab] AND e2[tiab]": 100,
+    }  # fmt: skip
+    blocks = (BLOCKS[0], entity, lossy)
+    chosen = asyncio.run(choose_blocks(blocks, [], reference(*["x"] * 4), Counted(hits), 100))
+    assert [block.name for block in chosen.kept] == ["a1", "e1"]
+    assert [block.name for block in chosen.left_out] == ["e2"]
 
 
 def test_filters_become_limits_and_others_are_named() -> None:

@@ -79,7 +79,7 @@ def test_pubmed_query_is_read_back() -> None:
 def test_prisma_paragraph_names_date_version_database_limits_and_hits() -> None:
     text = export_strategy(MADE, "prisma-s")
     for part in (
-        "pubmed26n1340.xml.gz", "v000012", "as of 2026-11-21", "38,000,000 citations",
+        "pubmed26n1340.xml.gz", "v000012", "as of 2026-11-21", "38,000,000 PubMed citations",
         "2015:2024[dp]; eng[la]", "412 records", "40 citations", "retrieved 30 (75%)", PUBMED,
     ):  # fmt: skip
         assert part in text

@@ -34,6 +34,9 @@ def test_strategy_is_made_edited_and_exported(library: Page) -> None:
     query.fill("metformin[tiab] NOT 2020:[dp]")
     library.get_by_role("button", name="Search", exact=True).click()
     expect(results.get_by_role("heading")).to_have_text("8 results")
+    # The figures and texts of the strategy are not those of the edited query.
+    expect(blocks).to_be_hidden()
+    expect(results).to_contain_text("You edited the query")
     expect(results.get_by_role("listitem")).to_have_count(8)
     with library.expect_download() as got:
         results.get_by_role("button", name="All as RIS").click()
