@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from math import comb
+from math import exp, lgamma, log, log1p
 from typing import Literal
 
 import numpy as np
@@ -47,9 +47,13 @@ def limit_of_shard(limit: int, shards: int, missed: float = MISSED) -> int:
     A citation's shard is a hash, so the number of the best in one shard is binomial: of
     100 over 128 shards about one, and more than 9 in less than one in a million questions.
     """
-    share, beyond = 1 / shards, 1.0
+    if shards == 1:
+        return limit
+    beyond = 1.0
     for hits in range(limit):
-        beyond -= comb(limit, hits) * share**hits * (1 - share) ** (limit - hits)
+        # Logarithms, because the binomial coefficients of long lists are too large for a float.
+        ways = lgamma(limit + 1) - lgamma(hits + 1) - lgamma(limit - hits + 1)
+        beyond -= exp(ways + hits * log(1 / shards) + (limit - hits) * log1p(-1 / shards))
         if shards * beyond < missed:
             return hits
     return limit

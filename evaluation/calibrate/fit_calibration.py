@@ -27,7 +27,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
 }
 FOLDS = 10
 # Share of the questions that the collection answers which may be called unrelated to it.
-MISSED = 0.02
+MISSED = 0.01
 # Minimum number of outcomes per question type.
 FEWEST = 20
 

@@ -40,6 +40,7 @@ from serve.pipeline.given_evidence import take_given
 from serve.pipeline.present_answer import (
     positions_of,
     stated_fields,
+    used_whole_index,
     with_articles_read,
     with_stances,
 )
@@ -243,8 +244,7 @@ class QuestionAnswerer:
         request = read.typed_request
         question = request.question
         tell(Found(arranged(found, request.sort)))
-        # Otherwise there may be a related article that was not found.
-        searched_all = not (request.filters or question.given or stages.watch.degraded)
+        searched_all = used_whole_index(found, request, stages.watch.degraded)
         style, begun = self._style(system, budget, stages.watch), budget.spent_ms
         asked = (question, found.evidence, style)
         written = await self._write(asked, stages, tell)

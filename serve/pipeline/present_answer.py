@@ -9,6 +9,7 @@ from typing import Any
 from cluster.answers import NOT_ENOUGH, Evidence, Guess, Question, SearchResult
 from serve.answer.read_evidence import MAX_READ
 from serve.answer.write_answer import WrittenAnswer
+from serve.contracts.request import Request
 
 
 def with_stances(evidence: Sequence[Evidence], written: WrittenAnswer) -> tuple[Evidence, ...]:
@@ -51,6 +52,12 @@ def stated_fields(question: Question, written: WrittenAnswer) -> dict[str, Any]:
         return {**verdict, **stated, "supported": written.supported, "guess": guess}
     nothing = {"ideal": (), "exact": None, "origin": "none"}
     return {**verdict, **nothing, "guess": guess, "closest": written.closest}
+
+
+def used_whole_index(found: SearchResult, request: Request, degraded: Sequence[str]) -> bool:
+    """Return False if a related article may not have been found, or was not used as retracted."""
+    unused = any(citation.retracted for citation in found.citations)
+    return not (request.filters or request.question.given or degraded or unused)
 
 
 def with_articles_read(found: SearchResult) -> SearchResult:

@@ -206,6 +206,12 @@ def test_shard_of_pmid_is_stable() -> None:
     assert {p: shard_of(p, 16) for p in digests} == {p: d % 16 for p, d in digests.items()}
 
 
+def test_limit_of_shard_is_known_for_long_lists() -> None:
+    """With 1,000 excluded PMIDs, the binomial coefficients exceed the range of a float."""
+    assert limit_of_shard(1100, 1) == 1100
+    assert 550 < limit_of_shard(1100, 2) < 700
+
+
 @pytest.mark.parametrize(("limit", "shards"), [(100, 4), (100, 128), (1000, 16), (10, 2), (5, 64)])
 def test_limit_of_shard_covers_the_best_hits(limit: int, shards: int) -> None:
     chance = random.Random(0)

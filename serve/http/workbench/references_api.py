@@ -95,10 +95,9 @@ class StyledForms(BaseModel):
 
 def file_contents(forms: Iterable[Format | Form]) -> dict[str, Any]:
     """Return the OpenAPI content of the file formats."""
+    kinds = {"application/json": "object", FORMATS["csl-json"].media_type: "array"}
     types = [form.media_type for form in forms]
-    return {
-        t: {"schema": {"type": "object" if t == "application/json" else "string"}} for t in types
-    }
+    return {t: {"schema": {"type": kinds.get(t, "string")}} for t in types}
 
 
 REFUSED = problems(*KEY_STATUSES, 404, 422, 503)

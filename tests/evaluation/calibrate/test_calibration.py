@@ -50,8 +50,8 @@ def test_calibration_ranks_right_answers_first_and_keeps_its_budget(tmp_path: Pa
 
 
 def test_level_of_related_articles_misses_at_most_its_share() -> None:
-    """The level is the second lowest relevance of 100 right answers; wrong ones do not count."""
-    right = [Outcome("yesno", {"relevance": n / 10}, 0.0) for n in range(1, 101)]
+    """The level is the second lowest relevance of 199 right answers; wrong ones do not count."""
+    right = [Outcome("yesno", {"relevance": n / 10}, 0.0) for n in range(1, 200)]
     wrong = [Outcome("yesno", {"relevance": -9.0}, 1.0)] * 100
     assert related_level([*wrong, *right]) == pytest.approx(1 / (1 + math.exp(-0.2)), abs=1e-4)
     assert related_level(right[:40]) == 0.0
