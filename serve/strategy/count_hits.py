@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from cluster.errors import InputError
 from cluster.index.boolean.expressions import And, Expression, Not, Or, Term
 from cluster.text.analysis import Analyser
-from serve.contracts.stage_calls import StageCalls
+from serve.contracts.stage_calls import StageCalls, require
 from serve.question.understand_question import STATISTICS
 from serve.search.boolean_search import match_all
 from serve.strategy.choose_terms import Count
@@ -18,6 +18,7 @@ from serve.strategy.choose_terms import Count
 # this would be read is not counted but estimated from the numbers of citations with each word.
 MOST_COUNTED = 50_000
 AT_ONCE = 4
+VOCABULARY_LOST = "the vocabulary does not answer; try again in a moment"
 
 
 class HitCounter:
@@ -78,12 +79,12 @@ async def sizes_of(
 ) -> tuple[dict[Term, int], int]:
     """Return the number of citations with the rarest word of each text term, and of all citations.
 
-    The size is 0 for every term if the expander does not answer, so that terms are counted.
+    Raises StageLostError if the expander does not answer.
     """
     stems = {t: analyser.terms(t.value.rstrip("*")) for t in terms if t.field != "mh"}
     wanted = list(dict.fromkeys(stem for own in stems.values() for stem in own))
-    known = await stages.call(STATISTICS, wanted, "citations")
-    if known is None:
-        return dict.fromkeys(stems, 0), 0
+    known = await require(
+        stages.backend, stages.settings, VOCABULARY_LOST, STATISTICS, wanted, "citations"
+    )
     sizes = {t: min(known.frequencies.get(s, 0) for s in own) for t, own in stems.items() if own}
     return sizes, known.units

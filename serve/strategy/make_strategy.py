@@ -28,7 +28,7 @@ from serve.strategy.choose_terms import (
     choose_terms,
 )
 from serve.strategy.concept_blocks import Concepts, ReferenceSet, concept_blocks
-from serve.strategy.count_hits import HitCounter, sizes_of
+from serve.strategy.count_hits import VOCABULARY_LOST, HitCounter, sizes_of
 from serve.strategy.strategy_limits import limit_terms
 from serve.strategy.strategy_records import (
     Strategy,
@@ -42,7 +42,6 @@ from serve.strategy.strategy_records import (
 # (docs/benchmarks-quality.md).
 MOST_REFERENCE, LEAST_SHARE, POWER = 40, 0.5, 4
 DEFAULT_MAX_HITS = 500
-_LOST = "the vocabulary does not answer; try again in a moment"
 _TOO_MANY = "no block could be added that lowers the number of hits to {:,} or less"
 _ESTIMATED = "hits of very frequent terms are estimates"
 
@@ -65,7 +64,7 @@ async def make_strategy(
     weights = [best[record.pmid] for record in records]
     reference = ReferenceSet(records, weights, stages.facts.analyser)
     question = found.understood.question if found.understood else found.question.body
-    named = await require(stages.backend, stages.settings, _LOST, CONCEPTS, question)
+    named = await require(stages.backend, stages.settings, VOCABULARY_LOST, CONCEPTS, question)
     candidates = concept_blocks(question, named, stages.facts.analyser)
     names = {h.ui.casefold(): h.name for record in records for h in record.mesh}
     limits, notes = limit_terms(found.filters or NO_FILTERS, names)
