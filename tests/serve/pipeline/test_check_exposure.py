@@ -138,3 +138,20 @@ def test_exposure_is_in_the_reply_and_its_document() -> None:
     document = http.post("/v1/answers/document?form=text", json=answer).text
     assert caveat in " ".join(document.split())
     assert caveat in answer_words(as_answer(answer))
+
+
+def test_exposure_is_not_known_if_a_shard_does_not_tell_its_doubts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A partial exposure would make a known one seem new when two versions are compared."""
+    answerer = make_answerer(None, [citation(1, "A."), WITHDRAWN, NOTICE])
+    assert asyncio.run(answerer.exposure([1])) is not None
+    call = answerer.backend.call
+
+    async def failing(stage: str, method: str, *arguments: object) -> object:
+        if method == "doubts":
+            raise RuntimeError("no disk")
+        return await call(stage, method, *arguments)
+
+    monkeypatch.setattr(answerer.backend, "call", failing)
+    assert asyncio.run(answerer.exposure([1])) is None
