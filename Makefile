@@ -64,8 +64,7 @@ lint: $(DEV_STAMP)
 
 bench: $(DEV_STAMP)
 	$(BIN)/python -m benchmarks.bench_parse
-	$(BIN)/citeray sample build/sample
-	$(BIN)/python -m benchmarks.bench_index build/sample
+	$(BIN)/python -m benchmarks.bench_peers --part build
 
 # Part by part beside what one would use instead; the sample corpus, or QUESTIONS=... SOURCES=...
 bench-peers: $(PEERS)/.installed

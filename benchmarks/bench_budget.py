@@ -12,19 +12,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
+from benchmarks.questions import Row, asked, average_precision, overrides, question_parser
 from benchmarks.smallest import parse_arguments
 from cluster.answers import Question
 from cluster.settings.presets import load_system
 from cluster.settings.settings import load_settings
-from evaluation.bioasq.score_question import score_documents
 from serve.contracts.request import Request
 from serve.graph.local_graph import local_answerer
 from serve.pipeline.answer_question import QuestionAnswerer
@@ -37,39 +34,19 @@ WARM = 10
 FOUND = 10
 
 
-@dataclass(frozen=True)
-class Asked:
-    question: Question
-    gold: tuple[str, ...]
-
-
-def read(path: Path, limit: int | None) -> list[Asked]:
-    rows = json.loads(path.read_text(encoding="utf-8"))["questions"][:limit]
-    return [
-        Asked(
-            Question(row["id"], row["body"], row["type"]),
-            tuple(url.rsplit("/", 1)[1] for url in row["documents"]),
-        )
-        for row in rows
-    ]
-
-
 async def measure(
-    answerer: QuestionAnswerer, asked: Sequence[Asked], name: str, budget_ms: int
+    answerer: QuestionAnswerer, rows: Sequence[Row], name: str, budget_ms: int
 ) -> str:
     """Measure a system and return its row of the table."""
     system = load_system(name)
     precision, took, rungs = [], [], Counter[str]()
-    warm = asked[:WARM]
-    for number, one in enumerate([*warm, *asked]):
-        fields = {n: getattr(one.question, n) for n in ("id", "body", "type")}
-        found = await answerer.search(
-            Request(Question(**fields, budget_ms=budget_ms), system, FOUND)
-        )
+    warm = rows[:WARM]
+    for number, row in enumerate([*warm, *rows]):
+        question = Question(row["id"], row["body"], row["type"], budget_ms=budget_ms)
+        found = await answerer.search(Request(question, system, FOUND))
         if number < len(warm) or found.spent is None:
             continue
-        ranked = [str(citation.pmid) for citation in found.citations]
-        precision.append(score_documents(one.gold, ranked)[-1])
+        precision.append(average_precision(row, (c.pmid for c in found.citations)))
         took.append(found.spent.ms)
         rungs[" > ".join(found.spent.rungs)] += 1
     p50, p95 = np.percentile(took, (50, 95))
@@ -83,29 +60,23 @@ async def measure(
 
 
 async def compare(given: argparse.Namespace) -> None:
-    overrides = [f"index.path={given.index}", "llm.kind=none", *given.set]
-    answerer = local_answerer(load_settings(given.config, overrides))
-    asked = read(given.questions, given.limit)
-    print(f"{len(asked)} questions\n")
+    answerer = local_answerer(load_settings(given.config, overrides(given, "llm.kind=none")))
+    rows = asked(given)
+    print(f"{len(rows)} questions\n")
     print("| system | budget | MAP@10 | mean ms | p50, p95 ms | over budget | rungs |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for name in given.system or SYSTEMS:
-        print(await measure(answerer, asked, name, 0), flush=True)
+        print(await measure(answerer, rows, name, 0), flush=True)
     for budget in BUDGETS if given.budget is None else given.budget:
-        print(await measure(answerer, asked, "auto", budget), flush=True)
+        print(await measure(answerer, rows, "auto", budget), flush=True)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("questions", type=Path)
-    parser.add_argument("--index", type=Path, required=True)
-    parser.add_argument("--limit", type=int)
+    parser = question_parser(__doc__)
     parser.add_argument(
         "--budget", type=int, action="append", help="budget in ms (0: none); repeatable"
     )
     parser.add_argument("--system", action="append", help="fixed preset; repeatable")
-    parser.add_argument("--config")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     asyncio.run(compare(parse_arguments(parser, SMALLEST)))
 
 

@@ -25,7 +25,7 @@ import torch
 from numpy.typing import NDArray
 from sentence_transformers import SentenceTransformer
 
-from benchmarks.bench_index import passages_of
+from benchmarks.build_index import passages_of
 from benchmarks.smallest import parse_arguments
 from cluster.models.adapters import model_folder
 from cluster.models.encoder import Encoder

@@ -11,15 +11,14 @@ with paired differences.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
+from benchmarks.questions import Row, asked, overrides, question_parser
 from benchmarks.smallest import parse_arguments
 from cluster.records import Entity
 from cluster.settings.settings import load_settings
@@ -28,7 +27,6 @@ from serve.question.expand_question import expansion_terms
 
 SMALLEST = "QUESTIONS --index INDEX --output FOLDER --limit 6 --systems bm25"
 
-Row = dict[str, Any]
 Entities = Callable[[str], Sequence[Entity]]
 
 
@@ -59,28 +57,25 @@ def forms_of(rows: Sequence[Row], entities: Entities, seed: int) -> dict[str, li
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("questions", type=Path)
-    parser.add_argument("--index", type=Path, required=True)
+    parser = question_parser(__doc__)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--systems", nargs="+", default=["citeray", "citeray-ner"])
     parser.add_argument("--vary", action="append", default=[])
-    parser.add_argument("--limit", type=int, help="number of questions read (default all)")
-    asked = parse_arguments(parser, SMALLEST)
-    settings = load_settings(None, [f"index.path={asked.index}"])
+    given = parse_arguments(parser, SMALLEST)
+    settings = load_settings(given.config, overrides(given))
     expander = load_expander(settings, open_manifest(settings))
-    rows = json.loads(asked.questions.read_text(encoding="utf-8"))["questions"][: asked.limit]
-    for name, chosen in forms_of(rows, expander.entities, asked.seed).items():
-        folder = asked.output / name.replace(" ", "-")
+    for name, chosen in forms_of(asked(given), expander.entities, given.seed).items():
+        folder = given.output / name.replace(" ", "-")
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "questions.json"
         path.write_text(json.dumps({"questions": chosen}, ensure_ascii=False), encoding="utf-8")
         print(f"\n{name}: {len(chosen)} questions", flush=True)
-        command = [sys.executable, "-m", "commands.cli", "ablate", *asked.systems]
-        command += [word for value in asked.vary for word in ("--vary", value)]
+        command = [sys.executable, "-m", "commands.cli", "ablate", *given.systems]
+        command += [word for value in given.vary for word in ("--vary", value)]
         command += ["--questions", str(path), "--gold", str(path), "--output", str(folder)]
-        command += ["--set", f"index.path={asked.index}", "--set", "llm.kind=none"]
+        chosen_settings = overrides(given, "llm.kind=none")
+        command += [word for setting in chosen_settings for word in ("--set", setting)]
         subprocess.run(command, check=True)
 
 

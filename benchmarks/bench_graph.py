@@ -10,18 +10,16 @@ one.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import itertools
-import json
 import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import httpx
 import psutil
 
+from benchmarks.questions import asked, overrides, question_parser
 from benchmarks.served_graph import Graph, served_graph
 from benchmarks.smallest import parse_arguments
 from cluster.answers import Question
@@ -35,10 +33,6 @@ SMALLEST = "QUESTIONS --index INDEX --limit 6 --requests 4 --set llm.kind=none"
 SYSTEMS = ("dense", "hybrid", "citeray")
 CALLERS = (1, 8, 16, 32)
 STAGES = ("expand", "encode", "statistics", "retrieve", "fetch", "rerank", "read")
-
-
-def read(path: Path, limit: int) -> list[str]:
-    return [row["body"] for row in json.loads(path.read_text())["questions"][:limit]]
 
 
 def ask(http: httpx.Client, question: str, system: str) -> float:
@@ -96,18 +90,15 @@ def throughput(graph: Graph, questions: list[str], requests: int) -> dict[int, t
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("questions", type=Path)
-    parser.add_argument("--index", type=Path, required=True)
-    parser.add_argument("--limit", type=int, default=60)
+    parser = question_parser(__doc__, limit=60)
     parser.add_argument("--requests", type=int, default=64)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     given = parse_arguments(parser, SMALLEST)
-    settings = [f"index.path={given.index.resolve()}", *given.set]
-    asked = read(given.questions, given.limit + len(CALLERS) * given.requests)
-    questions, others = asked[: given.limit], asked[given.limit :]
+    first = given.limit
+    given.limit += len(CALLERS) * given.requests
+    bodies = [row["body"] for row in asked(given)]
+    questions, others = bodies[:first], bodies[first:]
     # Reject no requests, so that only the stages limit the throughput.
-    settings += ["serve.http.at_once=64", "serve.http.wait_s=200"]
+    settings = overrides(given, "serve.http.at_once=64", "serve.http.wait_s=200")
     with served_graph(settings) as graph:
         print("ready after", {stage: f"{s:.0f} s" for stage, s in graph.started.items()})
         time.sleep(10)

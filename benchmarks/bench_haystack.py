@@ -11,9 +11,7 @@ concurrent callers, and MAP@10.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import os
 import statistics
 import time
@@ -36,6 +34,7 @@ from haystack_integrations.components.embedders.sentence_transformers import (
 from haystack_integrations.components.retrievers.faiss import FAISSEmbeddingRetriever
 from haystack_integrations.document_stores.faiss import FAISSDocumentStore
 
+from benchmarks.questions import Row, asked, average_precision, question_parser
 from benchmarks.served_graph import served_graph
 from benchmarks.smallest import parse_arguments
 from cluster.index.layout import VECTORS
@@ -44,7 +43,6 @@ from cluster.models.adapters import model_folder
 from cluster.models.hardware import choose_device, choose_dtype
 from cluster.settings.presets import load_system
 from cluster.settings.settings import Settings, load_settings
-from evaluation.bioasq.score_question import score_documents
 from serve.graph.load_stages import load_encoder, open_manifest
 from serve.search.rerank_passages import LateInteractionReranker, TokenEncoder
 
@@ -144,11 +142,6 @@ def ours(http: httpx.AsyncClient, system: str) -> Ask:
     return ask
 
 
-def precision(question: dict, found: Sequence[int]) -> float:
-    gold = [url.rsplit("/", 1)[-1] for url in question["documents"]]
-    return score_documents(gold, list(map(str, found)))[3]
-
-
 @dataclass(frozen=True)
 class Measured:
     """Median latency of a single question in ms, questions per second of CALLERS, and MAP@10."""
@@ -162,7 +155,7 @@ class Measured:
         return f"| {self.name} | {self.milliseconds:.0f} | {self.rate:.2f} | {self.precision:.3f} |"
 
 
-async def measure(name: str, ask: Ask, questions: Sequence[dict]) -> Measured:
+async def measure(name: str, ask: Ask, questions: Sequence[Row]) -> Measured:
     """Measure a pipeline. Each question is asked only once, so that caches do not help."""
     warm, alone = questions[:WARM], questions[WARM : WARM + len(questions) // 3]
     together = questions[WARM + len(alone) :]
@@ -173,12 +166,12 @@ async def measure(name: str, ask: Ask, questions: Sequence[dict]) -> Measured:
         begun = time.perf_counter()
         found = await ask(question["body"])
         took.append((time.perf_counter() - begun) * 1000)
-        precisions.append(precision(question, found))
+        precisions.append(average_precision(question, found))
     turns = asyncio.Semaphore(CALLERS)
 
-    async def turn(question: dict) -> float:
+    async def turn(question: Row) -> float:
         async with turns:
-            return precision(question, await ask(question["body"]))
+            return average_precision(question, await ask(question["body"]))
 
     begun = time.perf_counter()
     precisions += await asyncio.gather(*map(turn, together))
@@ -186,7 +179,7 @@ async def measure(name: str, ask: Ask, questions: Sequence[dict]) -> Measured:
     return Measured(name, statistics.median(took), rate, statistics.mean(precisions))
 
 
-async def measure_ours(url: str, questions: Sequence[dict]) -> list[Measured]:
+async def measure_ours(url: str, questions: Sequence[Row]) -> list[Measured]:
     async with httpx.AsyncClient(base_url=url, timeout=120) as http:
         return [
             await measure(f"CiteRay, `{system}` over HTTP", ours(http, system), questions)
@@ -194,7 +187,7 @@ async def measure_ours(url: str, questions: Sequence[dict]) -> list[Measured]:
         ]
 
 
-def measure_all(questions: Sequence[dict], index: Path) -> Iterator[Measured]:
+def measure_all(questions: Sequence[Row], index: Path) -> Iterator[Measured]:
     """Measure CiteRay's SYSTEMS over HTTP, then Haystack's PIPELINES in this process."""
     overrides = [f"index.path={index.resolve()}", "llm.kind=none"]
     with served_graph([*overrides, "serve.http.at_once=64", "serve.http.wait_s=200"]) as graph:
@@ -206,12 +199,8 @@ def measure_all(questions: Sequence[dict], index: Path) -> Iterator[Measured]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("questions", type=Path)
-    parser.add_argument("--index", type=Path, required=True)
-    parser.add_argument("--limit", type=int, default=96)
-    given = parse_arguments(parser, SMALLEST)
-    questions = json.loads(given.questions.read_text())["questions"][: given.limit]
+    given = parse_arguments(question_parser(__doc__, limit=96), SMALLEST)
+    questions = asked(given)
     print(f"{len(questions)} questions\n")
     print(f"| pipeline | one at a time, median ms | {CALLERS} at once, a second | MAP@10 |")
     print("| --- | --- | --- | --- |")

@@ -11,17 +11,15 @@ of each round, the ratio of the medians, and the number of identical replies.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 
 from ray import serve as ray_serve
 from rich.console import Console
 
+from benchmarks.questions import Row, asked, overrides, question_parser
 from benchmarks.smallest import parse_arguments
 from cluster.answers import Evidence
 from cluster.records import Passage
@@ -40,14 +38,14 @@ MAX_TOKENS = 64
 Ask = Callable[[Sequence[Message]], Awaitable[tuple[str, int]]]
 
 
-def prompts(path: Path, limit: int, characters: int) -> list[list[Message]]:
+def prompts(rows: Sequence[Row], characters: int) -> list[list[Message]]:
     prompt = find_prompt("ideal", "summary")
     found = []
-    for asked in json.loads(path.read_text())["questions"][:limit]:
-        texts = [snippet["text"] for snippet in asked["snippets"]]
+    for row in rows:
+        texts = [snippet["text"] for snippet in row["snippets"]]
         evidence = [Evidence(Passage(n, "abstract", 0, len(t), t)) for n, t in enumerate(texts, 1)]
         shown = number_passages(evidence, characters)
-        found.append(prompt.messages(question=quote(asked["body"]), evidence=shown))
+        found.append(prompt.messages(question=quote(row["body"]), evidence=shown))
     return found
 
 
@@ -103,16 +101,11 @@ async def compare(model: str, conversations: Sequence[Sequence[Message]], rounds
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("questions", type=Path)
-    parser.add_argument("--index", type=Path, required=True)
-    parser.add_argument("--limit", type=int, default=24)
+    parser = question_parser(__doc__, limit=24)
     parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--config", help="settings file, such as gpu-node.yaml")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     given = parse_arguments(parser, SMALLEST)
-    settings = load_settings(given.config, [f"index.path={given.index.resolve()}", *given.set])
-    conversations = prompts(given.questions, given.limit, settings.llm.evidence_characters)
+    settings = load_settings(given.config, overrides(given))
+    conversations = prompts(asked(given), settings.llm.evidence_characters)
     with running_graph(settings, Console(stderr=True)):
         lines = asyncio.run(compare(settings.llm.model_id, conversations, given.rounds))
     print(*lines, sep="\n")

@@ -23,13 +23,12 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import httpx
 import numpy as np
 from scipy.stats import theilslopes
 
-from benchmarks.bench_graph import read
+from benchmarks.questions import asked, overrides, question_parser
 from benchmarks.served_graph import Graph, served_graph
 from benchmarks.smallest import parse_arguments
 
@@ -94,12 +93,12 @@ def note(reply: httpx.Response, found: Outcomes, begun: float) -> None:
 async def capacity(http: httpx.AsyncClient, questions: list[str], seconds: float) -> float:
     """Return the accepted requests per second of 32 callers without pauses."""
     found, end = Outcomes(), time.monotonic() + seconds
-    asked = requests_of(questions, 1)
+    endless = requests_of(questions, 1)
 
     async def caller() -> None:
         while time.monotonic() < end:
             before = len(found.accepted_s)
-            await send(http, *next(asked), found)
+            await send(http, *next(endless), found)
             if len(found.accepted_s) == before:
                 await asyncio.sleep(1)
 
@@ -117,8 +116,8 @@ async def watch(graph: Graph, found: Outcomes, begun: float) -> None:
 async def send_jobs(http: httpx.AsyncClient, questions: list[str], found: Outcomes) -> None:
     """Send a batch of five questions every minute."""
     for number in itertools.count():
-        asked = [questions[(5 * number + n) % len(questions)] for n in range(5)]
-        rows = [{"id": f"q{n}", "type": "summary", "body": body} for n, body in enumerate(asked)]
+        bodies = [questions[(5 * number + n) % len(questions)] for n in range(5)]
+        rows = [{"id": f"q{n}", "type": "summary", "body": body} for n, body in enumerate(bodies)]
         reply = await http.post("/v1/batches", json={"id": f"load{number}", "questions": rows})
         if reply.is_success:
             found.jobs.append(f"load{number}")
@@ -152,9 +151,9 @@ async def overload(
             asyncio.create_task(send_jobs(http, questions, found)),
         ]
         sent = []
-        asked = requests_of(questions, given.seed)
+        endless = requests_of(questions, given.seed)
         while time.monotonic() - begun < given.minutes * 60:
-            sent.append(asyncio.create_task(send(http, *next(asked), found)))
+            sent.append(asyncio.create_task(send(http, *next(endless), found)))
             await asyncio.sleep(chance.expovariate(rate))
         await asyncio.gather(*sent)
         for task in beside:
@@ -193,16 +192,13 @@ def tell(found: Outcomes) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("questions", type=Path)
-    parser.add_argument("--index", type=Path, required=True)
+    parser = question_parser(__doc__, limit=200)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--times", type=float, default=2)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--probe-s", type=float, default=30, help="seconds to measure capacity")
     given = parse_arguments(parser, SMALLEST)
-    questions = read(given.questions, 200)
+    questions = [row["body"] for row in asked(given)]
 
     async def run(graph: Graph) -> Outcomes:
         async with httpx.AsyncClient(base_url=graph.url, timeout=120) as http:
@@ -210,9 +206,8 @@ def main() -> None:
         print(f"answers {rate:.1f} requests a second; sends {given.times * rate:.1f}", flush=True)
         return await overload(graph, questions, given, given.times * rate)
 
-    settings = [f"index.path={given.index.resolve()}", "llm.kind=none", *given.set]
     with tempfile.TemporaryDirectory() as folder:
-        settings.append(f"serve.batches.folder={folder}")
+        settings = overrides(given, "llm.kind=none", f"serve.batches.folder={folder}")
         with served_graph(settings) as graph:
             tell(asyncio.run(run(graph)))
 

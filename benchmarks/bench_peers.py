@@ -1,11 +1,11 @@
 """Compare each part of CiteRay with its usual alternative in one run (`make bench-peers`).
 
-    python -m benchmarks.bench_peers [QUESTIONS.json SOURCE...] [--limit 96]
+    python -m benchmarks.bench_peers [QUESTIONS.json SOURCE...] [--limit 96] [--part encode ...]
 
 Without arguments, uses the questions and citations of the sample corpus; its build is mostly
-start-up time, so that ratio says nothing about larger corpora. First builds an index of the
-sources. Each part runs in a process of its own. Prints medians of rates and times as the benchmark
-of each part describes them. Ratios carry over to other machines, absolute times do not.
+start-up time, so that ratio says nothing about larger corpora. Runs all parts, or those of --part;
+`nearest`, `best_by_words` and `search` need the index that `build` makes. Each part runs in a
+process of its own. Prints medians. Ratios carry over to other machines, absolute times do not.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import argparse
 import json
 import multiprocessing
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -47,22 +47,22 @@ class Given:
 
 
 def parse(given: Given) -> Iterator[Ratio]:
-    from benchmarks.bench_parse import measure, write_full_records
+    from benchmarks.bench_parse import measure
+    from pipelines.sample.generate_citations import write_generated
 
     with tempfile.TemporaryDirectory() as folder:
-        full = Path(folder) / "full.xml.gz"
-        write_full_records(full, 2_000)
-        found = measure(full, given.rounds)
+        (generated,) = write_generated(Path(folder), 2_000)
+        found = measure(generated, given.rounds)
     for peer, name in (("pubmed_parser", "pubmed_parser"), ("lxml", "lxml, nothing read")):
         yield Ratio(
-            "parse, records with every field",
+            "parse generated records",
             *(found["citeray_per_s"], name, found[f"{peer}_per_s"], "citations/s"),
         )
 
 
 def encode(given: Given) -> Iterator[Ratio]:
     from benchmarks.bench_encoder import DEFAULT, encoders_of, medians
-    from benchmarks.bench_index import passages_of
+    from benchmarks.build_index import passages_of
     from cluster.models.adapters import model_folder
     from cluster.models.encoder import Encoder
     from cluster.models.openvino_runtime import PROBE_QUESTIONS
@@ -90,18 +90,18 @@ def encode(given: Given) -> Iterator[Ratio]:
 def build(given: Given) -> Iterator[Ratio]:
     import torch
 
-    from benchmarks import bench_index
+    from benchmarks import build_index
     from pipelines.indexing.sources.find_sources import find_sources
 
-    texts = bench_index.passages_of(find_sources(given.sources))
+    texts = build_index.passages_of(find_sources(given.sources))
     sample = texts[:: max(len(texts) // LOOP_PASSAGES, 1)][: given.passages]
     types = (torch.float32, torch.bfloat16)
-    before = {dtype: bench_index.bare_rate(sample, dtype) for dtype in types}
-    summary, _ = bench_index.build(list(given.sources), [], given.index)
+    before = {dtype: build_index.bare_rate(sample, dtype) for dtype in types}
+    seconds = build_index.build(list(given.sources), given.index)
     best = max(before, key=lambda dtype: before[dtype])
-    loop = (before[best] + bench_index.bare_rate(sample, best)) / 2
+    loop = (before[best] + build_index.bare_rate(sample, best)) / 2
     peer = f"a bare loop of sentence-transformers, {str(best).removeprefix('torch.')}"
-    rate = len(texts) / summary["seconds"]
+    rate = len(texts) / seconds
     yield Ratio("build an index, all in", rate, peer, loop, "passages/s")
 
 
@@ -175,15 +175,15 @@ def a_question(
 
 
 def late(given: Given) -> Iterator[Ratio]:
-    from benchmarks.bench_index import passages_of
-    from benchmarks.bench_late import compare
+    from benchmarks.build_index import passages_of
+    from benchmarks.late_interaction import compare
     from cluster.settings.settings import load_settings
     from pipelines.indexing.sources.find_sources import find_sources
 
     texts = [text for text in passages_of(find_sources(given.sources)) if len(text) > 40]
     yield from compare(
         load_settings(), bodies_of(given)[:32], texts[:2_000][: given.passages], given.rounds
-    )[0]
+    )
 
 
 def search(given: Given) -> Iterator[Ratio]:
@@ -207,14 +207,14 @@ def bodies_of(given: Given) -> list[str]:
     return [row["body"] for row in rows[: given.limit]]
 
 
-# `build` creates the index that the parts after it search.
-PARTS: Sequence[Callable[[Given], Iterator[Ratio]]] = (
-    *(parse, encode, build, nearest, best_by_words, late, search),
-)
+# `build` creates the index that `nearest`, `best_by_words` and `search` use.
+PARTS: Mapping[str, Callable[[Given], Iterator[Ratio]]] = {
+    part.__name__: part for part in (parse, encode, build, nearest, best_by_words, late, search)
+}
 
 
-def ratios_of(part: Callable[[Given], Iterator[Ratio]], given: Given) -> list[Ratio]:
-    return list(part(given))
+def ratios_of(part: str, given: Given) -> list[Ratio]:
+    return list(PARTS[part](given))
 
 
 def main() -> None:
@@ -224,6 +224,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=96)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--passages", type=int, help="encode at most this many passages")
+    parser.add_argument("--part", nargs="+", choices=PARTS, default=PARTS, help="default: all")
     options = parse_arguments(parser, SMALLEST)
     with tempfile.TemporaryDirectory() as name:
         questions, sources = options.questions, options.sources
@@ -237,7 +238,7 @@ def main() -> None:
         print(HEAD, flush=True)
         fresh = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(1, mp_context=fresh, max_tasks_per_child=1) as pool:
-            for part in PARTS:
+            for part in options.part:
                 for ratio in pool.submit(ratios_of, part, given).result():
                     print(ratio.row(), flush=True)
 

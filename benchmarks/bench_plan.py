@@ -1,11 +1,11 @@
 """Compare the estimates of `citeray plan` with real builds, by corpus size.
 
-    python -m benchmarks.bench_plan FOLDER [--sizes 20000 60000 1000000] [--shards 4] [--predict]
+    python -m benchmarks.bench_plan FOLDER [--sizes 20000 60000 1000000] [--shards 4]
 
 Uses generated citations and the stand-in encoder of `bench_scale`, and shares its sources in
 FOLDER. The plan comes from a calibration with the same encoder on `--calibrate` citations and on a
 real build of an eighth of them; the calibration is kept in FOLDER. Prints seconds, bytes and
-memory, each estimated and measured. `--predict` builds nothing and prints the estimates only.
+memory, each estimated and measured.
 """
 
 from __future__ import annotations
@@ -20,11 +20,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.bench_scale import sources_of
-from benchmarks.scale_job import stand_in_settings, use_stand_in
 from benchmarks.smallest import parse_arguments
-from benchmarks.stand_in import DIMENSIONS, BagOfWords
+from benchmarks.stand_in import DIMENSIONS, BagOfWords, build_by_stand_in, stand_in_settings
 from cluster.settings.settings import Settings
-from cluster.storage.object_store import File
 from planning.estimate_build import (
     Fleet,
     Size,
@@ -36,8 +34,7 @@ from planning.figures import Figure
 from planning.measure import calibrate
 from planning.measure.coefficients import Coefficients, read_coefficients, write_coefficients
 from planning.measure.fit import Line
-from planning.measure.watch_build import BuildMeasured, build_here
-from planning.measure.watch_processes import in_fresh_process
+from planning.measure.watch_build import BuildMeasured
 
 SMALLEST = "FOLDER --sizes 300 --shards 2 --calibrate 800"
 
@@ -68,17 +65,12 @@ class MeasuredBagOfWords(BagOfWords):
     token_offsets = None
 
 
-def build_by_stand_in(sources: Sequence[File], settings: Settings) -> BuildMeasured:
-    use_stand_in()
-    return build_here(sources, settings)
-
-
 def build(folder: Path, size: int, shards: int) -> tuple[Settings, BuildMeasured]:
     index = folder / f"plan-index-{size}"
     shutil.rmtree(index, ignore_errors=True)
     settings = stand_in_settings(index, shards)
     sources = sorted(sources_of(folder, size).glob("*.xml.gz"))
-    return settings, in_fresh_process(build_by_stand_in, sources, settings).result
+    return settings, build_by_stand_in(sources, settings)
 
 
 def calibration(folder: Path, shards: int, chosen: calibrate.Effort) -> Coefficients:
@@ -93,13 +85,6 @@ def calibration(folder: Path, shards: int, chosen: calibrate.Effort) -> Coeffici
     found = calibrate.measure_all(settings, real, print, (), chosen)
     write_coefficients(found, kept)
     return found
-
-
-def predict(found: Coefficients, settings: Settings, citations: int, out: Console) -> None:
-    size, fleet = Size.of(found, settings, citations), Fleet.here(found, settings)
-    figures = [*build_phases(found, size, fleet), *artefact_bytes(found, size)]
-    for figure in [*figures, *process_memory(found, settings, size)]:
-        out.print(f"  {figure.name}: {figure}", highlight=False)
 
 
 def compare(
@@ -136,7 +121,6 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--sizes", type=int, nargs="+", default=[20_000, 60_000])
     parser.add_argument("--shards", type=int, default=4)
-    parser.add_argument("--predict", action="store_true")
     parser.add_argument(
         "--calibrate", type=int, default=CALIBRATE, help="citations of the calibration (32000)"
     )
@@ -147,9 +131,6 @@ def main() -> None:
     found = calibration(folder, arguments.shards, effort(arguments.calibrate))
     for size in arguments.sizes:
         out.print(f"{size:,} citations in {arguments.shards} shards")
-        if arguments.predict:
-            predict(found, stand_in_settings(folder / "none", arguments.shards), size, out)
-            continue
         settings, real = build(folder, size, arguments.shards)
         show(out, compare(found, settings, real))
 

@@ -14,7 +14,6 @@ the figures. Without TRIALS, a few made-up trials are used.
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import re
 import time
@@ -33,6 +32,7 @@ from cluster.pubmed.parse_articles import read_records
 from cluster.records import Author, Citation, MeshHeading, Passage, Section
 from cluster.settings.settings import Settings, load_settings
 from pipelines.indexing.staging.split_passages import make_splitter, split_citation
+from pipelines.train.reader.abstracts import Finding, read_findings
 from serve.graph.load_stages import load_reader
 from serve.pipeline.trace_sources import MIN_ENTAILMENT, Choice, Report, choose_studies
 from serve.support.attribute_sentences import Read, entailment
@@ -43,8 +43,9 @@ MAX_WRONG = 0.03
 REVIEW_PMID = 1
 NEIGHBOURS = 20
 KINDS = ("present", "altered", "reversed", "absent")
-VERBS = {"increased": "increased", "decreased": "reduced", "no difference": "did not change"}
-OPPOSITE = {"increased": "decreased", "decreased": "increased", "no difference": "increased"}
+# By effect: 1, -1 or 0 for increased, decreased and no difference.
+VERBS = {1: "increased", -1: "reduced", 0: "did not change"}
+OPPOSITE = {1: -1, -1: 1, 0: 1}
 # Author and year, as in a review that names the study, or a numbered reference, or neither.
 FORMS = (
     "In a randomised trial, {finding}{numbers}.",
@@ -52,18 +53,6 @@ FORMS = (
     "One study reported that {finding}{numbers} [12].",
 )
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?=\s?(?:%|mg|months|weeks|days|years|kg|mmol|points))")
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What a trial found about an outcome, as annotated in trials.jsonl."""
-
-    pmid: int
-    intervention: str
-    comparator: str
-    outcome: str
-    label: str
-    evidence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +92,8 @@ def read_trials(folder: Path | None) -> tuple[list[Finding], dict[int, Citation]
     records = [r for file in files for r in read_records(file, strict=False)]
     reports = {record.pmid: record for record in records if isinstance(record, Citation)}
     first: dict[int, Finding] = {}
-    for line in (folder / "trials.jsonl").read_text().splitlines():
-        row = json.loads(line)
-        if row.pop("in_abstract") and int(row["pmid"]) in reports:
-            found = Finding(**{**row, "pmid": int(row["pmid"])})
+    for found in read_findings(folder / "trials.jsonl"):
+        if found.in_abstract and found.pmid in reports:
             first.setdefault(found.pmid, found)
     return list(first.values()), reports
 
@@ -121,7 +108,7 @@ def made_up_trials() -> tuple[list[Finding], dict[int, Citation]]:
         text = f"We randomised 200 patients with {disease}. {said}"
         mesh = (MeshHeading(f"D{disease}", disease, True),)
         pmid, author = 100 + at, Author(f"Doe{at}")
-        findings.append(Finding(pmid, drug, "placebo", outcome, "decreased", said))
+        findings.append(Finding(pmid, drug, "placebo", outcome, -1, said, True))
         reports[pmid] = Citation(
             pmid, 1, f"Trial of {drug} in {disease}", (Section("", text),), authors=(author,),
             year=2010, mesh=mesh,
@@ -156,7 +143,7 @@ def make_cases(
 
 def write_sentence(finding: Finding, report: Citation, kind: str, draw: random.Random) -> str:
     """Return the sentence of a review that reports the finding, changed for a trap of `kind`."""
-    label = OPPOSITE[finding.label] if kind == "reversed" else finding.label
+    effect = OPPOSITE[finding.effect] if kind == "reversed" else finding.effect
     numbers = _numbers(finding)
     if kind == "altered":
         numbers = [str(round(float(number) * 1.5 + 1, 1)) for number in numbers]
@@ -164,7 +151,7 @@ def write_sentence(finding: Finding, report: Citation, kind: str, draw: random.R
     outcome = finding.outcome
     outcome = outcome if outcome[1:2].isupper() else outcome[:1].lower() + outcome[1:]
     return form.format(
-        finding=f"{finding.intervention} {VERBS[label]} {outcome}"
+        finding=f"{finding.intervention} {VERBS[effect]} {outcome}"
         f" compared with {finding.comparator}",
         numbers=f" ({' vs '.join(numbers)})" if numbers else "",
         author=report.authors[0].last if report.authors else "",

@@ -5,7 +5,7 @@
 
 Runs the real jobs on Ray over generated citations with a stand-in encoder (`stand_in.py`), so that
 the encoder's speed does not count. Prints for each size: seconds and citations per second of each
-stage, CPU core seconds, bytes by artefact, and peak anonymous memory in MiB by kind of process.
+stage, CPU core seconds, bytes by artefact, and peak memory in MiB by kind of process.
 Then applies an update of `--update` records (two thirds new, the others revisions and deletions)
 and compares it with a build of those records alone. Sources and indexes stay in FOLDER, and a
 second run reuses them; use another FOLDER for another `--update`.
@@ -16,8 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
@@ -25,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.smallest import parse_arguments
-from cluster.index.manifest import read_manifest
+from benchmarks.stand_in import build_by_stand_in, stand_in_settings
 from cluster.records import Citation, Deletion
+from pipelines.indexing.sources.find_sources import find_sources
 from pipelines.sample.generate_citations import generate_citations, write_generated
 from pipelines.sample.render_articles import render_articles
-from planning.measure.watch_processes import watched_tree
 
 SMALLEST = "FOLDER --sizes 300 --shards 2 --update 60"
 
@@ -68,8 +66,8 @@ def _update_records(size: int, records: int) -> Iterator[Citation | Deletion]:
     return chain(new, revised, deleted)
 
 
-def run_job(job: str, shards: int, index: Path, source: Path) -> dict[str, Any]:
-    """Run `scale_job` and return its figures with the memory peaks.
+def run_job(job: str, shards: int, index: Path, source: Path, citations: int) -> dict[str, Any]:
+    """Build or update an index, and return figures for `citations` records of the source.
 
     The result is stored next to the index and reused by a later run.
     """
@@ -79,41 +77,31 @@ def run_job(job: str, shards: int, index: Path, source: Path) -> dict[str, Any]:
         return found
     if job == "build":
         shutil.rmtree(index, ignore_errors=True)
-    command = [sys.executable, "-m", "benchmarks.scale_job", job, str(shards)]
-    process = subprocess.Popen(
-        [*command, str(index), str(source)], stdout=subprocess.PIPE, text=True
-    )
-    with watched_tree(process.pid) as tree:
-        output, _ = process.communicate()
-    if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, command, output)
-    peaks = {role: round(size / 2**20) for role, size in tree.peaks.items()}
-    cores = round(tree.core_seconds)
-    found = {**json.loads(output.splitlines()[-1]), "peaks": peaks, "core_seconds": cores}
+    settings = stand_in_settings(index, shards)
+    real = build_by_stand_in(find_sources([str(source)]), settings, update=job == "update")
+    names = ("seconds", "bytes", "memory", "core_seconds")
+    found = {"citations": citations, **{name: getattr(real, name) for name in names}}
     kept.write_text(json.dumps(found))
     return found
 
 
 def print_job(name: str, found: dict[str, Any]) -> None:
-    count, stages = found["citations"], found["stages"]
-    rates = ", ".join(f"{s} {t:.0f} s ({count / max(t, 1e-3):,.0f}/s)" for s, t in stages.items())
-    # Results stored by older versions lack the core seconds.
-    cores = found.get("core_seconds", "unknown")
-    print(f"{name}: {count:,} citations in {found['seconds']:.0f} s; {rates}", flush=True)
+    count, seconds = found["citations"], dict(found["seconds"])
+    total = seconds.pop("all")
+    rates = ", ".join(f"{s} {t:.0f} s ({count / max(t, 1e-3):,.0f}/s)" for s, t in seconds.items())
+    print(f"{name}: {count:,} citations in {total:.0f} s; {rates}", flush=True)
+    cores = round(found["core_seconds"])
     print(f"  core seconds, whatever else the machine did meanwhile: {cores}", flush=True)
-    peaks = ", ".join(f"{role} {mb:,.0f}" for role, mb in found["peaks"].items())
+    peaks = ", ".join(f"{role} {size >> 20:,}" for role, size in found["memory"].items())
     print(
         f"  peak MiB of the largest process of each kind, of Ray's own in all: {peaks}", flush=True
     )
 
 
-def print_bytes(index: Path) -> None:
-    manifest = read_manifest(index)
-    sizes: Counter[str] = Counter({"vocabulary": manifest.vocabulary.bytes})
-    for segment in manifest.segments:
-        for name, artefact in segment.artefacts.items():
-            sizes[name.split("/")[0]] += artefact.bytes
-    each = ", ".join(f"{n} {b / manifest.citations:,.0f}" for n, b in sizes.most_common())
+def print_bytes(found: dict[str, Any]) -> None:
+    sizes = Counter(found["bytes"])
+    del sizes["staging"]
+    each = ", ".join(f"{n} {b / found['citations']:,.0f}" for n, b in sizes.most_common())
     print(f"  bytes a citation: {each}; in all {sizes.total() / 1e6:,.0f} MB", flush=True)
 
 
@@ -130,15 +118,17 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for size in arguments.sizes:
         index = folder / f"index-{size}"
-        print_job(f"build {size:,}", run_job("build", shards, index, sources_of(folder, size)))
-        print_bytes(index)
-        alone = folder / f"alone-{size}"
-        new = update_file(folder, size, arguments.update)
-        built = run_job("build", shards, alone, new)
-        print_job(f"  those {arguments.update:,} alone", built)
-        updated = run_job("update", shards, index, new)
-        print_job(f"  {arguments.update:,} into it", updated)
-        print(f"  update / build alone: {updated['seconds'] / built['seconds']:.2f}", flush=True)
+        whole = run_job("build", shards, index, sources_of(folder, size), size)
+        print_job(f"build {size:,}", whole)
+        print_bytes(whole)
+        alone, count = folder / f"alone-{size}", arguments.update
+        new = update_file(folder, size, count)
+        built = run_job("build", shards, alone, new, count)
+        print_job(f"  those {count:,} alone", built)
+        updated = run_job("update", shards, index, new, count)
+        print_job(f"  {count:,} into it", updated)
+        ratio = updated["seconds"]["all"] / built["seconds"]["all"]
+        print(f"  update / build alone: {ratio:.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import statistics
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
+from benchmarks.questions import Row, gold_pmids, overrides, question_parser
 from benchmarks.smallest import parse_arguments
 from cluster.answers import Question
+from cluster.bioasq_file import read_rows
 from cluster.errors import InputError
 from cluster.index.boolean.expressions import And, Expression
 from cluster.settings.presets import load_system
@@ -35,7 +34,6 @@ from serve.strategy.concept_blocks import concept_blocks
 from serve.strategy.make_strategy import make_strategy
 
 SMALLEST = "QUESTIONS --index INDEX --limit 4 --max-hits 20"
-Row = dict[str, Any]
 
 
 def spread(rows: Sequence[Row], limit: int) -> list[Row]:
@@ -54,7 +52,7 @@ async def hits_of(answerer: QuestionAnswerer, expression: Expression | None) -> 
         return set()
 
 
-def title_words(body: str, answerer: QuestionAnswerer) -> Expression | None:
+async def title_words(body: str, answerer: QuestionAnswerer) -> Expression | None:
     """Return all content words of the question in [tiab], joined by AND."""
     blocks = concept_blocks(body, [], answerer.backend.facts.analyser)
     return And(tuple(block.terms[0] for block in blocks)) if blocks else None
@@ -87,41 +85,32 @@ def show(name: str, hits: Sequence[set[int]], gold: Sequence[set[int]], seconds:
     )
 
 
-async def run(answerer: QuestionAnswerer, rows: Sequence[Row], asked: argparse.Namespace) -> None:
-    system = load_system(asked.system)
-    gold = [{int(url.rsplit("/", 1)[1]) for url in row["documents"]} for row in rows]
+async def run(answerer: QuestionAnswerer, rows: Sequence[Row], given: argparse.Namespace) -> None:
+    system = load_system(given.system)
+    gold = list(map(gold_pmids, rows))
     requests = [Request(Question(row["id"], row["body"], row["type"]), system) for row in rows]
-    for most in asked.max_hits:
+    for most in given.max_hits:
         begun, hits = time.monotonic(), []
         for request in requests:
             hits.append(await hits_of(answerer, await strategy_of(request, answerer, most)))
         show(f"strategy, {most}", hits, gold, (time.monotonic() - begun) / len(rows))
-    for name in ("title words", "MeSH headings"):
+    for name, simple in (("title words", title_words), ("MeSH headings", headings_only)):
         begun, hits = time.monotonic(), []
         for row in rows:
-            body = str(row["body"])
-            made = (
-                title_words(body, answerer)
-                if name == "title words"
-                else await headings_only(body, answerer)
-            )
-            hits.append(await hits_of(answerer, made))
+            hits.append(await hits_of(answerer, await simple(row["body"], answerer)))
         show(name, hits, gold, (time.monotonic() - begun) / len(rows))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("questions", type=Path)
-    parser.add_argument("--index", type=Path, required=True)
-    parser.add_argument("--limit", type=int, default=100)
+    parser = question_parser(__doc__, limit=100)
     parser.add_argument("--system", default="citeray")
     parser.add_argument("--max-hits", type=int, nargs="+", default=[50, 100, 200, 500])
-    asked = parse_arguments(parser, SMALLEST)
-    answerer = local_answerer(load_settings(None, [f"index.path={asked.index}", "llm.kind=none"]))
-    rows = json.loads(asked.questions.read_text(encoding="utf-8"))["questions"]
-    chosen = spread([row for row in rows if row.get("documents")], asked.limit)
+    given = parse_arguments(parser, SMALLEST)
+    answerer = local_answerer(load_settings(given.config, overrides(given, "llm.kind=none")))
+    rows = [row for row in read_rows(given.questions) if row.get("documents")]
+    chosen = spread(rows, given.limit)
     print(f"{len(chosen)} questions")
-    asyncio.run(run(answerer, chosen, asked))
+    asyncio.run(run(answerer, chosen, given))
 
 
 if __name__ == "__main__":

@@ -99,10 +99,12 @@ class Memory:
     """Samples of PSS and private memory in MB of each shard's process, taken in a thread."""
 
     def __init__(self) -> None:
-        named = (
-            (p.pid, re.search(r"citeray:(Shard-\d+)", _title(p))) for p in psutil.process_iter()
-        )
-        self._processes = {found[1]: pid for pid, found in named if found}
+        every = [(p, " ".join(p.info["cmdline"] or ())) for p in psutil.process_iter(["cmdline"])]
+        self._processes = {
+            shard[1]: process
+            for process, title in every
+            if (shard := re.search(r"citeray:(Shard-\d+)", title))
+        }
         self.samples: list[tuple[float, str, float, float]] = []
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._sample)
@@ -117,8 +119,9 @@ class Memory:
 
     def _sample(self) -> None:
         while not self._stopped.wait(SAMPLE_S):
-            for name, pid in self._processes.items():
-                self.samples.append((time.monotonic(), name, *_megabytes(pid)))
+            for name, process in self._processes.items():
+                held = process.memory_full_info()
+                self.samples.append((time.monotonic(), name, held.pss / 2**20, held.uss / 2**20))
 
     def between(self, begin: float, end: float) -> dict[str, tuple[float, float]]:
         """Return the largest (PSS, private) of each process from `begin` to `end`."""
@@ -128,22 +131,6 @@ class Memory:
                 before = found.get(name, (0.0, 0.0))
                 found[name] = (max(before[0], pss), max(before[1], private))
         return found
-
-
-def _title(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:  # The process has ended or belongs to another user.
-        return ""
-
-
-def _megabytes(pid: int) -> tuple[float, float]:
-    values = dict.fromkeys(("Pss", "Private_Clean", "Private_Dirty"), 0)
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-        name = line.split(":")[0]
-        if name in values:
-            values[name] = int(line.split()[1])
-    return values["Pss"] / 1024, (values["Private_Clean"] + values["Private_Dirty"]) / 1024
 
 
 def await_ready(url: str, version: str) -> None:

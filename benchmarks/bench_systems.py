@@ -4,7 +4,7 @@
         [--limit 60] [--system sinai --system citeray] [--no-answers] [--set llm.kind=none]
 
 Runs `citeray ablate --markdown` with a local PubMed server over XML_FOLDER
-(tests/serve/corpus_pubmed.py describes its search), and resumes an interrupted run. `--limit` draws
+(benchmarks/corpus_pubmed.py describes its search), and resumes an interrupted run. `--limit` draws
 that many questions with `--seed`, in proportion to their types. Fetches and ranks 100 citations per
 question for recall@100; an ordinary search fetches 10 and is faster. Latencies of PubMed include
 the request rate that NCBI allows but no network. The questions are kept beside the runs.
@@ -12,22 +12,22 @@ the request rate that NCBI allows but no network. The questions are kept beside 
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
+from benchmarks.corpus_pubmed import CorpusPubMed
+from benchmarks.questions import Row, overrides, question_parser
 from benchmarks.smallest import parse_arguments
+from cluster.bioasq_file import read_rows
 from cluster.pubmed.parse_articles import read_records
 from cluster.records import Citation
 from cluster.settings.presets import load_system, system_names
 from cluster.storage.whole_files import write_atomically
 from commands.evaluation.ablate import ablate
-from tests.serve.corpus_pubmed import CorpusPubMed
 from tests.serve.eutils_server import eutils
 from tests.serve.http_server import free_port
 
@@ -36,7 +36,6 @@ SMALLEST = (
     "--system bm25 --system sinai --set llm.kind=none"
 )
 
-Row = Mapping[str, Any]
 DEPTH = 100
 # The port is fixed: the address is part of a run's settings, which must match to resume it.
 PUBMED_PORT = 8765
@@ -75,7 +74,7 @@ def local_pubmed(
 
 def keep_questions(file: Path, folder: Path, limit: int | None, seed: int) -> Path:
     """Write a sample of `file` to `folder`, print its size, and return its path."""
-    rows = sample_by_type(json.loads(file.read_text(encoding="utf-8"))["questions"], limit, seed)
+    rows = sample_by_type(read_rows(file), limit, seed)
     kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(Counter(r["type"] for r in rows).items()))
     print(f"{len(rows)} questions of {file.name} ({kinds}), drawn by seed {seed}\n", flush=True)
     kept = folder / "questions.json"
@@ -86,22 +85,17 @@ def keep_questions(file: Path, folder: Path, limit: int | None, seed: int) -> Pa
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("questions", type=Path)
-    parser.add_argument("--index", type=Path, required=True)
+    parser = question_parser(__doc__)
     parser.add_argument("--corpus", type=Path, help="PubMed XML, for presets that search PubMed")
     parser.add_argument("--system", action="append", help="preset; repeatable (default all)")
-    parser.add_argument("--limit", type=int)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--no-answers", action="store_true")
     parser.add_argument("--output", type=Path, default=Path(".citeray/systems"))
-    parser.add_argument("--config")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     given = parse_arguments(parser, SMALLEST)
     systems = given.system or system_names()
     questions = keep_questions(given.questions, given.output, given.limit, given.seed)
     # Start a new graph: one that is already running would use another PubMed.
-    own = [f"index.path={given.index}", f"serve.port={free_port()}"]
+    port = f"serve.port={free_port()}"
     with local_pubmed(given.corpus, systems) as online:
         ablate(
             systems=systems,
@@ -112,7 +106,7 @@ def main() -> None:
             depth=DEPTH,
             markdown=True,
             config=given.config,
-            overrides=[*own, *online, *given.set],
+            overrides=overrides(given, port, *online),
         )
 
 

@@ -10,11 +10,10 @@ one name in each sentence is replaced by a name from another question, or by an 
 from __future__ import annotations
 
 import argparse
-import json
 import random
 from collections.abc import Sequence
-from pathlib import Path
 
+from benchmarks.questions import asked, overrides, question_parser
 from benchmarks.smallest import parse_arguments
 from cluster.answers import Evidence
 from cluster.records import Passage
@@ -59,21 +58,21 @@ def kept(
     return len(supported), true
 
 
-def tell_names(questions: list[dict], index: Path) -> None:
-    settings = load_settings(overrides=[f"index.path={index.resolve()}"])
+def tell_names(given: argparse.Namespace) -> None:
+    settings = load_settings(given.config, overrides(given))
     manifest = open_manifest(settings)
     scorer = SimilaritySupport(load_encoder(settings, manifest).encode)
     recognise = load_recogniser(settings, manifest).entities
     chance = random.Random(0)
     rows = []
-    for asked in questions:
-        texts = [snippet["text"] for snippet in asked.get("snippets", ())][:20]
-        ideal = asked.get("ideal_answer") or [""]
+    for row in asked(given):
+        texts = [snippet["text"] for snippet in row.get("snippets", ())][:20]
+        ideal = row.get("ideal_answer") or [""]
         said = split_sentences(ideal if isinstance(ideal, str) else ideal[0])
         evidence = [Evidence(Passage(n, "abstract", 0, len(t), t)) for n, t in enumerate(texts, 1)]
         names = [[e.text for e in recognise(s) if len(e.text) > LONG] for s in said]
         if said and evidence:
-            rows.append((asked["body"], evidence, said, names))
+            rows.append((row["body"], evidence, said, names))
     others = [name for *_, found in rows for names in found for name in names]
     counts = {kind: [0, 0, 0] for kind in ("as it is", "another's name", "no one's name")}
     for body, evidence, said, found in rows:
@@ -95,12 +94,7 @@ def tell_names(questions: list[dict], index: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("questions", type=Path)
-    parser.add_argument("--index", type=Path, required=True)
-    parser.add_argument("--limit", type=int, default=250)
-    given = parse_arguments(parser, SMALLEST)
-    tell_names(json.loads(given.questions.read_text())["questions"][: given.limit], given.index)
+    tell_names(parse_arguments(question_parser(__doc__, limit=250), SMALLEST))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ import httpx
 import numpy as np
 from sqlalchemy import func, insert, select, update
 
-from benchmarks.bench_graph import read
+from benchmarks.questions import asked, overrides, question_parser
 from benchmarks.served_graph import served_graph
 from benchmarks.smallest import parse_arguments
 from serve.saved.stores import Saved
@@ -78,7 +78,7 @@ def hold_back(saved: Saved, held: bool) -> None:
         connection.execute(update(WATCHES).values(not_before=until))
 
 
-def asked(saved: Saved) -> int:
+def count_checks(saved: Saved) -> int:
     with saved.database.read() as connection:
         return connection.scalar(select(func.count()).select_from(CHECKS)) or 0
 
@@ -124,9 +124,9 @@ async def measure(
             for held in (True, False) if number % 2 == 0 else (False, True):
                 hold_back(saved, held)
                 await asyncio.sleep(SETTLE_S)
-                before = asked(saved)
+                before = count_checks(saved)
                 found = await drive(http, questions, given.rate, given.seconds, number)
-                found.beside = asked(saved) - before
+                found.beside = count_checks(saved) - before
                 if held and found.beside:
                     raise SystemExit(f"{found.beside} saved questions were asked in a pause")
                 tell(f"round {number + 1}, {'alone' if held else 'beside'}", found)
@@ -148,21 +148,17 @@ def tell(what: str, found: Turns) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("questions", type=Path)
-    parser.add_argument("--index", type=Path, required=True)
+    parser = question_parser(__doc__, limit=40)
     parser.add_argument("--saved", type=int, default=1000)
     parser.add_argument("--rate", type=float, default=1.0)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     given = parse_arguments(parser, SMALLEST)
-    questions = read(given.questions, 40)
+    questions = [row["body"] for row in asked(given)]
     with tempfile.TemporaryDirectory() as folder:
         saved = saved_at(Path(folder))
-        url = f"sqlite:///{folder}/saved/citeray.db"
-        settings = [f"index.path={given.index.resolve()}", "llm.kind=none", *given.set]
-        with served_graph([f"serve.saved.url={url}", *settings]) as graph:
+        url = f"serve.saved.url=sqlite:///{folder}/saved/citeray.db"
+        with served_graph(overrides(given, "llm.kind=none", url)) as graph:
             alone, beside = asyncio.run(measure(graph.url, saved, questions, given))
     tell("alone", alone)
     tell("beside", beside)

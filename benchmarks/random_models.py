@@ -24,22 +24,11 @@ READER_TOKENS = 384
 
 @dataclass(frozen=True)
 class Shape:
-    """Dimensions of an encoder that determine its FLOPs."""
+    """Dimensions of an encoder that determine its speed."""
 
     layers: int
     hidden: int
     inner: int
-
-    @classmethod
-    def of(cls, model_dir: Path) -> Shape:
-        config: Any = AutoConfig.from_pretrained(str(model_dir), **SAFELY)
-        return cls(config.num_hidden_layers, config.hidden_size, config.intermediate_size)
-
-    def flops(self, tokens: int) -> int:
-        """Return the FLOPs of matrix products in one forward pass, with 2 per multiply-add."""
-        projections = 8 * self.hidden**2 + 4 * self.hidden * self.inner
-        attention = 4 * self.hidden * tokens
-        return self.layers * tokens * (projections + attention)
 
 
 def random_encoder(like: Path, shape: Shape, folder: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 HEAD = "| what | CiteRay | peer | its figure | ratio |\n| --- | --- | --- | --- | --- |"
@@ -10,7 +9,7 @@ HEAD = "| what | CiteRay | peer | its figure | ratio |\n| --- | --- | --- | --- 
 
 @dataclass(frozen=True)
 class Ratio:
-    """Figures of CiteRay and a peer in `unit`; smaller is better for "ms", "s" and "bytes"."""
+    """Figures of CiteRay and a peer in `unit`; smaller is better for milliseconds and bytes."""
 
     what: str
     ours: float
@@ -21,16 +20,10 @@ class Ratio:
     @property
     def better(self) -> float:
         """Return the factor by which CiteRay is better."""
-        if self.unit in ("ms", "s", "bytes"):
+        if self.unit in ("ms", "bytes a passage"):
             return self.theirs / self.ours
         return self.ours / self.theirs
 
     def row(self) -> str:
         ours, theirs = (f"{figure:,.4g} {self.unit}" for figure in (self.ours, self.theirs))
         return f"| {self.what} | {ours} | {self.peer} | {theirs} | {self.better:.2f}x |"
-
-
-def print_ratios(ratios: Iterable[Ratio]) -> None:
-    print(HEAD)
-    for ratio in ratios:
-        print(ratio.row(), flush=True)

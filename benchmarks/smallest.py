@@ -17,11 +17,9 @@ from functools import cached_property
 from pathlib import Path
 
 from benchmarks.served_graph import ROOT
-from pipelines.sample.generate_citations import write_generated
 from pipelines.sample.write_sample import SampleCorpus, write_sample
 
 HELP = "run in seconds on small inputs, kept in FOLDER if it is given; replaces other arguments"
-GENERATED_CITATIONS = 300
 
 
 class Inputs:
@@ -50,27 +48,18 @@ class Inputs:
     def index(self) -> list[str]:
         """Return an index of the sample corpus, built by `citeray index build`."""
         index = self._folder / "index"
-        command = ["commands.cli", "index", "build", *self.sources()]
-        return self._made(index, [*command, "--set", f"index.path={index}"])
-
-    def generated(self) -> list[str]:
-        """Return an index of generated citations, built with the stand-in encoder."""
-        index, sources = self._folder / "generated", self._folder / "generated-sources"
-        if not sources.is_dir():
-            write_generated(sources, GENERATED_CITATIONS)
-        return self._made(index, ["benchmarks.scale_job", "build", "2", str(index), str(sources)])
+        command = [sys.executable, "-m", "commands.cli", "index", "build", *self.sources()]
+        command += ["--set", f"index.path={index}"]
+        # The file is written last, so that an interrupted build is repeated.
+        done = self._folder / "index.done"
+        if not done.is_file():
+            subprocess.run(command, cwd=ROOT, stdout=sys.stderr, check=True)
+            done.touch()
+        return [str(index)]
 
     def folder(self) -> list[str]:
         """Return an empty folder."""
         return [tempfile.mkdtemp(dir=self._folder)]
-
-    def _made(self, index: Path, module: list[str]) -> list[str]:
-        # The file is written last, so that an interrupted build is repeated.
-        done = index.with_name(f"{index.name}.done")
-        if not done.is_file():
-            subprocess.run([sys.executable, "-m", *module], cwd=ROOT, stdout=sys.stderr, check=True)
-            done.touch()
-        return [str(index)]
 
 
 def parse_arguments(

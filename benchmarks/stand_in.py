@@ -12,13 +12,20 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import ray.cloudpickle
 import torch
 from torch.nn.functional import embedding_bag, normalize
 
 from cluster.models.embedded import NO_CODES, Embedded
+from cluster.settings.settings import Settings, load_settings
+from cluster.storage.object_store import File
+from pipelines.indexing.staging import staging_tasks
+from planning.measure.watch_build import BuildMeasured, build_here
+from planning.measure.watch_processes import in_fresh_process
 
 DIMENSIONS = 384
 LATENT = 32
@@ -59,3 +66,34 @@ class BagOfWords:
     def embed(self, texts: Sequence[str], _: object) -> Embedded:
         """Embed texts as `encode` does, without token codes."""
         return Embedded(self.encode(texts), [NO_CODES] * len(texts))
+
+
+def stand_in_settings(index: Path, shards: int) -> Settings:
+    """Return the settings of a build into `index` with the stand-in encoder."""
+    model = index.parent / "stand-in"
+    model.mkdir(exist_ok=True)
+    (model / "config.json").write_text('{"stand-in": "benchmarks.stand_in"}')
+    overrides = {
+        "index.path": index,
+        "index.shards": shards,
+        "encoder.model": f"file:{model.resolve()}",
+        "vocabulary.concepts": "",
+        # The stand-in has no token vectors.
+        "index.token_vectors": "none",
+    }
+    return load_settings(None, [f"{name}={value}" for name, value in overrides.items()])
+
+
+def build_by_stand_in(
+    sources: Sequence[File], settings: Settings, *, update: bool = False
+) -> BuildMeasured:
+    """Run a real build or update on Ray in a new process; only the encoder is replaced."""
+    return in_fresh_process(_build, sources, settings, update=update).result
+
+
+def _build(sources: Sequence[File], settings: Settings, *, update: bool) -> BuildMeasured:
+    staging_tasks.load_encoder = lambda _settings, _model: BagOfWords()  # type: ignore[assignment,return-value]
+    staging_tasks.find_encoder = staging_tasks.load_encoder
+    # Pickle the module by value; otherwise workers would import it again, with the real encoder.
+    ray.cloudpickle.register_pickle_by_value(staging_tasks)
+    return build_here(sources, settings, update=update)

@@ -100,7 +100,8 @@ class Agreement:
     """How far the sources that take a stance support the stated answer.
 
     `share` counts `supporting` of `sources`; `weighted` counts each source by its design, from 1
-    for reviews of trials to 0.2 for animals, cells and unknown designs. Both are from 0 to 1.
+    for reviews of trials to 0.2 for animals, cells and unknown designs. Both are from 0 to 1. A
+    review and the study on the same side that its finding was traced to are one source.
     """
 
     sources: int

@@ -132,7 +132,7 @@ def _check_documents(documents: int, file_format: str) -> None:
 
 def _note(output: Path, questions: Path, file_format: str) -> None:
     """Note the questions file of a run for `citeray lint`; texts and tables are not runs."""
-    from evaluation.lint.asked_file import note_questions
+    from evaluation.lint.lint_run import note_questions
 
     if file_format not in SUFFIXES.values():
         note_questions(output, questions)

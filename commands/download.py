@@ -168,27 +168,13 @@ def _observer(context: Context) -> Iterator[Observer]:
         yield _Bars(bars)
 
 
-class _Bytes:
-    """Total bytes received over all files; a file that restarts is counted from zero."""
-
-    def __init__(self) -> None:
-        self._by_name: dict[str, int] = {}
-        self._sum = 0
-        self.lock = threading.Lock()
-
-    def count(self, name: str, done: int) -> int:
-        """Set the bytes received of `name`, and return the total over all files."""
-        self._sum += done - self._by_name.get(name, 0)
-        self._by_name[name] = done
-        return self._sum
-
-
 class _Bars:
     """Progress bars: one for each active file, and one for the total."""
 
     def __init__(self, bars: Progress) -> None:
         self._bars = bars
-        self._bytes = _Bytes()
+        self._lock = threading.Lock()
+        self._done: dict[str, int] = {}
         self._tasks: dict[str, TaskID] = {}
         self._all = bars.add_task("comparing", total=None)
 
@@ -199,14 +185,15 @@ class _Bars:
         self._bars.update(self._all, description=f"{files:,} files", total=total, completed=0)
 
     def moved(self, name: str, done: int, total: int | None) -> None:
-        with self._bytes.lock:
+        with self._lock:
             if name not in self._tasks:
                 self._tasks[name] = self._bars.add_task(name)
             self._bars.update(self._tasks[name], completed=done, total=total)
-            self._bars.update(self._all, completed=self._bytes.count(name, done))
+            self._done[name] = done
+            self._bars.update(self._all, completed=sum(self._done.values()))
 
     def finished(self, outcome: Outcome) -> None:
-        with self._bytes.lock:
+        with self._lock:
             if task := self._tasks.pop(outcome.name, None):
                 self._bars.remove_task(task)
 
@@ -219,7 +206,8 @@ class _Lines:
 
     def __init__(self, context: Context) -> None:
         self._log = context.log
-        self._bytes = _Bytes()
+        self._lock = threading.Lock()
+        self._done: dict[str, int] = {}
         self._total = 0
         self._last = time.monotonic()
 
@@ -239,10 +227,11 @@ class _Lines:
         self.note(f"{files:,} files to fetch, {total / 1e6:,.1f} MB")
 
     def moved(self, name: str, done: int, total: int | None) -> None:
-        with self._bytes.lock:
-            sum_done = self._bytes.count(name, done)
+        with self._lock:
+            self._done[name] = done
             if self._due():
-                self.note(f"fetching: {sum_done / 1e6:,.1f} of {self._total / 1e6:,.1f} MB")
+                received = sum(self._done.values())
+                self.note(f"fetching: {received / 1e6:,.1f} of {self._total / 1e6:,.1f} MB")
 
     def finished(self, outcome: Outcome) -> None:
         if not outcome.error:

@@ -21,9 +21,9 @@ from planning.measure.coefficients import (
     DEFAULT_FILE,
     Coefficients,
     read_coefficients,
+    read_gpu_coefficients,
     write_coefficients,
 )
-from planning.measure.gpu_coefficients import read_gpu_coefficients
 from planning.place_workers import Ask
 from planning.plan import Plan, make_plan
 from planning.show_plan import plan_json, show_plan

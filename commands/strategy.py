@@ -7,10 +7,10 @@ from typing import Annotated, Any
 import typer
 
 from cluster.errors import InputError, cut
-from commands.ask import QuestionArgument
-from commands.context import Config, Json, Overrides, json_text, make_context
+from commands.context import Config, Context, Json, Overrides, json_text, make_context
 from commands.evaluation.output_file import Output, write_output
 from commands.options import (
+    ARTICLES,
     AsOf,
     DesignOption,
     FilterOption,
@@ -21,10 +21,21 @@ from commands.options import (
     open_client,
     read_filters,
 )
+from serve.client.open_client import Reply, endpoint_url, running_client
 from serve.strategy.export_strategy import STRATEGY_FORMATS
 from serve.strategy.make_strategy import DEFAULT_MAX_HITS
 
 FORMATS = (*STRATEGY_FORMATS, "json")
+QuestionArgument = Annotated[
+    str, typer.Argument(help="The question, in plain English.", show_default=False)
+]
+AnswerOption = Annotated[
+    str,
+    typer.Option(
+        "--answer", metavar="ID", show_default=False, rich_help_panel=ARTICLES,
+        help="Use the question and the filters of this stored answer of the running endpoint.",
+    ),
+]  # fmt: skip
 MaxHitsOption = Annotated[
     int,
     typer.Option(
@@ -38,7 +49,8 @@ FormatOption = Annotated[
 
 
 def strategy(
-    question: QuestionArgument,
+    question: QuestionArgument = "",
+    answer: AnswerOption = "",
     max_hits: MaxHitsOption = DEFAULT_MAX_HITS,
     form: FormatOption = "text",
     output: Output = None,
@@ -59,11 +71,29 @@ def strategy(
     context = make_context(config, overrides, json)
     if form not in FORMATS:
         raise InputError(f"--format {cut(form)}: unknown; there are: {', '.join(FORMATS)}")
-    chosen = check_options(context, system, as_of=as_of)
-    request: dict[str, Any] = {"question": question, "system": chosen.system}
-    request["filters"] = read_filters(filters, until, designs)
-    check_request(request)
-    with open_client(chosen, answers=False) as client:
-        made = client.strategy({**request, "max_hits": max_hits})
+    if answer:
+        if question or system or as_of or filters or until or designs:
+            raise InputError("--answer: not with a question, a preset, --as-of or filters")
+        made = _of_answer(context, answer, max_hits)
+    elif not question:
+        raise InputError("give a question, or a stored answer with --answer ID")
+    else:
+        chosen = check_options(context, system, as_of=as_of)
+        request: dict[str, Any] = {"question": question, "system": chosen.system}
+        request["filters"] = read_filters(filters, until, designs)
+        check_request(request)
+        with open_client(chosen, answers=False) as client:
+            made = client.strategy({**request, "max_hits": max_hits})
     is_json = json or form == "json"
     write_output(output, json_text(made["strategy"]) if is_json else made["texts"][form])
+
+
+def _of_answer(context: Context, answer: str, max_hits: int) -> Reply:
+    running = running_client(context.settings)
+    if running is None:
+        raise InputError(
+            f"--answer {cut(answer)}: no endpoint is ready at {endpoint_url(context.settings)}; "
+            "start the one that stored it"
+        )
+    with running:
+        return running.strategy_of(answer, max_hits)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cluster.errors import InputError
 from cluster.index.manifest import current_version
@@ -27,15 +26,12 @@ from evaluation.biogen.evaluate_biogen import (
     evaluate_task_b,
     read_gold,
 )
-from evaluation.biogen.judge_citations import EntailmentJudge, Judge
+from evaluation.biogen.judge_citations import EntailmentJudge
 from evaluation.evaluated import Evaluated
 from evaluation.find_citations import CitationLookup
 from evaluation.find_leakage import TrainingData, explain_leakage, read_card
 from evaluation.lint.lint_run import check_run, read_asked, read_run_file
 from evaluation.lint.note_problems import Asked
-
-if TYPE_CHECKING:
-    from evaluation.answers.judge_answers import Sample
 
 ENCODER = Path("encoder")
 
@@ -123,11 +119,14 @@ def _bioasq(
 
         evaluated = add_texts(evaluated, benchmark.gold, answers, request.bertscore)
     if request.judge is not None:
-        from evaluation.answers.evaluate_answers import samples
+        from evaluation.answers.evaluate_answers import add_ragas, samples
 
-        evaluated = _ragas(
-            evaluated, samples(benchmark.gold, answers), request.judge, request, settings, tell
-        )
+        asked = samples(benchmark.gold, answers)
+        with open_judge(request.judge, request.judge_model, settings) as judge:
+            evaluated = add_ragas(
+                evaluated, asked, judge, request.concurrent,
+                lambda done, total: tell(f"judged {done} of {total}"),
+            )  # fmt: skip
     return evaluated
 
 
@@ -162,27 +161,6 @@ def _local_folder(name: str) -> Path | None:
     return path if parsed.is_local and path.is_dir() else None
 
 
-def _ragas(
-    evaluated: Evaluated,
-    asked: Sequence[Sample],
-    url: str,
-    request: Request,
-    settings: Settings,
-    tell: Callable[[str], None],
-) -> Evaluated:
-    from evaluation.answers.evaluate_answers import add_ragas
-
-    with open_judge(url, request.judge_model, settings) as judge:
-        return add_ragas(
-            evaluated,
-            asked,
-            judge.model,
-            judge.encode,
-            concurrent=request.concurrent,
-            progress=lambda done, total: tell(f"judged {done} of {total}"),
-        )
-
-
 def _biogen(
     run: Path, run_format: str, request: Request, settings: Settings
 ) -> tuple[Evaluated, tuple[str, ...]]:
@@ -199,7 +177,7 @@ def _biogen(
     return evaluated, topics
 
 
-def _nli(settings: Settings) -> Judge | None:
+def _nli(settings: Settings) -> EntailmentJudge | None:
     """Return a judge by the settings' NLI model, or None if they name no such model.
 
     Raises InputError if there is no index from which to read the cited documents.

@@ -11,7 +11,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 class Recorder(ThreadingHTTPServer):
     """Record each request as one text: request line, headers and body.
 
-    The reply is `reply`, an empty body for metrics, or a redirect if the path is in `redirects`.
+    `requests` are the same as (headers with lower-case names, body). The reply is `reply`, an empty
+    body for metrics, or a redirect if the path is in `redirects`. `statuses` are sent in turn
+    instead of its status.
     """
 
     daemon_threads = True
@@ -19,6 +21,8 @@ class Recorder(ThreadingHTTPServer):
     def __init__(self, reply: bytes = b"{}") -> None:
         super().__init__(("0.0.0.0", 0), _Handler)
         self.received: list[str] = []
+        self.requests: list[tuple[dict[str, str], bytes]] = []
+        self.statuses: list[int] = []
         self.redirects: dict[str, str] = {}
         self.reply = reply
 
@@ -33,8 +37,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.server.received.append(f"{self.requestline}\n{self.headers}\n{body!r}")
+        self.server.requests.append(({k.lower(): v for k, v in self.headers.items()}, body))
         place = self.server.redirects.get(self.path)
-        self.send_response(302 if place else 200)
+        statuses = self.server.statuses
+        self.send_response(statuses.pop(0) if statuses else 302 if place else 200)
         if place:
             self.send_header("Location", place)
         reply = b"" if self.path.endswith("/metrics") else self.server.reply

@@ -22,6 +22,7 @@ LEASE, LEASE.lock                     the lease of the writer (cluster/index/lea
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 CURRENT = "CURRENT"
@@ -46,6 +47,14 @@ def shard_of(pmid: int, shards: int) -> int:
     """Return the shard, 0 to `shards` - 1, that holds `pmid`. Part of the index format."""
     digest = hashlib.blake2b(pmid.to_bytes(8, "big"), digest_size=8).digest()
     return int.from_bytes(digest, "big") % shards
+
+
+def pmids_by_shard(pmids: Iterable[int], shards: int) -> dict[int, list[int]]:
+    """Return those `pmids` that each shard holds, in order; shards without any are left out."""
+    found: dict[int, list[int]] = {}
+    for pmid in pmids:
+        found.setdefault(shard_of(pmid, shards), []).append(pmid)
+    return found
 
 
 def segment_directory(shard: int, segment: str) -> Path:

@@ -7,7 +7,7 @@ so that fused scores depend neither on a branch's limit nor on the number of sha
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from math import exp, lgamma, log, log1p
 from typing import Literal
@@ -135,18 +135,15 @@ class Found:
     fetched: tuple[Fetched, ...]
 
 
+_NO_SCORES, _NO_FLAGS = np.empty(0, np.float32), np.empty(0, np.bool_)
+NO_CANDIDATES = Candidates(np.empty(0, np.int64), _NO_SCORES, _NO_SCORES, _NO_FLAGS, _NO_FLAGS)
+
+
 def join_candidates(parts: Sequence[Candidates]) -> Candidates:
     """Concatenate the rows of all parts, in order; without parts there are no rows."""
-    if not parts:
-        flags, scores = np.empty(0, np.bool_), np.empty(0, np.float32)
-        return Candidates(np.empty(0, np.int64), scores, scores, flags, flags)
-    return Candidates(
-        np.concatenate([p.pmids for p in parts]),
-        np.concatenate([p.dense for p in parts]),
-        np.concatenate([p.bm25 for p in parts]),
-        np.concatenate([p.found_dense for p in parts]),
-        np.concatenate([p.found_bm25 for p in parts]),
-    )
+    names = [field.name for field in fields(Candidates)]
+    every = [NO_CANDIDATES, *parts]
+    return Candidates(*(np.concatenate([getattr(p, name) for p in every]) for name in names))
 
 
 def _search_segment(segment: SegmentReader, query: ShardQuery) -> Candidates:

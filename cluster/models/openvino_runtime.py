@@ -17,8 +17,8 @@ from torch.nn.functional import cosine_similarity
 from transformers.modeling_outputs import BaseModelOutput, TokenClassifierOutput
 
 from cluster.errors import InputError, cut, one_line
-from cluster.models.convert_to_openvino import convert, is_small
 from cluster.models.model_cache.cache_entries import MIN_COSINE, PRECISIONS, CacheEntry, Conditions
+from cluster.models.model_cache.convert_to_openvino import convert, is_small
 from cluster.models.model_cache.converted_model import ConvertedModel
 
 Runtime = Literal["auto", "torch", "openvino"]

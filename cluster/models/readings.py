@@ -25,6 +25,8 @@ STANCE_LABELS = slice(YES, SILENT + 1)
 
 # Lowest probability of a word in a name. It is low because callers weight names by score.
 NAME_SHARE = 0.2
+# Other probabilities at which words are joined to names, for shorter and longer variants.
+LEVELS = (0.05, 0.1, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 # A window takes a stance if its relevance times its probability of a stance is at least this.
 MIN_STANCE = 0.5
 # Overlap of two windows of one text, in tokens.
@@ -55,6 +57,7 @@ class Reading:
     `relevance` is the probability that the text answers the question. `yes`, `no` and `silent` add
     up to 1 and are meant for yes/no questions only. `names` are the spans that may name the answer,
     `sentences` all sentences, scored by how well they answer; both are in the order of the text.
+    `variants` are other spans that may name it: shorter and longer ones, which overlap `names`.
     """
 
     relevance: float
@@ -63,6 +66,7 @@ class Reading:
     silent: float
     names: tuple[ScoredSpan, ...] = ()
     sentences: tuple[ScoredSpan, ...] = ()
+    variants: tuple[ScoredSpan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +128,7 @@ def join_windows(windows: Sequence[Reading]) -> Reading:
         clearest.silent,
         _best(span for reading in windows for span in reading.names),
         _best(span for reading in windows for span in reading.sentences),
+        _best(span for reading in windows for span in reading.variants),
     )
 
 
@@ -164,33 +169,56 @@ def read_logits(text: str, window: PairLogits, spans: TextSpans | None = None) -
         mean = own[held].mean(0)
         lean = float(mean[YES] - mean[NO])
         sentences.append(ScoredSpan(begin, end, float(expit(mean[SUMMARY])), lean))
-    names = tuple(_names(spans.words, offsets, own[:, SPAN_LABELS])) if len(own) else ()
-    return Reading(float(expit(pair[RELEVANT])), yes, no, silent, names, tuple(sentences))
+    words = _words(spans.words, offsets, own[:, SPAN_LABELS]) if len(own) else []
+    names = tuple(_names(words, NAME_SHARE))
+    known = {(span.begin, span.end) for span in names}
+    others = _best(span for level in LEVELS for span in _names(words, level))
+    variants = tuple(span for span in others if (span.begin, span.end) not in known)
+    relevance = float(expit(pair[RELEVANT]))
+    return Reading(relevance, yes, no, silent, names, tuple(sentences), variants)
 
 
-def _names(
-    words: Sequence[tuple[int, int]], offsets: NDArray[np.int64], logits: Scores
-) -> Iterator[ScoredSpan]:
-    """Yield each run of words that reach NAME_SHARE as one name.
+class _Word(NamedTuple):
+    """A word, the probability that it is in a name, and whether it continues the word before it.
 
-    A run includes the punctuation between two words ("October 24, 2016") if all tokens of the
-    punctuation reach NAME_SHARE too. It ends before a word whose first token is more likely to
-    begin a name than to continue one.
+    `between` is the lowest probability of the punctuation before it; 1 without punctuation.
     """
+
+    span: ScoredSpan
+    continues: bool
+    between: float
+
+
+def _words(
+    words: Sequence[tuple[int, int]], offsets: NDArray[np.int64], logits: Scores
+) -> list[_Word]:
     shares = softmax(logits, axis=-1)
     inside = 1 - shares[:, _O]
-    run: list[ScoredSpan] = []
-    end = 0
+    found, end = [], 0
     for begin, word_end, held in _rows_within(words, offsets):
-        score = float(inside[held].mean())
-        first, last = held[0], held[-1] + 1
-        goes_on = shares[first, _B] <= shares[first, _I] and (inside[end:first] >= NAME_SHARE).all()
-        if run and (score < NAME_SHARE or not goes_on):
+        first = held[0]
+        span = ScoredSpan(begin, word_end, float(inside[held].mean()))
+        between = float(inside[end:first].min()) if first > end else 1.0
+        found.append(_Word(span, bool(shares[first, _B] <= shares[first, _I]), between))
+        end = held[-1] + 1
+    return found
+
+
+def _names(words: Sequence[_Word], least: float) -> Iterator[ScoredSpan]:
+    """Yield each run of words that reach the probability `least` as one name.
+
+    A run includes the punctuation between two words ("October 24, 2016") if all tokens of the
+    punctuation reach `least` too. It ends before a word whose first token is more likely to
+    begin a name than to continue one.
+    """
+    run: list[ScoredSpan] = []
+    for word in words:
+        is_inside = word.span.score >= least
+        if run and not (is_inside and word.continues and word.between >= least):
             yield _joined(run)
             run = []
-        if score >= NAME_SHARE:
-            run.append(ScoredSpan(begin, word_end, score))
-        end = last
+        if is_inside:
+            run.append(word.span)
     if run:
         yield _joined(run)
 

@@ -22,7 +22,7 @@ from cluster.settings.stages.entrez import EntrezSettings
 from cluster.settings.stages.expander import RecogniserSettings, VocabularySettings
 from cluster.settings.stages.index import IndexSettings, SplitSettings
 from cluster.settings.stages.llm import LLMSettings, ModelsSettings
-from cluster.settings.stages.reader import ReaderSettings, SupportSettings
+from cluster.settings.stages.reader import NamerSettings, ReaderSettings, SupportSettings
 from cluster.settings.stages.reranker import RerankerSettings
 from cluster.settings.stages.serving import ServeSettings
 
@@ -50,11 +50,18 @@ class Settings(Strict):
     recogniser: RecogniserSettings
     reranker: RerankerSettings
     reader: ReaderSettings
+    namer: NamerSettings = NamerSettings()
     support: SupportSettings
     llm: LLMSettings
     models: ModelsSettings = ModelsSettings()
     entrez: EntrezSettings
     serve: ServeSettings
+
+    @property
+    def uses_namer(self) -> bool:
+        """Whether the namer ranks names: it is set, and no other language model chooses them."""
+        is_chosen_by_model = self.llm.kind != "none" and self.llm.exact_from == "model"
+        return bool(self.namer.model or self.namer.adapter) and not is_chosen_by_model
 
     @model_validator(mode="after")
     def _zero_shot_reader_has_its_models(self) -> Self:

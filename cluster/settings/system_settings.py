@@ -22,6 +22,8 @@ from cluster.settings.search_settings import (
     RungSettings,
 )
 
+PresetGroup = Literal["ours", "ranking", "papers", "own"]
+
 
 class SystemSettings(Strict):
     """A preset: how one system searches and answers.
@@ -32,10 +34,14 @@ class SystemSettings(Strict):
     `refine` reranks the result of `rerank`. The evidence is at most `evidence` passages, each with
     at least `evidence_share` of the best score. All passages of the first `whole` citations are
     read as well; those that take a stance or are quoted are added to an answer's evidence. Snippets
-    have at most `snippet_sentences` consecutive sentences; 0 uses whole passages.
+    have at most `snippet_sentences` consecutive sentences; 0 uses whole passages. `title` (default:
+    the name), `group` and `order` within the group are for menus, and are not stored with answers.
     """
 
     name: str
+    title: Annotated[str, Field(exclude=True)] = ""
+    group: Annotated[PresetGroup, Field(exclude=True)] = "own"
+    order: Annotated[int, Field(exclude=True)] = 0
     about: str
     expand: bool
     expansion: ExpansionSettings = ExpansionSettings()

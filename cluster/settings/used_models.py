@@ -15,6 +15,7 @@ def used_settings(settings: Settings) -> dict[str, ModelSettings]:
         "recogniser": settings.recogniser,
         "reranker": settings.reranker,
         "reader": settings.reader,
+        **({"namer": settings.namer} if settings.uses_namer else {}),
         "support": settings.support,
         **settings.models.roles(),
     }

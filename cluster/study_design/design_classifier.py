@@ -119,6 +119,17 @@ def classify_design(citation: Citation) -> StudyDesign:
     return StudyDesign(indexed or "other", "mesh" if indexed else "", subjects)
 
 
+def names_of_design(design: str) -> tuple[list[str], list[str]]:
+    """Return the publication types, and the MeSH headings, that alone give an article `design`.
+
+    All are in lower case.
+    """
+    types, headings = (
+        [name for name, given in rules if given == design] for rules in (_TYPES, _HEADINGS)
+    )
+    return types, headings
+
+
 def _design_by_mesh(citation: Citation, subjects: tuple[str, ...]) -> Design | None:
     if without_people(subjects):
         return "in_vitro" if subjects == (IN_VITRO,) else "animal"

@@ -197,6 +197,14 @@ class Vocabulary:
         """Return the concept of a row from `beginning`."""
         return self._concept(self._owners[row].as_py())
 
+    def names_of(self, ids: str) -> list[str]:
+        """Return the name of each concept whose id begins with `ids` and that has citations."""
+        concepts = self._concepts
+        wanted = pc.starts_with(concepts.field("id"), ids)
+        held = pc.and_(wanted, pc.greater(concepts.field("citations"), 0))
+        names: list[str] = concepts.field("name").filter(held).to_pylist()
+        return names
+
     def words(self) -> list[str]:
         """Return the distinct words in all keys, 4 to 40 letters, sorted; takes some seconds."""
         words = pc.list_flatten(pc.split_pattern(self._keys, " ")).unique()

@@ -16,12 +16,11 @@ from cluster.settings.parse_yaml import parse_yaml
 from cluster.settings.presets import is_file, load_system, read_system, shipped_systems, vary
 from cluster.settings.system_settings import SystemSettings
 from commands.context import Config, Context, Json, Overrides, make_context
-from commands.evaluation.judge_options import Concurrent, JudgeModel, JudgeUrl
+from commands.evaluation.evaluate import Concurrent, JudgeModel, JudgeUrl
 from evaluation.ablation.ask_graph import Plan, open_graph
 from evaluation.ablation.judge_runs import judge_runs
-from evaluation.ablation.markdown_table import markdown_table
 from evaluation.ablation.oracle import ORACLES, material
-from evaluation.ablation.print_tables import print_tables
+from evaluation.ablation.print_tables import markdown_table, print_tables
 from evaluation.ablation.run_plans import complete_runs, digest, open_run, run_key
 from evaluation.ablation.tabulate_runs import Ablation, tabulate_runs, verdict_on
 from evaluation.answers.find_judge import check_judge, open_judge

@@ -17,7 +17,7 @@ from rich.table import Table
 from cluster.errors import cut
 from cluster.settings.settings import Settings
 from commands.context import Config, Context, Json, Overrides, make_context
-from commands.evaluation.judge_options import Concurrent, JudgeModel, JudgeUrl
+from evaluation.answers.find_judge import JUDGE_KEY, OF_SETTINGS
 from evaluation.bioasq.risk_coverage import KINDS, ROWS
 from evaluation.bioasq.risk_coverage import NAMES as RISK_NAMES
 from evaluation.bootstrap import RESAMPLES, Interval, intervals
@@ -245,3 +245,15 @@ def _risk_table(found: Mapping[str, Interval], kinds: Sequence[str]) -> Table:
 def _span(interval: Interval, sign: str = "") -> str:
     value, low, high = (f"{n:{sign}.4f}" for n in (interval.value, interval.low, interval.high))
     return f"{value} ({low} to {high})"
+
+
+JudgeUrl = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help=f"Judge answers (RAGAS) with the model at this OpenAI-compatible URL (key in "
+        f'{JUDGE_KEY}), or with models.judge of the settings if "{OF_SETTINGS}".',
+    ),
+]
+JudgeModel = Annotated[str, typer.Option(help="Name of the judge model at its URL.")]
+Concurrent = Annotated[int, typer.Option(min=1, max=64, help="Number of questions judged at once.")]

@@ -11,8 +11,13 @@ import typer
 from cluster.errors import InputError
 from cluster.index.manifest import current_version
 from commands.context import Config, Context, Json, Overrides, make_context
-from evaluation.lint.asked_file import noted_questions
-from evaluation.lint.lint_run import check_run, read_asked, read_run_file, write_run_file
+from evaluation.lint.lint_run import (
+    check_run,
+    noted_questions,
+    read_asked,
+    read_run_file,
+    write_run_file,
+)
 from evaluation.lint.note_problems import Problem
 
 if TYPE_CHECKING:

@@ -18,13 +18,14 @@ from evaluation.bioasq.score_question import MAX_ITEMS
 from evaluation.evaluate_run import Request, evaluate_run
 from evaluation.evaluated import Evaluated
 from evaluation.lint.lint_run import read_run_file
-from evaluation.tables.challenge_tables import (
+from evaluation.tables import (
     LAYOUTS,
+    Table,
     check_same_questions,
     make_tables,
     name_runs,
+    render_table,
 )
-from evaluation.tables.markdown import Table, render_table
 
 MAX_DEPTH = 1000
 

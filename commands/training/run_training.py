@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,11 +43,6 @@ def whole_paths(paths: list[Path] | None) -> tuple[Path, ...]:
     return tuple(path.resolve() for path in paths or ())
 
 
-def run_training(context: Context, job: Job, licence: str, workers: int) -> None:
-    """Train `job` and print its measures and output folder."""
-    show_measures(context, train_job(context, job, licence, workers), job.folder)
-
-
 def show_measures(context: Context, measured: Measures, folder: Path) -> None:
     """Print the measures of a training job and its output folder."""
     if context.json:
@@ -61,8 +55,8 @@ def show_measures(context: Context, measured: Measures, folder: Path) -> None:
     context.out.print(str(folder), soft_wrap=True)
 
 
-def train_job(context: Context, job: Job, licence: str, workers: int) -> Measures:
-    """Train `job` in this process, or on `workers` Ray Train workers if that is above 0."""
+def run_training(context: Context, job: Job, licence: str, workers: int) -> None:
+    """Train `job` here, or on Ray Train if `workers` is above 0, and show its measures."""
     from pipelines.train.run_job import run_job
 
     if workers > job.recipe.batch:
@@ -72,14 +66,12 @@ def train_job(context: Context, job: Job, licence: str, workers: int) -> Measure
         )
     report = context.log.print
     if workers == 0:
-        return run_job(job, licence, report)
-    context.log.print(f"{workers} workers; progress is logged to {job.folder}/.training/log.jsonl")
-    with ray_session(context.settings.ray):
-        return run_job(job, licence, report, _on_ray(context, workers))
-
-
-def _on_ray(context: Context, workers: int) -> Callable[[Job], None]:
+        show_measures(context, run_job(job, licence, report), job.folder)
+        return
     from pipelines.train.ray_workers import train_on_ray
 
+    report(f"{workers} workers; progress is logged to {job.folder}/.training/log.jsonl")
     gpus = context.settings.encoder.gpus > 0
-    return lambda job: train_on_ray(job, workers, gpus)
+    with ray_session(context.settings.ray):
+        measured = run_job(job, licence, report, lambda job: train_on_ray(job, workers, gpus))
+    show_measures(context, measured, job.folder)

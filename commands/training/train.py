@@ -1,16 +1,20 @@
-"""`citeray train`: train an adapter, or a whole model, from files of examples."""
+"""`citeray train`: train an adapter or a whole model, and calibrate the confidence of answers."""
 
 from __future__ import annotations
 
+import json as json_module
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cluster.errors import InputError
 from cluster.models.adapters import plain_model
 from cluster.settings.stages.encoder import EncoderSettings
+from cluster.storage.whole_files import write_atomically
 from commands.context import Config, Context, Json, Overrides, make_context
+from commands.options import Chosen, SystemOption, check_options, open_client
 from commands.training.run_training import (
     Changes,
     Corpus,
@@ -23,10 +27,13 @@ from commands.training.run_training import (
     show_measures,
     whole_paths,
 )
-from commands.training.train_calibration import train_calibration
-from commands.training.train_writer import train_writer
+from commands.training.train_writer import train_namer, train_writer
 from pipelines.indexing.sources.find_sources import find_sources
 from pipelines.train.recipe import ReaderRecipe, Recipe, RetrievalRecipe, read_recipe
+
+if TYPE_CHECKING:
+    from evaluation.calibrate import Outcome
+
 
 train = typer.Typer(
     help="Train the small models, and calibrate confidence.",
@@ -99,8 +106,8 @@ def train_reranker(
     _retrieval(context, "reranker", questions, corpus, out, held_out, changes, licence, workers)
 
 
-train.command("calibration")(train_calibration)
 train.command("writer")(train_writer)
+train.command("namer")(train_namer)
 
 
 @train.command("reader")
@@ -180,3 +187,70 @@ def _plain(context: Context) -> EncoderSettings:
     model = plain_model(encoder)
     kept = encoder.sha256 if model == encoder.model else ""
     return encoder.model_copy(update={"model": model, "adapter": "", "sha256": kept})
+
+
+@train.command("calibration")
+def train_calibration(
+    questions: Annotated[
+        list[Path] | None,
+        typer.Argument(help="BioASQ files with gold answers that no model was trained on."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Calibration file to write, for reader.calibration."),
+    ] = None,
+    outcomes: Annotated[
+        list[Path] | None,
+        typer.Option(help="Outcomes of earlier runs, such as those of cross-validation."),
+    ] = None,
+    keep: Annotated[
+        Path | None, typer.Option(help="File to write the outcomes of these questions to.")
+    ] = None,
+    unanswerable: Annotated[
+        bool, typer.Option(help="The index does not answer these questions: all answers are wrong.")
+    ] = False,
+    system: SystemOption = None,
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """Calibrate the confidence of answers, on which the error budget is based.
+
+    Asks the questions, searching the index of the settings, scores each answer, and fits the
+    probability that an answer is right for each type of question.
+    """
+    from evaluation.calibrate import fit_calibration, read_outcomes
+
+    if out is None and keep is None:
+        raise InputError("nothing to write: name a file with --out or --keep")
+    if keep and not questions:
+        raise InputError("--keep writes the outcomes of questions: name files of questions")
+    context = make_context(config, overrides, json)
+    found = read_outcomes(outcomes or ())
+    if questions:
+        chosen = check_options(context, system, "unknown", None)
+        found += _ask(chosen, questions, keep, unanswerable=unanswerable)
+    if out is None:
+        return
+    made = json_module.dumps(fit_calibration(found), indent=1)
+    write_atomically(out, f"{made}\n".encode())
+    context.log.print(f"{len(found):,} outcomes -> {out}")
+
+
+def _ask(
+    chosen: Chosen, questions: Sequence[Path], keep: Path | None, *, unanswerable: bool
+) -> list[Outcome]:
+    from evaluation.calibrate import collect_outcomes, write_outcomes
+
+    asked: list[Outcome] = []
+    with open_client(chosen, answers=True) as client:
+        try:
+            outcomes = collect_outcomes(
+                questions, client.answer, chosen.system, unanswerable=unanswerable
+            )
+            asked.extend(outcomes)
+        finally:
+            # Store the outcomes even if a request fails.
+            if keep and asked:
+                write_outcomes(keep, asked)
+    return asked

@@ -1,8 +1,9 @@
-"""`citeray train writer`: train an adapter of the language model that writes answers."""
+"""`citeray train writer` and `citeray train namer`: train adapters of small language models."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,7 +22,7 @@ from commands.training.run_training import (
     show_measures,
     whole_paths,
 )
-from pipelines.train.recipe import WriterRecipe, read_recipe
+from pipelines.train.recipe import NamerRecipe, WriterRecipe, read_recipe
 from serve.llm.chat_form import Message
 from serve.llm.prompts import find_prompt, number_passages, quote
 
@@ -43,23 +44,58 @@ def train_writer(
 
     It learns gold answers from their snippets, with the words of its prompts.
     """
-    from pipelines.train.writer.train_writer import WriterJob
-    from pipelines.train.writer.train_writer import train_writer as train_job
+    from pipelines.train.writer import train_writer as training
 
     context = make_context(config, overrides, json)
     llm = context.settings.llm
     if not llm.model:
         raise InputError("llm.model: not set; name the language model to train")
-    job = WriterJob(
-        recipe=read_recipe(WriterRecipe, "writer", changes or ()),
+    recipe = read_recipe(WriterRecipe, "writer", changes or ())
+    job = training.WriterJob(
+        kind="writer",
+        recipe=recipe,
         base=plain_model(llm),
         sha256=llm.sha256,
         questions=whole_paths(questions),
         held_out=whole_paths(held_out),
-        ask=writer_prompt,
+        examples=partial(training.writer_completions, recipe=recipe, ask=writer_prompt),
         folder=out.resolve(),
     )
-    show_measures(context, train_job(job, licence, context.log.print), job.folder)
+    show_measures(context, training.train_writer(job, licence, context.log.print), job.folder)
+
+
+def train_namer(
+    questions: Annotated[list[Path], typer.Argument(help="BioASQ files with gold answers.")],
+    out: Out,
+    held_out: HeldOut = None,
+    changes: Changes = None,
+    licence: Licence = "",
+    config: Config = None,
+    overrides: Overrides = None,
+    json: Json = False,
+) -> None:
+    """Train an adapter of a language model (`namer.model`) to name the answers of questions.
+
+    It learns the names of gold answers from sentences of their snippets.
+    """
+    from pipelines.train.writer import train_writer as training
+
+    context = make_context(config, overrides, json)
+    namer = context.settings.namer
+    if not namer.model:
+        raise InputError("namer.model: not set; name the language model to train")
+    recipe = read_recipe(NamerRecipe, "namer", changes or ())
+    job = training.WriterJob(
+        kind="namer",
+        recipe=recipe,
+        base=plain_model(namer),
+        sha256=namer.sha256,
+        questions=whole_paths(questions),
+        held_out=whole_paths(held_out),
+        examples=partial(training.namer_completions, recipe=recipe),
+        folder=out.resolve(),
+    )
+    show_measures(context, training.train_writer(job, licence, context.log.print), job.folder)
 
 
 def writer_prompt(question: AnsweredQuestion, texts: Sequence[str]) -> list[Message]:

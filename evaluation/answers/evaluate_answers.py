@@ -8,24 +8,13 @@ from pathlib import Path
 
 from cluster.errors import InputError
 from evaluation.answers.compare_texts import BertScorer, score_texts
-from evaluation.answers.judge_answers import WEAK_BELOW, Encode, Progress, Sample, judge_samples
+from evaluation.answers.find_judge import Judge
+from evaluation.answers.judge_answers import WEAK_BELOW, Progress, Sample, judge_samples
 from evaluation.bioasq.read_bioasq import Entry
 from evaluation.bioasq.score_bioasq import EXACT_TEXT
 from evaluation.evaluated import Evaluated
-from serve.llm.language_model import ChatModel
 
 Entries = Mapping[str, Entry]
-
-
-def answered(gold: Entries, run: Entries) -> list[str]:
-    """Return the questions for which gold and run both have an ideal answer.
-
-    Raises InputError if there is no such question.
-    """
-    ids = _with_ideal(gold, run)
-    if not ids:
-        raise InputError("the run has no ideal answer to a question with a gold one; nothing to do")
-    return ids
 
 
 def _with_ideal(gold: Entries, run: Entries) -> list[str]:
@@ -81,7 +70,11 @@ def samples(gold: Entries, run: Entries) -> list[Sample]:
     """Return the samples for RAGAS; the contexts are the passages that the writer received.
 
     Runs of other systems do not store these passages; their contexts are the texts of the snippets.
+    Raises InputError if gold and run have no ideal answer to the same question.
     """
+    ids = _with_ideal(gold, run)
+    if not ids:
+        raise InputError("the run has no ideal answer to a question with a gold one; nothing to do")
     return [
         Sample(
             id_,
@@ -91,7 +84,7 @@ def samples(gold: Entries, run: Entries) -> list[Sample]:
             gold[id_].ideal[0],
             _texts(gold[id_]),
         )
-        for id_ in answered(gold, run)
+        for id_ in ids
     ]
 
 
@@ -102,15 +95,13 @@ def _texts(entry: Entry) -> tuple[str, ...]:
 def add_ragas(
     evaluated: Evaluated,
     asked: Sequence[Sample],
-    model: ChatModel,
-    encode: Encode,
-    *,
+    judge: Judge,
     concurrent: int,
-    progress: Progress | None = None,
+    progress: Progress,
 ) -> Evaluated:
-    """Add RAGAS's four measures by the judge `model`, and a note on the judge's accuracy."""
+    """Add RAGAS's four measures by `judge`, and a note on the judge's accuracy."""
     judged = asyncio.run(
-        judge_samples(asked, model, encode, concurrent=concurrent, progress=progress)
+        judge_samples(asked, judge.model, judge.encode, concurrent=concurrent, progress=progress)
     )
     note = f"RAGAS's judge was right on {judged.probe_accuracy:.0%} of cases with known verdicts"
     if judged.weak:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from types import MappingProxyType
 from typing import Any
 
@@ -140,14 +141,6 @@ async def judge_samples(
     return JudgedRun(tabulate(found, [*COLUMNS, FAILURES], measures), accuracy, judge.calls)
 
 
-def supported_share(verdicts: Sequence[bool]) -> float:
-    """Return the share of supported statements: faithfulness, and context recall.
-
-    Needs at least one statement.
-    """
-    return sum(verdicts) / len(verdicts)
-
-
 def average_precision(useful: Sequence[bool]) -> float:
     """Return the mean precision@k over the ranks k with a useful context; 0 if there is none."""
     hits = 0
@@ -192,7 +185,7 @@ async def _score(sample: Sample, judge: Judge, encode: Encode) -> dict[str, floa
         try:
             useful = await _useful(sample, judge)
             found["context precision"] = average_precision(useful)
-            found[RELEVANT_SHARE] = supported_share(useful) if useful else 0.0
+            found[RELEVANT_SHARE] = fmean(useful) if useful else 0.0
         except UnjudgedError:
             found[FAILURES] += 1
     return found
@@ -204,7 +197,7 @@ async def _supported(sample: Sample, text: str, judge: Judge) -> float:
         return 0.0
     messages = SPLIT.messages(question=quote(sample.question), text=quote(text))
     split = await judge.ask(messages, Statements, _STATEMENTS_TOKENS)
-    return supported_share(await _verify(split.statements, sample.contexts, judge))
+    return fmean(await _verify(split.statements, sample.contexts, judge))
 
 
 async def _verify(
@@ -237,7 +230,7 @@ async def _covered(sample: Sample, judge: Judge) -> float:
     if not sample.contexts:
         return 0.0
     snippets = [quote(text) for text in sample.snippets[:MAX_SNIPPETS]]
-    return supported_share(await _verify(snippets, sample.contexts, judge))
+    return fmean(await _verify(snippets, sample.contexts, judge))
 
 
 async def _useful(sample: Sample, judge: Judge) -> list[bool]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cluster.errors import InputError
-from evaluation.biogen.judge_citations import Judge
+from evaluation.biogen.judge_citations import EntailmentJudge
 from evaluation.biogen.read_biogen import read_task_a, read_task_b, records
 from evaluation.biogen.read_labels import Labels, read_labels
 from evaluation.biogen.score_biogen import score_task_a, score_task_b
@@ -48,7 +48,7 @@ def _holds_judgements(path: Path) -> bool:
 
 
 def evaluate_task_a(
-    run: Path, labels: Labels, topics: Sequence[str], judge: Judge | None = None
+    run: Path, labels: Labels, topics: Sequence[str], judge: EntailmentJudge | None = None
 ) -> Evaluated:
     """Evaluate task A, grounding; raises as `read_task_a` does."""
     read = read_task_a(run, topics)
@@ -64,7 +64,7 @@ def evaluate_task_a(
 
 
 def evaluate_task_b(
-    run: Path, labels: Labels, topics: Sequence[str], judge: Judge | None = None
+    run: Path, labels: Labels, topics: Sequence[str], judge: EntailmentJudge | None = None
 ) -> Evaluated:
     """Evaluate task B, attribution; raises as `read_task_b` does."""
     read = read_task_b(run, topics)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from evaluation.biogen.read_labels import Labels, Relation
 from serve.support.attribute_sentences import Support, SupportScorer, split_sentences
@@ -16,14 +16,6 @@ class Asked(NamedTuple):
     topic: str
     sentence: str
     pmid: int
-
-
-class Judge(Protocol):
-    """Judges whether documents support the sentences that cite them."""
-
-    def judge(self, asked: Sequence[Asked]) -> list[Relation]:
-        """Return each document's relation to its sentence, in order; "unknown" if undecidable."""
-        ...
 
 
 class EntailmentJudge:
@@ -97,7 +89,9 @@ Citations = Mapping[str, Sequence[tuple[str, Sequence[int]]]]
 """For each topic, the answer's sentences in order, each with the PMIDs that it cites."""
 
 
-def judge_run(citations: Citations, labels: Labels, judge: Judge | None) -> dict[str, list[Judged]]:
+def judge_run(
+    citations: Citations, labels: Labels, judge: EntailmentJudge | None
+) -> dict[str, list[Judged]]:
     """Return each topic's judged sentences; people's labels take precedence.
 
     The judge is called once for the whole run, with each distinct citation that has no label.
@@ -126,7 +120,7 @@ def judge_run(citations: Citations, labels: Labels, judge: Judge | None) -> dict
     }
 
 
-def _ask(judge: Judge | None, asked: Sequence[Asked]) -> dict[Asked, Relation]:
+def _ask(judge: EntailmentJudge | None, asked: Sequence[Asked]) -> dict[Asked, Relation]:
     if judge is None or not asked:
         return {}
     answers = zip(asked, judge.judge(asked), strict=True)

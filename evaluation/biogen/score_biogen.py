@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from evaluation.bioasq.score_question import precision_recall_f
-from evaluation.biogen.judge_citations import Judge, Judged, judge_run
+from evaluation.biogen.judge_citations import EntailmentJudge, Judged, judge_run
 from evaluation.biogen.read_biogen import Grounded, TaskA, TaskB
 from evaluation.biogen.read_labels import Labels, Relation
 from evaluation.scores import Scores, mean, ratio, tabulate
@@ -52,7 +52,7 @@ _POOLED = tuple(
 )
 
 
-def score_task_a(run: TaskA, labels: Labels, judge: Judge | None = None) -> Scores:
+def score_task_a(run: TaskA, labels: Labels, judge: EntailmentJudge | None = None) -> Scores:
     """Score a task A run against the pool of `labels`, and by `judge` for unlabelled citations.
 
     A topic without labels has no `expert` measures, and without a judge no other measures either.
@@ -120,7 +120,7 @@ _FORM = ("uncited sentence rate", "words over 250", "sentences over 3 citations"
 
 
 def score_task_b(
-    run: TaskB, labels: Labels, judge: Judge | None = None, topics: Sequence[str] = ()
+    run: TaskB, labels: Labels, judge: EntailmentJudge | None = None, topics: Sequence[str] = ()
 ) -> Scores:
     """Score the citations of a task B run by `labels`, and by `judge` where unlabelled.
 

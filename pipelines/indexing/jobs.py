@@ -21,13 +21,16 @@ from cluster.storage.locations import Location, file_names
 from cluster.storage.object_store import File
 from cluster.storage.whole_files import require_writable
 from pipelines.indexing.index_tasks import (
+    build_shards,
     codec_for,
+    compact_shards,
     find_models,
     make_terms,
     make_vocabulary,
     on_shards,
     plan_here,
     train_task,
+    with_merged_tails,
 )
 from pipelines.indexing.publish_index import (
     publish_build,
@@ -35,7 +38,6 @@ from pipelines.indexing.publish_index import (
     publish_update,
 )
 from pipelines.indexing.published_build import Models, build_digest, find_build
-from pipelines.indexing.shard_jobs import build_shards, compact_shards, with_merged_tails
 from pipelines.indexing.shards.update_shard import (
     applicable,
     check_settings,

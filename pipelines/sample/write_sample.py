@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from cluster.records import Citation, Deletion
+from cluster.errors import InputError
+from cluster.records import ABSTRACT, TITLE, Citation, Deletion
 from pipelines.sample.read_facts import Fact, load_yaml, read_mesh, read_topics
 from pipelines.sample.render_articles import render_articles
 from pipelines.sample.render_citation import BookChapter
-from pipelines.sample.write_questions import write_questions
 
 NOTE = "Illustrative record written for CiteRay's sample corpus; not a real publication."
 
@@ -77,3 +79,66 @@ def _book_and_deletions(update: Any) -> Iterator[BookChapter | Deletion]:
     yield BookChapter(**update["book"])
     for pmid in update["deleted"]:
         yield Deletion(pmid, source="", position=0)
+
+
+_DOCUMENT = "http://www.ncbi.nlm.nih.gov/pubmed/{}"
+_TYPES = ("yesno", "factoid", "list", "summary")
+
+
+def write_questions(folder: Path, live: Mapping[int, Citation], path: Path) -> int:
+    """Write the questions of `folder` (one YAML file per type) to `path` and return their number.
+
+    `live` are the citations of an index of the sample after its updates. Raises InputError if a
+    quote is not in the title or abstract of the citation that it names.
+    """
+    questions = [
+        _question(kind, entry, live)
+        for kind in _TYPES
+        for entry in load_yaml(folder / f"{kind}.yaml")
+    ]
+    text = json.dumps({"questions": questions}, ensure_ascii=False, indent=1)
+    path.write_text(text + "\n", encoding="utf-8")
+    return len(questions)
+
+
+def _question(kind: str, entry: Mapping[str, Any], live: Mapping[int, Citation]) -> dict[str, Any]:
+    body = entry["body"]
+    question = {
+        # A hash of the text, so that adding a question does not change the ids of the others.
+        "id": blake2b(body.encode(), digest_size=12).hexdigest(),
+        "type": kind,
+        "body": body,
+        "documents": [_DOCUMENT.format(pmid) for pmid in entry["snippets"]],
+        "snippets": [
+            _snippet(pmid, quote, live, body) for pmid, quote in _quotes(entry["snippets"])
+        ],
+        "ideal_answer": [entry["ideal"].strip()],
+    }
+    if kind != "summary":
+        question["exact_answer"] = entry["exact"]
+    return question
+
+
+def _quotes(snippets: Mapping[int, str | list[str]]) -> Iterator[tuple[int, str]]:
+    for pmid, quotes in snippets.items():
+        for quote in [quotes] if isinstance(quotes, str) else quotes:
+            yield pmid, quote.strip()
+
+
+def _snippet(pmid: int, quote: str, live: Mapping[int, Citation], body: str) -> dict[str, Any]:
+    """Return the span of `quote` in the title or canonical abstract: code points, end exclusive."""
+    if pmid not in live:
+        raise InputError(f"question {body!r}: PMID {pmid} is not in the sample after its updates")
+    citation = live[pmid]
+    for section, text in ((TITLE, citation.title), (ABSTRACT, citation.abstract)):
+        begin = text.find(quote)
+        if begin >= 0:
+            return {
+                "document": _DOCUMENT.format(pmid),
+                "beginSection": section,
+                "endSection": section,
+                "offsetInBeginSection": begin,
+                "offsetInEndSection": begin + len(quote),
+                "text": quote,
+            }
+    raise InputError(f"question {body!r}: PMID {pmid} does not hold the quote {quote!r}; copy it")

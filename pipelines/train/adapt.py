@@ -38,13 +38,10 @@ def load_with_head(kind: Any, base: Path, labels: Sequence[str], **config: Any) 
         )
 
 
-def add_adapter(
-    model: nn.Module, recipe: AdapterRecipe, task: TaskType, heads: Sequence[str] = ()
-) -> PeftModel | None:
+def add_adapter(model: nn.Module, recipe: AdapterRecipe, task: TaskType) -> PeftModel | None:
     """Add an adapter to the layers of `model`, in place, and return it; None for rank 0.
 
-    The modules named in `heads` are trained in full and saved with the adapter. The model's dropout
-    is set to the recipe's, too.
+    The model's dropout is set to the recipe's, too.
     """
     for layer in model.modules():
         if isinstance(layer, nn.Dropout):
@@ -60,7 +57,6 @@ def add_adapter(
             lora_alpha=recipe.alpha,
             lora_dropout=recipe.dropout,
             target_modules=recipe.targets,
-            modules_to_save=list(heads) or None,
         ),
     )
 

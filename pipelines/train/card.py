@@ -13,6 +13,7 @@ ABOUT = {
     "encoder": "Encoder for dense search and late interaction. It changes the vectors of an index.",
     "reader": "Reader: how a passage answers a question, for exact and extractive answers.",
     "reranker": "Late-interaction reranker: its token vectors, not the index', come from it.",
+    "namer": "Namer: a language model that tells how probable a name is as an answer.",
     "writer": "Writer: a language model that answers a question from the evidence in its prompt.",
 }
 SETTING = {
@@ -20,6 +21,7 @@ SETTING = {
     "encoder": "encoder",
     "reader": "reader",
     "reranker": "reranker",
+    "namer": "namer",
     "writer": "llm",
 }
 _BEFORE = "Learned from before, by its base model"

@@ -6,10 +6,8 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
-from torch import Tensor, nn
 
 from cluster.models.encoder import Encoder
 from cluster.models.hardware import choose_device
@@ -21,79 +19,10 @@ from pipelines.train.examples.mine_candidates import kept_candidates, mine_candi
 from pipelines.train.examples.read_questions import Corpus, read_corpus, read_questions
 from pipelines.train.examples.tagged_texts import read_tagged_texts
 from pipelines.train.recipe import Recipe, RetrievalRecipe
-from pipelines.train.run_trainer import Measures
 from pipelines.train.tasks.retrieval_task import MinedQuestion, RetrievalTask
 from pipelines.train.tasks.tag_task import TagTask
 
 MINED = ".training/mined-{}.json"
-
-
-class Task(Protocol):
-    """A training task: a model, its loss and its measures.
-
-    `sizes` are the lengths of all examples, in any unit. `identity` distinguishes tasks whose
-    checkpoints must not be mixed up. `head` is a part of the names of randomly initialised
-    parameters.
-    """
-
-    model: nn.Module
-    device: str
-    sizes: Sequence[int]
-    identity: str
-    head: str
-
-    def loss(self, places: Sequence[int]) -> Tensor:
-        """Return the scalar loss of the examples at `places`, with gradients."""
-        ...
-
-    def measure(self) -> Measures:
-        """Return named measures of the model on held-out examples; {} if there are none."""
-        ...
-
-    def save(self, base: str, folder: Path) -> None:
-        """Write the trained model, or only the adapter if one was trained, to `folder`.
-
-        `base` is the name of the base model.
-        """
-        ...
-
-
-class Job(Protocol):
-    """A training job: what to train, on which data, with which recipe."""
-
-    @property
-    def kind(self) -> str:
-        """Kind of model, such as "ner": a key of the card's ABOUT."""
-        ...
-
-    @property
-    def recipe(self) -> Recipe:
-        """Hyperparameters; each kind has its own."""
-        ...
-
-    @property
-    def base(self) -> EncoderSettings:
-        """Model to start from, and the device to train on."""
-        ...
-
-    @property
-    def data(self) -> Sequence[File]:
-        """Files to learn from."""
-        ...
-
-    @property
-    def held_out(self) -> Sequence[File]:
-        """Files to measure on; may be empty."""
-        ...
-
-    @property
-    def folder(self) -> Path:
-        """Folder that the result is written to."""
-        ...
-
-    def task(self) -> Task:
-        """Read the data and load the base model onto its device, ready to train."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +96,13 @@ class RetrievalJob:
         mined_of = f"{identity(model, (*files, *self.corpus))} {self.recipe.hardest}"
         found = kept_candidates(self.folder / MINED.format(name), mined_of, mine)
         return [MinedQuestion(*pair) for pair in zip(questions, found, strict=True)]
+
+
+# A task has a model, its loss and its measures. `sizes` are the lengths of all examples, in any
+# unit. `identity` distinguishes tasks whose checkpoints must not be mixed up. `head` is a part of
+# the names of randomly initialised parameters.
+Task = TagTask | RetrievalTask
+Job = TagJob | RetrievalJob
 
 
 def base_model(settings: EncoderSettings) -> Path:

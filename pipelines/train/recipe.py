@@ -163,6 +163,22 @@ class WriterRecipe(AdapterRecipe):
     evidence_characters: Positive
 
 
+class NamerRecipe(AdapterRecipe):
+    """Recipe for the namer, trained on gold names of at most `max_characters` characters.
+
+    Batches have about `tokens` tokens. A prompt has the sentence with the name, up to `others`
+    other sentences of the question's snippets, and with probability `foreign` one of another
+    question.
+    """
+
+    rank: Positive
+    tokens: Positive
+    epochs: Positive
+    max_characters: Positive
+    others: Positive
+    foreign: Share
+
+
 AnyRecipe = TypeVar("AnyRecipe", bound=Strict)
 
 

@@ -34,11 +34,9 @@ from cluster.index.layout import (
 from cluster.index.manifest import Manifest, SegmentEntry
 from cluster.index.put_segment import entry_text
 from cluster.index.terms.bags import BAGS, Bags
-from pipelines.verify.check_artefact import artefact_fault
-from pipelines.verify.check_filters import check_filters
-from pipelines.verify.check_postings import absent_rows, count_documents
-from pipelines.verify.check_texts import check_texts
-from pipelines.verify.check_tokens import check_tokens
+from pipelines.verify.check_files import artefact_fault
+from pipelines.verify.check_filters import absent_rows, check_filters, count_documents
+from pipelines.verify.check_texts import check_texts, check_tokens
 from pipelines.verify.note_findings import RESTORE, Finding, Ints, Notes
 from pipelines.verify.read_columns import (
     UNREADABLE,

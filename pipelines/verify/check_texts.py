@@ -1,4 +1,4 @@
-"""Check that a segment's spans lie inside their texts and that its term counts are right."""
+"""Check that a segment's spans lie inside their texts, and check its term counts and tokens."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from cluster.errors import IndexFormatError
-from cluster.index.layout import CITATIONS, PASSAGES, TERMS, bm25_directory
-from cluster.index.manifest import Manifest, SegmentEntry
+from cluster.index.layout import CITATIONS, PASSAGES, TERMS, TOKENS, bm25_directory
+from cluster.index.manifest import Manifest, SegmentEntry, TokensEntry
 from cluster.index.terms.bags import BAGS, Bags, numbered
 from cluster.index.terms.term_table import TermCounter, map_terms, merge_terms, negated
 from cluster.index.versions import analyser_of
 from cluster.records import Section, abstract_text, search_text
 from cluster.text.analysis import ANALYSER, Analyser
 from pipelines.verify.note_findings import Ints, Notes
-from pipelines.verify.read_columns import UNREADABLE, read_batches
+from pipelines.verify.read_columns import UNREADABLE, read_batches, read_integers
 
 Span = dict[str, int]
 
@@ -138,3 +138,27 @@ def _check_counts(directory: Path, counter: TermCounter, notes: Notes) -> None:
     if wrong:
         message = f"{wrong:,} terms are in more or fewer units than counted"
         notes.note("terms", message, file=TERMS)
+
+
+def check_tokens(
+    directory: Path, tokens: TokensEntry | None, pmids: Ints, passages: Ints, notes: Notes
+) -> None:
+    """Note the faults of a segment's token codes.
+
+    `pmids` and `passages` are the PMIDs and numbers of passages of its citations. Raises one of
+    UNREADABLE if a file is damaged.
+    """
+    ends = read_integers(directory / PASSAGES, "token_end")
+    counts = np.diff(ends, prepend=0)
+    if (counts < 0).any():
+        notes.note("order", "token_end decreases", file=PASSAGES)
+        return
+    a_token = tokens.components * tokens.bits // 8 if tokens else 0
+    size, expected = (directory / TOKENS).stat().st_size, int(counts.sum()) * a_token
+    if size != expected or (not tokens and counts.any()):
+        message = f"{size:,} bytes where {counts.sum():,} tokens take {expected:,}"
+        notes.note("tokens", message, file=TOKENS)
+    elif tokens and not counts.all():
+        owners = np.searchsorted(np.cumsum(passages), np.flatnonzero(counts == 0), side="right")
+        message = f"{np.count_nonzero(counts == 0):,} passages without a token"
+        notes.note("tokens", message, pmids[owners], file=TOKENS)

@@ -16,56 +16,51 @@ import pyarrow.compute as pc
 
 from cluster.text.vocabulary import CONCEPT, write_concepts
 from pipelines.vocabulary.choose_names import Names, Uses, choose_names, joined
-from pipelines.vocabulary.dominant_pairs import dominant_pairs
 from pipelines.vocabulary.mine_vocabulary import TermCounts
 from pipelines.vocabulary.name_headings import SOURCES, GivenName, heading_names, prefixed
-from pipelines.vocabulary.own_keys import NOBODY, Terms, keys_of_their_own, owners_of_keys
+from pipelines.vocabulary.own_keys import (
+    NOBODY,
+    Terms,
+    dominant_pairs,
+    keys_of_their_own,
+    owners_of_keys,
+)
 from pipelines.vocabulary.sorted_runs import Rows, marked, run_starts
 
+# Least share of the citations that define a short form for one of its long forms to be used.
+MIN_SHARE = 0.3
 _KINDS = ("keyword", "abbreviation", "chemical", "mesh", "umls")
 _PREFIXES = pa.array(["chem", "mesh", "umls"], pa.large_string())
 
 
 def write_vocabulary(
-    counts: TermCounts,
-    given: Iterable[GivenName],
-    path: Path,
-    *,
-    min_citations: int = 2,
-    min_share: float = 0.3,
+    counts: TermCounts, given: Iterable[GivenName], path: Path, *, min_citations: int = 2
 ) -> None:
     """Write the vocabulary of a corpus to `path`; equal counts give equal bytes.
 
-    `given` are the names of a release of concepts. `min_citations` and `min_share` are the same as
-    in `assemble_concepts`.
+    The arguments are those of `assemble_concepts`.
     """
-    concepts, keys = assemble_concepts(
-        counts, given, min_citations=min_citations, min_share=min_share
-    )
+    concepts, keys = assemble_concepts(counts, given, min_citations=min_citations)
     write_concepts(concepts, keys, path)
 
 
 def assemble_concepts(
-    counts: TermCounts,
-    given: Iterable[GivenName],
-    *,
-    min_citations: int = 2,
-    min_share: float = 0.3,
+    counts: TermCounts, given: Iterable[GivenName], *, min_citations: int = 2
 ) -> tuple[Any, Any]:
     """Return the concepts of a corpus and the keys of their names, for `write_concepts`.
 
-    Headings and substances are concepts. A keyword or a long form that is one of their names is
-    added to that concept; otherwise it becomes a concept of its own. A pair of short and long form
-    is used if at least `min_citations` citations define it and these are at least `min_share` of
-    all citations that define this short form. A keyword that is only such a short form makes no
-    concept. The order depends only on the arguments. Memory: a few times that of `counts` and
-    `given`.
+    `given` are the names of a release of concepts. Headings and substances are concepts. A keyword
+    or a long form that is one of their names is added to that concept; otherwise it becomes a
+    concept of its own. A pair of short and long form is used if at least `min_citations` citations
+    define it and these are at least MIN_SHARE of all citations that define this short form. A
+    keyword that is only such a short form makes no concept. The order depends only on the
+    arguments. Memory: a few times that of `counts` and `given`.
     """
     definitions = counts.of_kind("abbreviation")
     terms = Terms.of(
         counts.of_kind("keyword"),
         definitions,
-        dominant_pairs(definitions, min_citations, min_share),
+        dominant_pairs(definitions, min_citations, MIN_SHARE),
         heading_names(counts, given),
     )
     owner = owners_of_keys(terms)

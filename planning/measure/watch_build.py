@@ -58,17 +58,22 @@ def _artefact_bytes(manifest: Manifest, staged: int) -> dict[str, int]:
     return found
 
 
-def build_here(sources: Sequence[File], settings: Settings) -> BuildMeasured:
-    """Build in this process and its children; raise CiteRayError if the build fails."""
-    from pipelines.indexing.jobs import build_index
+def build_here(
+    sources: Sequence[File], settings: Settings, *, update: bool = False
+) -> BuildMeasured:
+    """Build or update in this process and its children; raise CiteRayError if that fails."""
+    from pipelines.indexing.jobs import build_index, update_index
 
     clock = _Clock(settings.index.place / "staging")
     begun = time.monotonic()
     with watched_tree(mapped={"encode worker"}) as tree, ray_session(settings.ray):
         started = time.monotonic()
-        result = build_index(sources, settings, clock.hear)
+        if update:
+            result = update_index(sources, settings, clock.hear, allow_gap=True)
+        else:
+            result = build_index(sources, settings, clock.hear)
         ended = time.monotonic()
-    if result.manifest is None:
+    if result.manifest is None or result.failed:
         raise CiteRayError(f"the build failed: {result.failed[0].error}")
     embedded, indexed = clock.last["embed"], clock.last["index"]
     seconds = {

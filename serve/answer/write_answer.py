@@ -42,8 +42,15 @@ from serve.answer.examples.read_examples import FewShotExample
 from serve.answer.extract_answer import extract_exact, extract_ideal
 from serve.answer.names.cluster_names import Recognise
 from serve.answer.names.group_names import LIMITS, name_concepts
-from serve.answer.names.rank_names import rank_names
-from serve.answer.read_evidence import CachedReader, TextReader, answering, read_evidence
+from serve.answer.names.rank_names import RankedName, rank_names
+from serve.answer.names.score_names import NameModel, weigh_names
+from serve.answer.read_evidence import (
+    CachedReader,
+    ReadCitation,
+    TextReader,
+    answering,
+    read_evidence,
+)
 from serve.answer.show_sides import note_sides, quote_opposition
 from serve.answer.write_exact import Exact, write_exact
 from serve.answer.write_ideal import Draft, counted, write_ideal, write_supported
@@ -71,6 +78,7 @@ BY_WORDING = "support: encoder lost, sentences checked by wording"
 UNCOMPARED = "examples: encoder lost, answered without"
 NO_EXAMPLES = "examples: none stored, answered without"
 UNREAD = "examples: cannot be read, answered without"
+UNWEIGHED = "names: model lost, ranked by the reader alone"
 # Maximum number of the evidence's entities in a prompt.
 MAX_NAMED = 40
 # Maximum number of evidence characters, whose sentences are all compared with the answer's.
@@ -118,7 +126,8 @@ class AnswerWriter:
 
     `reader` decides from the evidence if no language model does; `calibration` gives the
     confidence. `examples` is the folder of the few-shot examples, if there is one. `models` are
-    the language models of all roles, which other stages call through `chat`.
+    the language models of all roles, which other stages call through `chat`. `namer` ranks the
+    names of factoid answers together with the reader.
     """
 
     def __init__(
@@ -132,6 +141,7 @@ class AnswerWriter:
         limits: WriterLimits | None = None,
         examples: Path | None = None,
         models: ModelRoles = NO_MODELS,
+        namer: NameModel | None = None,
     ) -> None:
         self.models = models
         self._model = model
@@ -139,6 +149,7 @@ class AnswerWriter:
         self._scorer = scorer
         self._recognise = recognise
         self._reader = CachedReader(reader)
+        self._namer = namer
         self._calibration = calibration
         self._limits = limits or WriterLimits()
         self._memory = ExampleMemory(examples, encode) if examples else None
@@ -291,17 +302,28 @@ class AnswerWriter:
         limits = self._limits.for_preset(style)
         body = question.body
         citations = await asyncio.to_thread(read_evidence, body, evidence, self._reader)
-        answers = (
-            await asyncio.to_thread(rank_names, body, citations, self._recognise)
-            if question.type in LIMITS
-            else []
-        )
+        answers = await asyncio.to_thread(self._rank, question, citations, degraded)
         briefing = Briefing(
             self._model, limits, style, question, evidence, citations, answers, examples
         )
         if "entities" in briefing.variables:
             briefing = replace(briefing, values={"entities": self._named(evidence)})
         return briefing, degraded
+
+    def _rank(
+        self, question: Question, citations: Sequence[ReadCitation], degraded: list[str]
+    ) -> list[RankedName]:
+        """Return the ranked names of an answer; a failure of the namer is added to `degraded`."""
+        if question.type not in LIMITS:
+            return []
+        namer = self._namer if question.type == "factoid" else None
+        if namer is not None:
+            try:
+                return weigh_names(question.body, citations, namer)
+            except (RuntimeError, MemoryError) as error:
+                log.warning("names for %s: %s", question.id or "a question", error)
+                degraded.append(UNWEIGHED)
+        return rank_names(question.body, citations, self._recognise)
 
     def _named(self, evidence: Sequence[Evidence]) -> str:
         found = [entity for item in evidence for entity in self._recognise(item.passage.text)]

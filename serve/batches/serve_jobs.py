@@ -26,7 +26,7 @@ async def at_once() -> None:
 
 
 class ServedBatches:
-    """Implementation of `serve.http.batches_api.Batches`, in one process of a graph.
+    """Batch jobs in one process of a graph; only the API key `owner` sees a job.
 
     Jobs are accepted from the start and run once `ready` returns. Every method may raise
     BatchError, with status 503 until the folder is open.

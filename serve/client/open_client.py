@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -43,31 +44,42 @@ PROBE_TIMEOUT = httpx.Timeout(8.0, connect=2.0)
 ANSWER = TypeAdapter(Answer)
 
 
-class Client(Protocol):
+class Client(ABC):
     """Client for searches and answers; all methods block and are thread-safe."""
+
+    @abstractmethod
+    def post(self, path: str, request: Mapping[str, Any]) -> Reply:
+        """Return the response of the route `path`; raise InputError for an invalid request."""
+
+    @abstractmethod
+    def export(self, request: Mapping[str, Any]) -> Iterator[bytes]:
+        """Yield the file of `/v1/search/boolean/export` in parts; raise InputError."""
 
     def search(self, request: Mapping[str, Any]) -> Reply:
         """Return the response of `/v1/search`; raise InputError for an invalid request."""
-        ...
+        return self.post("/v1/search", request)
 
     def answer(self, request: Mapping[str, Any]) -> Reply:
         """Return the response of `/v1/answer`; raise InputError for an invalid request."""
-        ...
+        return self.post("/v1/answer", request)
 
     def strategy(self, request: Mapping[str, Any]) -> Reply:
         """Return the response of `/v1/strategy`; raise InputError for an invalid request."""
-        ...
+        return self.post("/v1/strategy", request)
 
     def boolean(self, request: Mapping[str, Any]) -> Reply:
         """Return the response of `/v1/search/boolean`; raise InputError for an invalid query."""
-        ...
+        return self.post("/v1/search/boolean", request)
 
-    def export(self, request: Mapping[str, Any]) -> Iterator[bytes]:
-        """Yield the file of `/v1/search/boolean/export` in parts; raise InputError."""
-        ...
+    @abstractmethod
+    def close(self) -> None:
+        """Close the connections, or the event loop."""
 
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *_: object) -> None: ...
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def as_answer(reply: Mapping[str, Any]) -> Answer:
@@ -83,7 +95,7 @@ def as_answer(reply: Mapping[str, Any]) -> Answer:
         ) from error
 
 
-class HttpClient:
+class HttpClient(Client):
     """Client of a running endpoint.
 
     Raises InputError if the request is at fault, and CiteRayError for any other failure.
@@ -92,42 +104,30 @@ class HttpClient:
     def __init__(self, url: str, timeout_s: float) -> None:
         self._endpoint = Endpoint(url, timeout_s)
 
-    def search(self, request: Mapping[str, Any]) -> Reply:
-        """Return the response of `/v1/search`; raise InputError for an invalid request."""
-        return self._post("/v1/search", request)
-
-    def answer(self, request: Mapping[str, Any]) -> Reply:
-        """Return the response of `/v1/answer`; raise InputError for an invalid request."""
-        return self._post("/v1/answer", request)
-
-    def strategy(self, request: Mapping[str, Any]) -> Reply:
-        """Return the response of `/v1/strategy`; raise InputError for an invalid request."""
-        return self._post("/v1/strategy", request)
-
-    def boolean(self, request: Mapping[str, Any]) -> Reply:
-        """Return the response of `/v1/search/boolean`; raise InputError for an invalid query."""
-        return self._post("/v1/search/boolean", request)
-
-    def export(self, request: Mapping[str, Any]) -> Iterator[bytes]:
-        """Yield the file of `/v1/search/boolean/export` in parts, without a time limit."""
-        with self._endpoint.chunks("POST", "/v1/search/boolean/export", dict(request)) as parts:
-            yield from parts
-
-    def batch_run(self, job_id: str) -> bytes:
-        """Return the run file of a finished batch; raise the same errors as the other calls."""
-        return self._endpoint.read("GET", f"/v1/batches/{quote(job_id, safe='')}/run")
-
-    def _post(self, path: str, request: Mapping[str, Any]) -> Reply:
+    def post(self, path: str, request: Mapping[str, Any]) -> Reply:
+        """Return the response of the route `path`."""
         try:
             reply: Reply = json.loads(self._endpoint.read("POST", path, dict(request)))
         except ValueError as error:
             raise CiteRayError(f"{path}: the reply is not JSON; is this CiteRay?") from error
         return reply
 
-    def __enter__(self) -> Self:
-        return self
+    def export(self, request: Mapping[str, Any]) -> Iterator[bytes]:
+        """Yield the file of `/v1/search/boolean/export` in parts, without a time limit."""
+        with self._endpoint.chunks("POST", "/v1/search/boolean/export", dict(request)) as parts:
+            yield from parts
 
-    def __exit__(self, *_: object) -> None:
+    def strategy_of(self, answer_id: str, max_hits: int) -> Reply:
+        """Return the strategy of a stored answer; raise the same errors as the other calls."""
+        place = f"/v1/answers/{quote(answer_id, safe='')}/strategy"
+        return self.post(f"{place}?max_hits={max_hits}", {})
+
+    def batch_run(self, job_id: str) -> bytes:
+        """Return the run file of a finished batch; raise the same errors as the other calls."""
+        return self._endpoint.read("GET", f"/v1/batches/{quote(job_id, safe='')}/run")
+
+    def close(self) -> None:
+        """Close all connections."""
         self._endpoint.close()
 
 
@@ -151,7 +151,7 @@ class OwnLoop:
         self._loop.close()
 
 
-class LocalClient:
+class LocalClient(Client):
     """Client of the graph in this process, on an event loop in a background thread.
 
     `models` defaults to the models that the settings name by URL.
@@ -166,27 +166,24 @@ class LocalClient:
         self._answerer = local_answerer(settings, models or find_models(settings))
         self._loop = OwnLoop()
 
-    def search(self, request: Mapping[str, Any]) -> Reply:
-        """Return the response of `/v1/search`; raise InputError for an invalid request."""
-        asked = _checked(SearchRequest, request).as_request(self._system)
-        return asdict(self._loop.run(self._answerer.search(asked)))
+    def post(self, path: str, request: Mapping[str, Any]) -> Reply:
+        """Return the response of the route `path`, without HTTP."""
+        return asdict(self._loop.run(self._reply(path, request)))
 
-    def answer(self, request: Mapping[str, Any]) -> Reply:
-        """Return the response of `/v1/answer`; raise InputError for an invalid request."""
-        asked = _checked(AnswerRequest, request).as_request(self._system)
-        return asdict(self._loop.run(self._answerer.answer(asked)))
-
-    def strategy(self, request: Mapping[str, Any]) -> Reply:
-        """Return the response of `/v1/strategy`; raise InputError for an invalid request."""
-        form = _checked(StrategyRequest, request)
-        asked = form.as_request(self._system)
-        return asdict(self._loop.run(strategy_reply(self._answerer, asked, form.max_hits)))
-
-    def boolean(self, request: Mapping[str, Any]) -> Reply:
-        """Return the response of `/v1/search/boolean`; raise InputError for an invalid query."""
-        asked = _checked(BooleanRequest, request)
-        hits = self._loop.run(match_query(self._answerer, asked.query))
-        return asdict(self._loop.run(hits.page(asked.limit, asked.offset)))
+    async def _reply(self, path: str, request: Mapping[str, Any]) -> Any:
+        answerer, system = self._answerer, self._system
+        match path:
+            case "/v1/search":
+                return await answerer.search(_checked(SearchRequest, request).as_request(system))
+            case "/v1/answer":
+                return await answerer.answer(_checked(AnswerRequest, request).as_request(system))
+            case "/v1/strategy":
+                form = _checked(StrategyRequest, request)
+                return await strategy_reply(answerer, form.as_request(system), form.max_hits)
+            case _:
+                asked = _checked(BooleanRequest, request)
+                hits = await match_query(answerer, asked.query)
+                return await hits.page(asked.limit, asked.offset)
 
     def export(self, request: Mapping[str, Any]) -> Iterator[bytes]:
         """Yield the file of `/v1/search/boolean/export` in parts; raise InputError."""
@@ -197,10 +194,8 @@ class LocalClient:
         while (part := self._loop.run(_next_of(parts))) is not None:
             yield part.encode()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Close the event loop and its thread."""
         self._loop.close()
 
 

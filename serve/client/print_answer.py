@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from cluster.answers import NOT_ENOUGH, Answer, Evidence, ExactAnswer, Sentence
+from cluster.answers import NOT_ENOUGH, Answer, Evidence, Sentence
 from cluster.study_design.design_classifier import design_words
 from serve.client.open_client import as_answer
 from serve.wording.appraisal_words import notice_lines, traced_words, weight_lines
@@ -20,6 +20,7 @@ from serve.wording.verdict_words import (
     UNSUPPORTED,
     about_words,
     closest_words,
+    exact_words,
     nearest_words,
     origin_words,
     side_words,
@@ -47,13 +48,6 @@ def _print(
         part.rstrip()
         console.print(Text(" " * indent).append_text(part), soft_wrap=True)
         indent, hang = indent + hang, 0
-
-
-def exact_words(value: ExactAnswer) -> str:
-    """Return yes, no, or the names separated by "; "; "" if there is no exact answer."""
-    if isinstance(value, str):
-        return value
-    return "; ".join(" / ".join(names) for names in value or ())
 
 
 def _timings(reply: Reply) -> str:

@@ -9,9 +9,9 @@ from cluster.answers import Answer, Question
 from cluster.storage.whole_files import write_atomically
 from serve.client.answer_batch import Asked, Batch, joined, request_of
 from serve.client.open_client import Client, Reply, as_answer
-from serve.client.print_answer import exact_words
 from serve.formats.bioasq import Entry
 from serve.references.write_csv import write_table
+from serve.wording.verdict_words import exact_words
 
 COLUMNS = ("id", "type", "question", "verdict", "confidence", "exact", "answer", "pmids", "titles")
 

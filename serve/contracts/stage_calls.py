@@ -26,7 +26,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 from cluster.settings.stages.serving import ServeSettings
 from serve.contracts.backend import Backend, shard_stage
 from serve.contracts.stage_watch import StageLostError, StageWatch
-from serve.contracts.watched_model import ModelLimits, WatchedModel
+from serve.contracts.watched_model import WatchedModel
 from serve.llm.chat_form import Message, Say
 from serve.llm.language_model import ChatModel
 from serve.llm.model_roles import Role
@@ -201,8 +201,8 @@ class StageCalls:
 
     def model_of(self, role: Role, turn: int = 0) -> WatchedModel:
         """Return the language model of a role; its failures are recorded in `watch`."""
-        limits = ModelLimits(self.settings.llm.deadline_s, self._quoted)
-        return WatchedModel(self.chat_model(role, turn), self.watch, limits)
+        model, deadline_s = self.chat_model(role, turn), self.settings.llm.deadline_s
+        return WatchedModel(model, self.watch, deadline_s, self._quoted)
 
 
 def _reject(named: Mapping[str, Any]) -> None:

@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TypeVar, Unpack
 
 from serve.contracts.stage_watch import StageWatch
-from serve.llm.chat_form import Message
+from serve.llm.chat_form import ChatOptions, Message
 from serve.llm.language_model import ChatModel
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class ModelLimits:
-    """Limits of calls to the model.
+class WatchedModel:
+    """ChatModel with the deadlines and degradations of one question.
 
     `deadline_s` is the time limit of one call in seconds, and `evidence_characters` the maximum
     number of evidence characters in a prompt.
     """
 
-    deadline_s: float = 30.0
-    evidence_characters: int = 2000
-
-
-class WatchedModel:
-    """ChatModel with the deadlines and degradations of one question."""
-
     def __init__(
-        self, model: ChatModel, watch: StageWatch, limits: ModelLimits | None = None
+        self,
+        model: ChatModel,
+        watch: StageWatch,
+        deadline_s: float = 30.0,
+        evidence_characters: int = 2000,
     ) -> None:
         self._model = model
         self._watch = watch
-        self.limits = limits or ModelLimits()
+        self.deadline_s = deadline_s
+        self.evidence_characters = evidence_characters
 
     async def ask(
         self,
@@ -41,12 +37,7 @@ class WatchedModel:
         messages: Sequence[Message],
         read: Callable[[str], T],
         consequence: str,
-        *,
-        max_tokens: int,
-        temperature: float = 0.0,
-        seed: int | None = None,
-        choices: Sequence[str] | None = None,
-        json_schema: Mapping[str, Any] | None = None,
+        **options: Unpack[ChatOptions],
     ) -> T | None:
         """Return `read(reply)`, or None if the call fails or times out.
 
@@ -55,17 +46,7 @@ class WatchedModel:
         """
 
         async def work() -> T:
-            return read(
-                await self._model.chat(
-                    messages,
-                    max_tokens=max_tokens,
-                    temperature=temperature,
-                    seed=seed,
-                    choices=choices,
-                    json_schema=json_schema,
-                )
-            )
+            return read(await self._model.chat(messages, **options))
 
-        deadline = self.limits.deadline_s
         self._watch.model_calls += 1
-        return await self._watch.run(stage, work(), deadline, consequence, spare=True)
+        return await self._watch.run(stage, work(), self.deadline_s, consequence, spare=True)

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any, cast
 
 from serve.batches.jobs import BatchError
+from serve.batches.serve_jobs import ServedBatches
 from serve.contracts.backend import Handle, call_handle
 from serve.contracts.stage_watch import StageLostError
-from serve.http.batches_api import Batches
 
 LEASE_DEADLINE_S = 10.0
 BATCHES_DEADLINE_S = 20.0
@@ -53,12 +53,12 @@ class _BatchesClient:
             ) from error
 
 
-def batches_client(handle: Handle) -> Batches:
-    """Return the deployment that processes batches as `Batches`.
+def batches_client(handle: Handle) -> ServedBatches:
+    """Return the deployment that processes batches as `ServedBatches`.
 
     Each call raises BatchError, or StageLostError while that deployment is down.
     """
-    return cast("Batches", _BatchesClient(handle))
+    return cast("ServedBatches", _BatchesClient(handle))
 
 
 class HandleLease:

@@ -25,6 +25,7 @@ from cluster.text.vocabulary import Vocabulary
 from serve.answer.ask_model import WriterLimits
 from serve.answer.calibration import DEFAULT, SHIPPED, Calibration, read_calibration
 from serve.answer.names.cluster_names import Recognise
+from serve.answer.names.score_names import NameModel
 from serve.answer.read_evidence import TextReader
 from serve.answer.zero_shot_reader import ZeroShotReader
 from serve.llm.model_roles import ModelRoles
@@ -214,6 +215,7 @@ def load_writer_parts(
         "limits": limits,
         "examples": llm.examples,
         "models": models,
+        "namer": load_namer(settings),
     }
 
 
@@ -252,6 +254,21 @@ def load_reader(settings: Settings) -> TextReader:
         batch_size=chosen.batch_size,
         threads=settings.encoder.threads,
         runtime=settings.encoder.runtime,
+    )
+
+
+def load_namer(settings: Settings) -> NameModel | None:
+    """Load the language model that ranks names, or return None if another one chooses them."""
+    if not settings.uses_namer:
+        return None
+    from cluster.models.name_scorer import NameScorer
+
+    encoder = settings.encoder
+    return NameScorer.load(
+        model_folder(settings.namer),
+        device=encoder.device,
+        dtype=encoder.dtype,
+        threads=encoder.threads,
     )
 
 

@@ -23,6 +23,7 @@ from cluster.answers import Answer, SearchResult
 from cluster.appraisal import WeighedCitation
 from cluster.errors import InputError, RefusedError
 from cluster.settings.stages.serving import ServeSettings
+from serve.batches.serve_jobs import ServedBatches
 from serve.contracts.problem_forms import (
     KEY_STATUSES,
     MIDDLEWARE_STATUSES,
@@ -40,7 +41,7 @@ from serve.contracts.request_forms import (
     field_errors,
 )
 from serve.contracts.stage_watch import StageLostError
-from serve.http.batches_api import Batches, add_batches
+from serve.http.batches_api import add_batches
 from serve.http.boolean_api import add_boolean, boolean_tool
 from serve.http.documented import DocumentedAPI
 from serve.http.event_stream import NAMES, as_failure, event_stream
@@ -96,7 +97,7 @@ def create_api(
     *,
     admission: Admission,
     meters: Meters | None = None,
-    batches: Batches | None = None,
+    batches: ServedBatches | None = None,
     saved: Saved | None = None,
 ) -> FastAPI:
     """Return the FastAPI application for `graph`, which may run in-process or on Ray.

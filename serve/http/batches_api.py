@@ -6,16 +6,16 @@ GET /v1/batches/{id}/run   GET /v1/batches/{id}/results
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Path, Query
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 from pydantic.config import JsonDict
 
-from cluster.answers import QUESTION_TYPES, Question
-from serve.batches.jobs import Job, State, new_job
+from cluster.answers import QUESTION_TYPES
+from serve.batches.jobs import State, new_job
+from serve.batches.serve_jobs import ServedBatches
 from serve.contracts.filter_form import FilterForm
 from serve.contracts.problem_forms import KEY_STATUSES, problems
 from serve.contracts.request_forms import SystemName
@@ -44,36 +44,6 @@ EXAMPLE: JsonDict = {
     "questions": [{"id": "q1", "type": "yesno", "body": "Does metformin activate AMPK?"}],
     "system": "citeray",
 }
-
-
-class Batches(Protocol):
-    """Batch jobs. Only the API key `owner` sees a job. Every method may raise BatchError."""
-
-    async def add(self, job: Job, questions: Sequence[Question]) -> dict[str, Any]:
-        """Queue a job and return its status; idempotent for an equal job with the same id."""
-        ...
-
-    async def list(self, owner: str) -> list[dict[str, Any]]:
-        """Return the status of each of the owner's jobs, oldest first, without failed questions."""
-        ...
-
-    async def status(self, job_id: str, owner: str) -> dict[str, Any]:
-        """Return the status of a job, with the fields of `Batch`."""
-        ...
-
-    async def cancel(self, job_id: str, owner: str) -> dict[str, Any]:
-        """Cancel a job and return its status; delete a finished job and its run."""
-        ...
-
-    async def run(self, job_id: str, owner: str) -> bytes:
-        """Return the run file of a finished job."""
-        ...
-
-    async def results(
-        self, job_id: str, owner: str, after: int, count: int
-    ) -> Sequence[dict[str, Any]]:
-        """Return up to `count` of the entries written so far, skipping the first `after`."""
-        ...
 
 
 class BatchRequest(BaseModel):
@@ -152,7 +122,7 @@ RUN = {
 }
 
 
-def add_batches(api: FastAPI, batches: Batches, default_system: str) -> None:
+def add_batches(api: FastAPI, batches: ServedBatches, default_system: str) -> None:
     """Add the routes to `api`."""
 
     @api.post("/v1/batches", status_code=202, responses=ADDED)

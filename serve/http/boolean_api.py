@@ -22,7 +22,7 @@ from serve.http.workbench.references_api import file_contents
 from serve.pipeline.boolean_reply import BooleanResult, match_query
 from serve.references.export_citations import FORMATS, Format
 
-PMID_FILE = Format("txt", "text/plain; charset=utf-8", lambda found: "")
+PMID_FILE = Format("PMIDs", "txt", "text/plain; charset=utf-8", lambda found: "")
 TOTAL = "X-Total-Count"
 RESULT = TypeAdapter(BooleanResult)
 ASKED = problems(*KEY_STATUSES, 422, 503)

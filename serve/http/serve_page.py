@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Iterable
 from hashlib import sha256
+from html import escape
 from importlib import resources
 from pathlib import Path
 from string import Template
@@ -13,6 +16,9 @@ from fastapi.responses import FileResponse, HTMLResponse
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
+
+from serve.references.documents.write_document import FORMS, Form
+from serve.references.export_citations import FORMATS, Format
 
 POLICY = "; ".join(
     (
@@ -64,6 +70,12 @@ def missing_page() -> HTMLResponse:
     return HTMLResponse(text, 404, headers=HEADERS)
 
 
+def _titled(kinds: Iterable[tuple[str, Format | Form]]) -> str:
+    """Return JSON for an HTML attribute: [title, file name extension] of each offered format."""
+    offered = {name: [kind.title, kind.ending] for name, kind in kinds if kind.title}
+    return escape(json.dumps(offered))
+
+
 def add_page(api: FastAPI, *, keeps: bool) -> None:
     """Add `/`, `/docs` and their files under `/static` to `api`.
 
@@ -74,7 +86,8 @@ def add_page(api: FastAPI, *, keeps: bool) -> None:
     api.mount("/static", PageFiles(directory=FOLDER), name="static")
 
     template = Template((FOLDER / "index.html").read_text(encoding="utf-8"))
-    index = template.substitute(keeps="yes" if keeps else "no")
+    offered = {"formats": _titled(FORMATS.items()), "forms": _titled(FORMS.items())}
+    index = template.substitute(offered, keeps="yes" if keeps else "no")
     headers = {**HEADERS, "ETag": f'"{sha256(index.encode()).hexdigest()}"'}
 
     @api.get("/", include_in_schema=False)

@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections.abc import AsyncIterable, Callable, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any, Required, TypedDict, Unpack
 
 from cluster.errors import LLMError, brief
 
@@ -25,6 +25,24 @@ class Message(TypedDict):
     content: str
 
 
+class ChatOptions(TypedDict, total=False):
+    """Options of a call to a language model.
+
+    The reply is one of `choices`, or JSON of `json_schema`, if given. The same `seed` gives the
+    same reply to the same messages, as far as the model supports it. With `weigh` the model
+    generates one token, and the text is JSON with the probability of each of these words:
+    `{"yes": 0.9, "no": 0.1}`. `repetition_penalty` is a parameter of vLLM and TGI, not of OpenAI.
+    """
+
+    max_tokens: Required[int]
+    temperature: float
+    seed: int | None
+    repetition_penalty: float | None
+    choices: Sequence[str] | None
+    json_schema: Mapping[str, Any] | None
+    weigh: Sequence[str] | None
+
+
 # Callback for each chunk of a streamed reply.
 Say = Callable[[str], None]
 
@@ -33,36 +51,28 @@ def chat_request(
     model: str,
     messages: Sequence[Message],
     *,
-    max_tokens: int,
-    temperature: float,
-    seed: int | None = None,
-    repetition_penalty: float | None = None,
-    choices: Sequence[str] | None = None,
-    json_schema: Mapping[str, Any] | None = None,
-    weigh: Sequence[str] | None = None,
     completion: bool = False,
+    **options: Unpack[ChatOptions],
 ) -> dict[str, Any]:
     """Return the request body of a chat completion, or of a plain one with `completion`.
 
-    A plain completion is for a model without a chat template. `repetition_penalty` is a parameter
-    of vLLM and TGI, not of OpenAI, so it is sent only if given. Raise ValueError if both `choices`
-    and `json_schema` are given.
+    A plain completion is for a model without a chat template. Options that are None are not sent.
+    Raise ValueError if both `choices` and `json_schema` are given.
     """
+    choices, json_schema = options.get("choices"), options.get("json_schema")
     if choices is not None and json_schema is not None:
         raise ValueError("chat_request: give choices or json_schema, not both")
+    plain = {name: options.get(name) for name in ("seed", "repetition_penalty")}
     body: dict[str, Any] = {
         "model": model,
         "messages": [dict(message) for message in messages],
-        "max_tokens": max_tokens,
-        "temperature": temperature,
+        "max_tokens": options["max_tokens"],
+        "temperature": options.get("temperature", 0.0),
+        **{name: value for name, value in plain.items() if value is not None},
     }
-    if seed is not None:
-        body["seed"] = seed
-    if repetition_penalty is not None:
-        body["repetition_penalty"] = repetition_penalty
     if choices is not None:
         body["structured_outputs"] = {"choice": list(choices)}
-    if weigh is not None:
+    if options.get("weigh") is not None:
         body |= {"max_tokens": 1, "logprobs": True, "top_logprobs": TOP_WORDS}
     if json_schema is not None:
         body["response_format"] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, Unpack
 from weakref import WeakKeyDictionary
 
 import httpx
@@ -13,6 +13,7 @@ import httpx
 from cluster.errors import LLMError, brief
 from cluster.http_clients import UnsupportedProxyError, open_async_client
 from serve.llm.chat_form import (
+    ChatOptions,
     Message,
     Say,
     brief_error,
@@ -45,26 +46,9 @@ class ChatModel(Protocol):
     """Language model that replies to a conversation with one text."""
 
     async def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        max_tokens: int,
-        temperature: float,
-        seed: int | None = None,
-        repetition_penalty: float | None = None,
-        choices: Sequence[str] | None = None,
-        json_schema: Mapping[str, Any] | None = None,
-        weigh: Sequence[str] | None = None,
-        say: Say | None = None,
+        self, messages: Sequence[Message], *, say: Say | None = None, **options: Unpack[ChatOptions]
     ) -> str:
-        """Return the text of the reply: one of `choices`, or JSON of `json_schema`, if given.
-
-        The same `seed` gives the same reply to the same messages, as far as the model supports it.
-
-        With `weigh` the model generates one token, and the text is JSON with the probability of
-        each of these words: `{"yes": 0.9, "no": 0.1}`.
-
-        `say` is called with each chunk as it is generated.
+        """Return the text of the reply; `say` is called with each chunk as it is generated.
 
         Raise LLMError if the model is unreachable, replies with an error, or is cut off within a
         constrained reply.

@@ -86,6 +86,11 @@ def load_prompt(path: str) -> Prompt:
     return Prompt(path.rpartition("/")[2], system.strip(), user.strip())
 
 
+def search_prompt(name: str) -> Prompt:
+    """Return the prompt of a step of the search, in configs/prompts/search."""
+    return load_prompt(f"search/{name}")
+
+
 @cache
 def find_prompt(name: str, kind: str, preset: str = "") -> Prompt:
     """Return the prompt `name` of a preset for questions of type `kind`.

@@ -10,7 +10,7 @@ from typing import Any
 
 from cluster.answers import Answer, Evidence, Question, SearchResult, Spent
 from cluster.exposure import Exposure
-from cluster.index.layout import shard_of
+from cluster.index.layout import pmids_by_shard, shard_of
 from cluster.records import Citation, Passage
 from cluster.settings.answer_settings import AnswerSettings
 from cluster.settings.search_settings import LadderSettings, RungSettings
@@ -193,9 +193,7 @@ class QuestionAnswerer:
         """Return example questions whose evidence is in the index; raises StageLostError."""
         every = example_questions()
         shards = self.backend.facts.shards
-        wanted: dict[int, list[int]] = {}
-        for pmid in {pmid for example in every for pmid in example.pmids}:
-            wanted.setdefault(shard_of(pmid, shards), []).append(pmid)
+        wanted = pmids_by_shard({pmid for example in every for pmid in example.pmids}, shards)
         lost = "a shard does not answer; try again in a moment"
         replies = await asyncio.gather(
             *(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from cluster.answers import NOT_ENOUGH, Answer, Evidence, ExactAnswer, Sentence
+from cluster.answers import NOT_ENOUGH, Answer, Evidence, ExactAnswer, Sentence, TracedSource
 from cluster.appraisal import Agreement, ConceptCoverage, Sides, SideSource
 from cluster.exposure import exposure_words
 from cluster.records import Entity
@@ -34,7 +34,7 @@ def weigh_answer(answer: Answer) -> Answer:
         answer,
         caveats=(*answer.caveats, *tell_caveats(answer.ideal, answer.evidence)),
         sides=sides,
-        agreement=measure_agreement(sides),
+        agreement=measure_agreement(sides, answer.ideal),
         concept_coverage=cover_concepts(
             answer.entities, answer.ideal, answer.exact, answer.evidence
         ),
@@ -93,19 +93,29 @@ def _source(item: Evidence, ideal: Sequence[Sentence]) -> SideSource:
     )
 
 
-def measure_agreement(sides: Sides) -> Agreement | None:
-    """Return the sources' agreement with the answer; None if no source takes a stance."""
-    sources = [*sides.supporting, *sides.contradicting]
+def measure_agreement(sides: Sides, ideal: Iterable[Sentence]) -> Agreement | None:
+    """Return the sources' agreement with the answer; None if no source takes a stance.
+
+    An article whose finding was traced to a study on its side is not counted beside the study.
+    """
+    traced = [sentence.traced for sentence in ideal if sentence.traced]
+    for_, against = (_weights(side, traced) for side in (sides.supporting, sides.contradicting))
+    sources = len(for_) + len(against)
     if not sources:
         return None
-    weight = sum(weight_of(source.design) for source in sources)
-    supporting = sum(weight_of(source.design) for source in sides.supporting)
     return Agreement(
-        sources=len(sources),
-        supporting=len(sides.supporting),
-        share=round(len(sides.supporting) / len(sources), 4),
-        weighted=round(supporting / weight, 4),
+        sources=sources,
+        supporting=len(for_),
+        share=round(len(for_) / sources, 4),
+        weighted=round(sum(for_) / sum((*for_, *against)), 4),
     )
+
+
+def _weights(side: Iterable[SideSource], traced: Iterable[TracedSource]) -> list[float]:
+    """Return the weight of each study of a side, counting the same study once."""
+    designs = {source.pmid: source.design for source in side}
+    repeated = {origin.via for origin in traced if origin.pmid in designs}
+    return [weight_of(design) for pmid, design in designs.items() if pmid not in repeated]
 
 
 def cover_concepts(

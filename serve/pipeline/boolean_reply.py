@@ -22,8 +22,9 @@ class BooleanResult:
 
     `total` is the number of all matching citations. `citations` are those from `offset` on, newest
     first, ties by descending PMID. `query` is the query as it was read, in PubMed's syntax, and
-    `notes` say how this differs from PubMed's reading. If a shard did not answer, `coverage` is
-    below all of the shards ("1/2"), `degraded` says so, and `total` lacks its citations.
+    `notes` say how this differs from PubMed's reading, and which headings entry terms stand for. If
+    a shard did not answer, `coverage` is below all of the shards ("1/2"), `degraded` says so, and
+    `total` lacks its citations.
     """
 
     query: str
@@ -54,7 +55,7 @@ class BooleanHits:
         version = self.matched.read
         return BooleanResult(
             query=write_pubmed(self.read.expression),
-            notes=self.read.notes,
+            notes=(*self.read.notes, *self.matched.notes),
             total=len(self.pmids),
             offset=offset,
             citations=tuple(map(WeighedCitation.of, found)),

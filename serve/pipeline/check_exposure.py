@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from cluster.answers import NOT_ENOUGH, Answer, Evidence, ExactAnswer, Question, Verdict
 from cluster.exposure import Doubt, Exposure, Knockout, find_exposure, join_doubts, source_words
-from cluster.index.layout import shard_of
+from cluster.index.layout import pmids_by_shard
 from cluster.settings.answer_settings import AnswerSettings
 from serve.answer.write_answer import WRITE, WrittenAnswer
 from serve.contracts.stage_calls import StageCalls
@@ -73,9 +73,7 @@ async def look_up_exposure(pmids: Iterable[int], stages: StageCalls) -> Exposure
     sources = list(dict.fromkeys(pmids))[:MAX_SOURCES]
     if not sources:
         return None
-    by_shard: dict[int, list[int]] = {}
-    for pmid in sources:
-        by_shard.setdefault(shard_of(pmid, stages.facts.shards), []).append(pmid)
+    by_shard = pmids_by_shard(sources, stages.facts.shards)
     ask = {n: REFERENCES.of_shard(n).with_loss(UNCHECKED) for n in by_shard}
     told = await asyncio.gather(*(stages.call(ask[n], own) for n, own in by_shard.items()))
     cited: dict[int, tuple[int, ...] | None] = {}

@@ -20,6 +20,7 @@ from cluster.index.filters.inspect_filters import (
     FilterInquiry,
     Values,
     closest_values,
+    either,
 )
 from serve.contracts.backend import shard_stage
 from serve.contracts.stage_calls import StageCalls
@@ -136,13 +137,8 @@ def _refusals(unknown: Values, near: Sequence[FilterFacts]) -> list[str]:
         for value in values[:MOST_REFUSED]:
             held = sorted({v for facts in near for v in facts.near.get(name, {}).get(value, ())})
             close = closest_values(value, held) or tuple(held[:MOST_NEAR])
-            mend = f"did you mean {_either(close)}?" if close else "check it, or leave it out"
+            mend = f"did you mean {either(close)}?" if close else "check it, or leave it out"
             said.append(f"filters.{name}: no article in this index has {cut(value)!r}; {mend}")
         if len(values) > MOST_REFUSED:
             said.append(f"filters.{name}: nor {len(values) - MOST_REFUSED:,} other values")
     return said
-
-
-def _either(values: Sequence[str]) -> str:
-    quoted = [repr(value) for value in values]
-    return " or ".join(filter(None, [", ".join(quoted[:-1]), quoted[-1]]))

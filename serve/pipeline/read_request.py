@@ -15,14 +15,19 @@ from cluster.index.layout import shard_of
 from cluster.index.read_shard import Fetched
 from cluster.records import Citation
 from serve.contracts.request import Request
-from serve.contracts.stage_calls import StageCalls, require
+from serve.contracts.stage_calls import StageCalls
 from serve.contracts.stage_watch import StageLostError
 from serve.question.complete_question import MAX_CHARACTERS, complete_question
 from serve.question.field_tags.identifiers import Identifiers, read_identifiers
 from serve.question.field_tags.parse_tags import heading_candidates
-from serve.question.field_tags.read_tags import joined_filters, read_tags
+from serve.question.field_tags.read_tags import (
+    UnknownHeadingError,
+    joined_filters,
+    read_tags,
+)
+from serve.question.find_headings import find_headings, unknown_heading
 from serve.question.guess_type import begins_as_question, typed
-from serve.question.understand_question import DID_YOU_MEAN, HEADINGS
+from serve.question.understand_question import DID_YOU_MEAN
 from serve.search.search_shards import ShardSearch
 from serve.search.shard_stage import IDENTIFY
 
@@ -76,7 +81,10 @@ async def read_request(request: Request, stages: StageCalls) -> ReadRequest:
     if identifiers := read_identifiers(question.body):
         return await _named(request, identifiers, stages)
     candidates = heading_candidates(question.body)
-    tags = read_tags(question.body, await _headings(candidates, stages) if candidates else {})
+    try:
+        tags = read_tags(question.body, await find_headings(candidates, stages))
+    except UnknownHeadingError as error:
+        raise await unknown_heading(str(error), error.value, stages) from None
     read = tags or Interpretation(question.body)
     words = read.question
     body, completed_by = await complete_question(words, request.turns, stages)
@@ -96,11 +104,6 @@ async def read_request(request: Request, stages: StageCalls) -> ReadRequest:
 
 def _asking(request: Request, body: str) -> Request:
     return replace(request, question=replace(request.question, body=body))
-
-
-async def _headings(names: Sequence[str], stages: StageCalls) -> dict[str, str]:
-    lost = "MeSH headings cannot be looked up now; try again in a moment, or leave out [mh]"
-    return await require(stages.backend, stages.settings, lost, HEADINGS, names)
 
 
 async def _named(request: Request, wanted: Identifiers, stages: StageCalls) -> ReadRequest:

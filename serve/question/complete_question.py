@@ -12,8 +12,7 @@ from cluster.text.analysis import analyse
 from cluster.text.name_shapes import names_by_shape
 from serve.contracts.stage_calls import StageCalls
 from serve.llm.language_model import NoModelError
-from serve.llm.prompts import quote
-from serve.llm.search_prompts import search_prompt
+from serve.llm.prompts import quote, search_prompt
 from serve.question.guess_type import begins_as_question
 from serve.question.rewrite_question import STAGE
 from serve.question.understand_question import ENTITIES
@@ -98,7 +97,7 @@ async def _ask_for_whole_question(
             return ""
         return read_whole_question(reply, known)
 
-    deadline = stages.model.limits.deadline_s
+    deadline = stages.model.deadline_s
     whole = await stages.watch.run(STAGE, work(), deadline, BY_RULES, spare=True)
     stages.watch.model_calls += whole != ""
     return whole

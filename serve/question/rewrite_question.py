@@ -14,8 +14,7 @@ from typing import Literal
 from cluster.errors import LLMError
 from cluster.text.analysis import Analyser
 from serve.contracts.watched_model import WatchedModel
-from serve.llm.prompts import quote
-from serve.llm.search_prompts import search_prompt
+from serve.llm.prompts import quote, search_prompt
 
 STAGE = "rewrite"
 KEPT = "question not rewritten"

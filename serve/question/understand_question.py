@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
 
+from cluster.index.filters.inspect_filters import closest_values
 from cluster.index.terms.collection import CollectionTerms, Statistics
 from cluster.records import Entity
 from cluster.text.analysis import ANALYSER, Analyser
@@ -47,6 +48,14 @@ class Suggestion:
     heading: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """MeSH descriptor: its UI, such as "D008687", and its name."""
+
+    ui: str
+    name: str
+
+
 class Expander:
     """Looks up terms in the vocabulary and term counts of one index version; thread-safe."""
 
@@ -77,15 +86,21 @@ class Expander:
         """Return the BM25 statistics of the distinct terms `over` "citations" or "passages"."""
         return self._collection.statistics(dict.fromkeys(terms), over)
 
-    def headings(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the UI of each of `names` that is a MeSH heading or an entry term of one."""
+    def headings(self, names: Sequence[str]) -> dict[str, Heading]:
+        """Return the heading of each of `names` that is a MeSH heading or an entry term of one."""
         found = {}
         for name in names:
             for concept in self._vocabulary.lookup(name) if self._vocabulary else ():
                 if concept.id.startswith(_HEADING):
-                    found[name] = concept.id.removeprefix("mesh:")
+                    found[name] = Heading(concept.id.removeprefix("mesh:"), concept.name)
                     break
         return found
+
+    def closest_headings(self, name: str) -> tuple[str, ...]:
+        """Return the MeSH headings of the index whose names are closest to `name`, best first."""
+        known = self._vocabulary.names_of(_HEADING) if self._vocabulary else []
+        by_key = {heading.casefold(): heading for heading in known}
+        return tuple(by_key[key] for key in closest_values(name.casefold(), by_key))
 
     def concepts(self, text: str) -> list[tuple[Entity, Concept | None]]:
         """Return the entities of `text` in order, each with its concept if it has one."""
@@ -147,6 +162,7 @@ STATISTICS = stage_method(
     "expander", Expander.statistics, "statistics", "terms weighed by each shard's own counts"
 )
 HEADINGS = stage_method("expander", Expander.headings, "headings")
+CLOSEST_HEADINGS = stage_method("expander", Expander.closest_headings, "headings")
 CONCEPTS = stage_method("expander", Expander.concepts, "concepts")
 DID_YOU_MEAN = stage_method("expander", Expander.did_you_mean, "spell", spare=True)
 SUGGEST = stage_method("expander", Expander.suggest, "suggest")

@@ -18,22 +18,25 @@ FormatName = Literal["ris", "bibtex", "csl-json", "nbib", "csv"]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """Export format. `ending` is the file name extension.
+    """Export format. `title` is its name in menus, and `ending` the file name extension.
 
     `media_type` is the registered media type, or else the usual one.
     """
 
+    title: str
     ending: str
     media_type: str
     write: Callable[[Sequence[Citation]], str]
 
 
 FORMATS: Mapping[FormatName, Format] = {
-    "ris": Format("ris", "application/x-research-info-systems", write_ris),
-    "bibtex": Format("bib", "application/x-bibtex", write_bibtex),
-    "csl-json": Format("json", "application/vnd.citationstyles.csl+json", write_csl_json),
-    "nbib": Format("nbib", "application/nbib", write_nbib),
-    "csv": Format("csv", "text/csv; charset=utf-8", write_csv),
+    "ris": Format("RIS", "ris", "application/x-research-info-systems", write_ris),
+    "bibtex": Format("BibTeX", "bib", "application/x-bibtex", write_bibtex),
+    "csl-json": Format(
+        "CSL-JSON", "json", "application/vnd.citationstyles.csl+json", write_csl_json
+    ),
+    "nbib": Format("NBIB (PubMed)", "nbib", "application/nbib", write_nbib),
+    "csv": Format("CSV", "csv", "text/csv; charset=utf-8", write_csv),
 }
 
 

@@ -12,6 +12,7 @@ from cluster.answers import Answer, Sentence
 from cluster.problem_words import problem_words
 from cluster.study_design.designs import Design
 from serve.saved.saved_error import UnreadableAnswerError
+from serve.wording.verdict_words import exact_words
 
 ANSWER = TypeAdapter(Answer)
 
@@ -116,7 +117,7 @@ def diff_answers(before: Answer, now: Answer) -> AnswerDiff:
     old, new = sides_of(before), sides_of(now)
     return AnswerDiff(
         verdict=_change(before.verdict, now.verdict),
-        exact=_change(exact_words(before), exact_words(now)),
+        exact=_change(exact_words(before.exact), exact_words(now.exact)),
         text=_change(ideal_words(before.ideal), ideal_words(now.ideal)),
         supporting_added=_beyond(new.supporting, old.supporting),
         supporting_removed=_beyond(old.supporting, new.supporting),
@@ -132,13 +133,6 @@ def _change(before: str, now: str) -> Change | None:
 def _beyond(some: Iterable[Cited], others: Iterable[Cited]) -> tuple[Cited, ...]:
     known = {cited.pmid for cited in others}
     return tuple(cited for cited in some if cited.pmid not in known)
-
-
-def exact_words(answer: Answer) -> str:
-    """Return the exact answer as one line, or "" if there is none."""
-    if answer.exact is None or isinstance(answer.exact, str):
-        return answer.exact or ""
-    return "; ".join(" / ".join(names) for names in answer.exact)
 
 
 def ideal_words(ideal: Iterable[Sentence]) -> str:

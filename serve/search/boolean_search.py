@@ -16,11 +16,10 @@ from cluster.index.layout import shard_of
 from cluster.records import Citation
 from serve.contracts.stage_calls import StageCalls, require
 from serve.contracts.stage_watch import StageLostError
-from serve.question.understand_question import HEADINGS
+from serve.question.find_headings import find_headings, mapped_note, unknown_heading
 from serve.search.shard_stage import CITATIONS, MATCH, VersionName, oldest
 
 _UI = re.compile(r"[Dd]\d{6,9}", re.ASCII)
-_LOST = "MeSH headings cannot be looked up now; try again in a moment, or leave out [mh]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,8 @@ class Matched:
 
     `pmids` are ascending; `months` are their months of publication as 12 * year + month. `read` is
     the oldest index version that was searched, and `coverage` the share of shards that answered,
-    such as "2/2". `degraded` has a sentence for each shard that did not.
+    such as "2/2". `degraded` has a sentence for each shard that did not. `notes` name the headings
+    that entry terms stand for.
     """
 
     pmids: npt.NDArray[np.int64]
@@ -37,6 +37,7 @@ class Matched:
     read: VersionName
     coverage: str
     degraded: tuple[str, ...]
+    notes: tuple[str, ...]
 
     def newest_first(self) -> npt.NDArray[np.int64]:
         """Return the PMIDs ordered by month of publication, then by PMID, both descending."""
@@ -50,7 +51,7 @@ async def match_all(stages: StageCalls, expression: Expression) -> Matched:
     Raises InputError for a heading that the index does not know and for an expression that is too
     costly or matches too much, and StageLostError if no shard answers.
     """
-    expression = await _with_descriptors(stages, expression)
+    expression, notes = await _with_descriptors(stages, expression)
     if until := stages.settings.until:
         expression = And((expression, Term("dp", f"1000:{until.replace('-', '/')}")))
     shards = stages.facts.shards
@@ -71,6 +72,7 @@ async def match_all(stages: StageCalls, expression: Expression) -> Matched:
         oldest(part.read for part in found),
         f"{len(found)}/{shards}",
         tuple(stages.watch.degraded),
+        notes,
     )
 
 
@@ -93,22 +95,26 @@ async def fetch_citations(stages: StageCalls, pmids: Sequence[int]) -> list[Cita
     return [held[pmid] for pmid in pmids if pmid in held]
 
 
-async def _with_descriptors(stages: StageCalls, expression: Expression) -> Expression:
-    """Return `expression` with each MeSH heading replaced by its UI; entry terms are accepted."""
-    headings = [t.value for t in terms_of(expression) if t.field in ("mh", "majr")]
-    names = list(dict.fromkeys(name for name in headings if not _UI.fullmatch(name)))
-    if not names:
-        return expression
-    known = await require(stages.backend, stages.settings, _LOST, HEADINGS, names)
-
-    def described(term: Term) -> Term:
-        if term.field not in ("mh", "majr") or _UI.fullmatch(term.value):
-            return term
+async def _with_descriptors(
+    stages: StageCalls, expression: Expression
+) -> tuple[Expression, tuple[str, ...]]:
+    """Return `expression` with each MeSH heading replaced by its UI, and notes on entry terms."""
+    named = [t for t in terms_of(expression) if _is_name(t)]
+    known = await find_headings(list(dict.fromkeys(t.value for t in named)), stages)
+    for term in named:
         if term.value not in known:
-            raise InputError(
+            said = (
                 f"query, {term}: not a MeSH heading that this index knows; give it without a "
                 "subheading, or use [tiab] to search for the words"
             )
-        return replace(term, value=known[term.value])
+            raise await unknown_heading(said, term.value, stages)
+    notes = (mapped_note(value, heading) for value, heading in known.items())
+    expression = map_terms(
+        expression, lambda t: replace(t, value=known[t.value].ui) if _is_name(t) else t
+    )
+    return expression, tuple(filter(None, notes))
 
-    return map_terms(expression, described)
+
+def _is_name(term: Term) -> bool:
+    """Return whether `term` names a MeSH heading otherwise than by its UI."""
+    return term.field in ("mh", "majr") and not _UI.fullmatch(term.value)

@@ -14,8 +14,7 @@ from typing import Any, Literal, TypeVar, get_args
 from cluster.answers import Evidence
 from cluster.errors import LLMError, brief
 from serve.contracts.watched_model import WatchedModel
-from serve.llm.prompts import number_passages, quote
-from serve.llm.search_prompts import search_prompt
+from serve.llm.prompts import number_passages, quote, search_prompt
 
 H = TypeVar("H")
 Confidence = Literal["HIGH", "MEDIUM", "LOW"]
@@ -56,7 +55,7 @@ async def judge_evidence(
     """
     values = {
         "question": quote(question),
-        "evidence": number_passages(evidence, model.limits.evidence_characters),
+        "evidence": number_passages(evidence, model.evidence_characters),
     }
     draft = search_prompt("draft-answer").messages((), **values)
     answer = await model.ask(

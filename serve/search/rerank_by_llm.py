@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from cluster.errors import LLMError, brief
 from cluster.settings.search_settings import RerankSettings
 from serve.contracts.watched_model import WatchedModel
-from serve.llm.prompts import Prompt, quote
-from serve.llm.search_prompts import search_prompt
+from serve.llm.prompts import Prompt, quote, search_prompt
 
 STAGE = "rerank"
 KEPT = "first-stage order kept"
@@ -67,7 +66,7 @@ def windows(count: int, size: int, stride: int) -> list[tuple[int, int]]:
 async def _rank_window(
     question: str, passages: Sequence[str], model: WatchedModel, prompt: Prompt
 ) -> list[int] | None:
-    each = model.limits.evidence_characters // len(passages)
+    each = model.evidence_characters // len(passages)
     # A bracketed number within a passage would be mistaken for a passage number.
     texts = (_BRACKETED.sub(r"(\1)", quote(text)) for text in passages)
     lines = (f"[{n}] {text}"[:each] for n, text in enumerate(texts, 1))
@@ -114,7 +113,7 @@ async def rerank_pointwise(
             # Do not wait for a model that has just failed.
             if lost:
                 return None
-            shown = quote(passage)[: model.limits.evidence_characters]
+            shown = quote(passage)[: model.evidence_characters]
             messages = prompt.messages(question=quote(question), evidence=shown)
             score = await model.ask(STAGE, messages, read_grade, KEPT, max_tokens=2, choices=GRADES)
             lost = lost or score is None

@@ -28,7 +28,7 @@ from serve.search.check_confidence import search_until_sure
 from serve.search.encoder_stage import ENCODE
 from serve.search.fuse_scores import fuse
 from serve.search.make_queries import Query, QueryMaker, entities_of
-from serve.search.pubmed.online_hits import back_off, local_passages
+from serve.search.pubmed.online_hits import OnlineSearch
 from serve.search.rank_by_type import (
     DEFAULT_RANKINGS,
     RANKINGS,
@@ -38,7 +38,7 @@ from serve.search.rank_by_type import (
 )
 from serve.search.rank_hits import Hit, citation_hits, first_per_citation, merge_hits, passage_hits
 from serve.search.rerank_hits import rerank_hits
-from serve.search.search_shards import Gathered, ShardSearch, Wanted
+from serve.search.search_shards import Gathered, ShardSearch
 from serve.search.whole_citations import rest_of_citations
 
 QUOTED = 2000
@@ -185,11 +185,10 @@ class _QuestionSearch:
 
     async def rank(self, body: str) -> list[Hit]:
         """Return all hits of a question in their final order."""
-        system, stages = self.system, self._stages
+        system = self.system
         if system.online.when == "always":
-            entities = await self.entities()
-            filtered = (system.online, self._filters, self.shards, stages)
-            return await self._rerank(await local_passages(body, entities, *filtered))
+            online = await self._online(body)
+            return await self._rerank(await online.local_passages(self.shards))
         if system.rankings is None:
             wanted = DEFAULT_RANKINGS
         else:
@@ -204,9 +203,8 @@ class _QuestionSearch:
             parts = await asyncio.gather(*(self._hits(query) for query in queries))
             hits = merge_hits(parts) if len(parts) > 1 else parts[0]
             if rewritten and system.online.when == "too-few":
-                entities, vector = await self.entities(), queries[0].vector
-                online = (system.online, self._filters, stages)
-                hits = await back_off(body, entities, vector, hits, *online)
+                online = await self._online(body)
+                hits = await online.back_off(queries[0].vector, hits)
             made[first] = hits
             if reranked in wanted:
                 made[reranked] = await self._rerank(hits)
@@ -216,20 +214,27 @@ class _QuestionSearch:
             hits = fuse_hits([made[name] for name in wanted], system.rankings.k)
         return recent_first(hits, system.recency)
 
+    async def _online(self, body: str) -> OnlineSearch:
+        entities = await self.entities()
+        return OnlineSearch(body, entities, self.system.online, self._filters, self._stages)
+
     async def _hits(self, query: Query) -> list[Hit]:
         """Return the shards' hits for one query, in fused order."""
         system = self.system if query.vector is not None else bm25_alone(self.system)
         retrieve, fusion = system.retrieve, system.fuse
         by_passage = system.ranks == "passages"
         wanted = retrieve.dense + retrieve.bm25 if by_passage else self._wanted
-        wants = Wanted(
+        tokens = await self._tokens()
+        known = await self._statistics(query, retrieve) if retrieve.bm25 else None
+        asked = self.shards.shard_query(
+            query,
+            known,
+            retrieve,
             citations=wanted,
             weights=(fusion.dense, fusion.bm25),
-            tokens=await self._tokens(),
+            tokens=tokens,
             filters=self._filters,
         )
-        known = await self._statistics(query, retrieve) if retrieve.bm25 else None
-        asked = self.shards.shard_query(query, known, retrieve, wants)
         found = self.shards.gather(await self.shards.find(asked))
         fused = fuse(found.candidates, retrieve, fusion)
         self._count_found(found, retrieve, min(wanted, len(fused.pmids)))

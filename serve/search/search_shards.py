@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cluster.index.bm25 import Bm25Query
 from cluster.index.filters.filters import Filters
-from cluster.index.layout import shard_of
+from cluster.index.layout import pmids_by_shard
 from cluster.index.read_shard import (
     Candidates,
     Fetched,
@@ -39,21 +39,6 @@ class Gathered:
     fetched: Mapping[int, Fetched]
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Options of a search of the shards.
-
-    `citations` is the number of citations wanted from all shards. `weights` combine their dense
-    and BM25 scores. `tokens` are the question's token vectors for reranking. `filters` restrict
-    the citations.
-    """
-
-    citations: int
-    weights: tuple[float, float]
-    tokens: Halves | None
-    filters: Filters
-
-
 class ShardSearch:
     """Searches all shards concurrently; shards that fail are skipped and counted."""
 
@@ -77,9 +62,17 @@ class ShardSearch:
         return oldest(self._read)
 
     def shard_query(
-        self, query: Query, known: Statistics | None, retrieve: RetrieverSettings, wanted: Wanted
+        self,
+        query: Query,
+        known: Statistics | None,
+        retrieve: RetrieverSettings,
+        *,
+        citations: int,
+        weights: tuple[float, float],
+        tokens: Halves | None,
+        filters: Filters,
     ) -> ShardQuery:
-        """Return the query to send to every shard.
+        """Return the query to send to every shard, for `citations` citations of all shards.
 
         If the statistics `known` are None, each shard weights the terms by its own counts.
         """
@@ -92,10 +85,10 @@ class ShardSearch:
             bm25_limit=limit_of_shard(retrieve.bm25, shards),
             bm25_over=retrieve.bm25_over,
             own_statistics=known is None,
-            tokens=wanted.tokens,
-            fetched=limit_of_shard(wanted.citations, shards, FETCHED_LATER),
-            weights=wanted.weights,
-            filters=wanted.filters,
+            tokens=tokens,
+            fetched=limit_of_shard(citations, shards, FETCHED_LATER),
+            weights=weights,
+            filters=filters,
         )
 
     def find(self, asked: ShardQuery) -> Awaitable[list[FromVersion[Found] | None]]:
@@ -128,9 +121,7 @@ class ShardSearch:
         They are scored as in `ShardReader.fetch`. With `count_lost`, a shard that does not answer
         reduces the coverage; use it for PMIDs that no search has returned.
         """
-        by_shard: dict[int, list[int]] = {}
-        for pmid in pmids:
-            by_shard.setdefault(shard_of(pmid, self._facts.shards), []).append(pmid)
+        by_shard = pmids_by_shard(pmids, self._facts.shards)
         fetched, lost = await self._fetch(by_shard, vector, tokens)
         if count_lost:
             self._lost |= lost

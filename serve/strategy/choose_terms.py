@@ -38,7 +38,8 @@ Counter = Callable[[Sequence[Expression]], Awaitable[list[Count]]]
 class ChosenBlock:
     """A block with its chosen terms, the count of each, and the reference citations that it has.
 
-    `is_entity` is True for a recognised entity, and False for a content word.
+    `is_entity` is True for a recognised entity, and False for a content word. `is_telling` is False
+    if no term is clearly more frequent in the reference citations than in the index.
     """
 
     name: str
@@ -46,6 +47,7 @@ class ChosenBlock:
     counts: tuple[Count, ...]
     found: frozenset[int]
     is_entity: bool = False
+    is_telling: bool = True
 
     @property
     def expression(self) -> Expression:
@@ -82,6 +84,7 @@ async def choose_terms(
         if adds and adds * citations >= MIN_LIFT * hits.hits:
             kept.append((term, hits))
             covered |= found
+    is_telling = bool(kept)
     if not kept:
         if not ranked:
             return None
@@ -93,16 +96,23 @@ async def choose_terms(
         kept += [(term, hits) for (term, _), hits in words[:1]]
         covered = covered.union(*(found for (_, found), _ in words[:1]))
     terms, held = zip(*kept, strict=True)
-    return ChosenBlock(concepts.name, terms, held, covered, is_entity=concepts.words > 0)
+    return ChosenBlock(concepts.name, terms, held, covered, concepts.words > 0, is_telling)
+
+
+def without_common_words(blocks: Sequence[ChosenBlock]) -> list[ChosenBlock]:
+    """Return the blocks without words that do not tell the reference citations from others.
+
+    They are kept if there are no other blocks.
+    """
+    return [block for block in blocks if block.is_entity or block.is_telling] or list(blocks)
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenBlocks:
-    """The blocks that are joined by AND, the others, and the count of the joined ones."""
+    """The blocks that are joined by AND, and the others."""
 
     kept: tuple[ChosenBlock, ...]
     left_out: tuple[ChosenBlock, ...]
-    count: Count
 
 
 async def choose_blocks(
@@ -151,4 +161,4 @@ async def choose_blocks(
         # Every citation that passes the limits has the words of the question.
         kept = [min(blocks, key=lambda block: (-reference.share(block.found), block.name))]
         left.remove(kept[0])
-    return ChosenBlocks(tuple(kept), tuple(left), hits)
+    return ChosenBlocks(tuple(kept), tuple(left))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from cluster.index.boolean.expressions import LEAST_STEM, Term
 from cluster.records import Citation, Entity
@@ -16,6 +17,8 @@ from serve.question.everyday_words import EVERYDAY_WORDS
 MOST_NAMES = 30
 # Words and hyphenated words, without the s of a possessive.
 _WORD = re.compile(r"(?<![\w'\u2019])\w+(?:-\w+)*")
+# Year of the oldest articles of PubMed, roughly.
+_FIRST_YEAR = 1780
 _NOT_IN_TERM = re.compile(r'["\[\]*]')
 
 
@@ -39,7 +42,7 @@ def concept_blocks(
     """Return the blocks of `question` in order, each concept once.
 
     `named` are the entities with their concepts. Everyday words only form blocks if the question
-    has no other content words.
+    has no other content words, and years form none.
     """
     found: dict[str, Concepts] = {}
     spans = []
@@ -52,12 +55,23 @@ def concept_blocks(
         match[0]
         for match in _WORD.finditer(question)
         if not any(begin < match.end() and match.start() < end for begin, end in spans)
+        and not _is_years(match[0])
     ]
     telling = [word for word in words if normalise(word.lower()) not in EVERYDAY_WORDS]
     for word in telling or ([] if found else words):
         if terms := tuple(_word_terms(word, analyser)):
             found.setdefault(" ".join(analyser.terms(word)), Concepts(word, terms))
     return list(found.values())
+
+
+def years_in(question: str) -> list[str]:
+    """Return the years in `question`, and ranges of years such as "2015-2020"."""
+    return list(dict.fromkeys(filter(_is_years, _WORD.findall(question))))
+
+
+def _is_years(word: str) -> bool:
+    parts, last = word.split("-"), datetime.now(UTC).year
+    return all(p.isdecimal() and len(p) == 4 and _FIRST_YEAR <= int(p) <= last for p in parts)
 
 
 def _of_entity(entity: Entity, concept: Concept | None, analyser: Analyser) -> Concepts:

@@ -18,6 +18,7 @@ from serve.contracts.request import Request
 from serve.contracts.stage_calls import StageCalls, require
 from serve.pipeline.answer_question import QuestionAnswerer
 from serve.question.field_tags.parse_boolean import write_pubmed
+from serve.question.find_headings import find_headings
 from serve.question.understand_question import CONCEPTS
 from serve.search.boolean_search import fetch_citations, match_all
 from serve.strategy.choose_terms import (
@@ -26,10 +27,11 @@ from serve.strategy.choose_terms import (
     Count,
     choose_blocks,
     choose_terms,
+    without_common_words,
 )
-from serve.strategy.concept_blocks import Concepts, ReferenceSet, concept_blocks
+from serve.strategy.concept_blocks import Concepts, ReferenceSet, concept_blocks, years_in
 from serve.strategy.count_hits import VOCABULARY_LOST, HitCounter, sizes_of
-from serve.strategy.strategy_limits import limit_terms
+from serve.strategy.strategy_limits import design_headings, limit_terms
 from serve.strategy.strategy_records import (
     Strategy,
     StrategyBlock,
@@ -43,6 +45,10 @@ from serve.strategy.strategy_records import (
 MOST_REFERENCE, LEAST_SHARE, POWER = 40, 0.5, 4
 DEFAULT_MAX_HITS = 500
 _TOO_MANY = "no block could be added that lowers the number of hits to {:,} or less"
+_YEARS = (
+    "{} in the question is not searched, because it is rarely in titles and abstracts; give it as "
+    "a filter to limit the dates of publication"
+)
 _ESTIMATED = "hits of very frequent terms are estimates"
 
 
@@ -67,12 +73,15 @@ async def make_strategy(
     named = await require(stages.backend, stages.settings, VOCABULARY_LOST, CONCEPTS, question)
     candidates = concept_blocks(question, named, stages.facts.analyser)
     names = {h.ui.casefold(): h.name for record in records for h in record.mesh}
-    limits, notes = limit_terms(found.filters or NO_FILTERS, names)
+    filters = found.filters or NO_FILTERS
+    designs = await find_headings(design_headings(filters.design), stages)
+    limits, notes = limit_terms(filters, names, designs)
+    notes = (*map(_YEARS.format, years_in(question)), *notes)
     counter = await _counter(candidates, stages)
     blocks = await asyncio.gather(
         *(choose_terms(one, reference, counter.count, counter.citations) for one in candidates)
     )
-    usable = [block for block in blocks if block is not None]
+    usable = without_common_words([block for block in blocks if block is not None])
     chosen = await choose_blocks(usable, limits, reference, counter.count, max_hits)
     if not chosen.kept:
         raise InputError(

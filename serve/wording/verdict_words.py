@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import shorten
 
-from cluster.answers import NOT_ENOUGH, Answer, Evidence, RankedCitation
+from cluster.answers import NOT_ENOUGH, Answer, Evidence, ExactAnswer, RankedCitation
 from cluster.appraisal import Agreement, SideSource
 from cluster.records import NO_TITLE
 from cluster.study_design.design_classifier import design_words
@@ -22,6 +22,13 @@ MAX_NEAREST = 5
 MAX_QUOTED = 2
 # Characters of the passage shown instead of a missing title; as in http/page/references.js.
 TITLE_CHARACTERS = 140
+
+
+def exact_words(exact: ExactAnswer) -> str:
+    """Return yes, no, or the names separated by "; "; "" if there is no exact answer."""
+    if isinstance(exact, str):
+        return exact
+    return "; ".join(" / ".join(names) for names in exact or ())
 
 
 def verdict_words(answer: Answer) -> str:

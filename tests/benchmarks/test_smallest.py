@@ -33,7 +33,6 @@ HAYSTACK = (package("haystack"), package("haystack_integrations"))
 # Requirements that `make test` does not install everywhere.
 NEEDS: Mapping[str, tuple[tuple[str, Callable[[], bool]], ...]] = {
     "bench_haystack": HAYSTACK,
-    "bench_late": (package("pylate"),),
     "bench_llm": (package("vllm"),),
     "bench_page": (program("chromium"),),
     "bench_parse": (package("pubmed_parser"),),

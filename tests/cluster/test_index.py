@@ -3,12 +3,14 @@ import random
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 
 from cluster.errors import IndexFormatError
 from cluster.index.bm25 import Bm25Query
+from cluster.index.filters.filters import NO_FILTERS, Filters
 from cluster.index.layout import CURRENT, shard_of
 from cluster.index.manifest import Manifest, current_version, read_manifest
 from cluster.index.read_segment import SegmentReader
@@ -61,24 +63,23 @@ def lucene_score(query: Bm25Query, text: str) -> float:
     )
 
 
-def search(
-    shards: list[ShardReader], manifest: Manifest, text: str, limit: int = 10
-) -> list[tuple[int, float, float]]:
-    """Return (PMID, dense score, BM25 score) of every candidate, sorted by PMID."""
-    query = ShardQuery(
-        bag_of_words([text])[0],
-        bm25_query(text, shards, manifest, "citations"),
-        limit,
-        limit,
-        "citations",
-    )
-    found = [shard.search(query) for shard in shards]
+def scores(
+    shards: list[ShardReader],
+    manifest: Manifest,
+    text: str,
+    over: Literal["citations", "passages"] = "citations",
+    filters: Filters = NO_FILTERS,
+) -> dict[int, tuple[float, float]]:
+    """Return the dense and BM25 scores of every candidate by PMID."""
+    bm25 = bm25_query(text, shards, manifest, over)
+    query = ShardQuery(bag_of_words([text])[0], bm25, 50, 50, over, filters=filters)
     rows = [
-        (int(p), float(d), float(b))
-        for c in found
-        for p, d, b in zip(c.pmids, c.dense, c.bm25, strict=True)
+        (int(p), (float(d), float(b)))
+        for found in (shard.search(query) for shard in shards)
+        for p, d, b in zip(found.pmids, found.dense, found.bm25, strict=True)
     ]
-    return sorted(rows)
+    assert len({pmid for pmid, _ in rows}) == len(rows)
+    return dict(sorted(rows))
 
 
 def test_citations_are_stored_completely(tmp_path: Path) -> None:
@@ -92,12 +93,12 @@ def test_citations_are_stored_completely(tmp_path: Path) -> None:
 def test_bm25_equals_lucenes_formula(tmp_path: Path) -> None:
     texts = ["aspirin aspirin fever", "aspirin pain", "fever pain cough cough"]
     manifest = make_index(tmp_path, [citation(i + 1, t) for i, t in enumerate(texts)], shards=1)
-    rows = search(open_shards(tmp_path, manifest), manifest, "aspirin")
+    rows = scores(open_shards(tmp_path, manifest), manifest, "aspirin")
     # 3 units, 2 of them with the term, lengths 3, 2, 4, mean 3; idf = ln(1 + 1.5 / 2.5).
     idf = math.log(1 + (3 - 2 + 0.5) / (2 + 0.5))
     first = idf * 2 / (2 + 0.9 * (1 - 0.4 + 0.4 * 3 / 3))
     second = idf * 1 / (1 + 0.9 * (1 - 0.4 + 0.4 * 2 / 3))
-    assert {pmid: score for pmid, _, score in rows if score > 0} == pytest.approx(
+    assert {pmid: score for pmid, (_, score) in rows.items() if score > 0} == pytest.approx(
         {1: first, 2: second}, rel=1e-5
     )
 

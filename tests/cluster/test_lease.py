@@ -138,18 +138,6 @@ def test_stale_writer_cannot_fence_its_successor(index: Location) -> None:
 
 
 @pytest.mark.usefixtures("brief")
-def test_paused_first_build_publishes_nothing(index: Location) -> None:
-    with hold_lease(index, "build") as paused:
-        mine = paused.reserve_version()
-        with hold_lease(index, "build") as other:
-            theirs = publish_with(other)
-        with pytest.raises(LeaseLostError):
-            paused.switch(mine, SHA256)
-    assert (mine, theirs) == ("v000001", "v000002")
-    assert published(index) == theirs
-
-
-@pytest.mark.usefixtures("brief")
 def test_error_after_a_lost_lease_is_lease_lost(index: Location) -> None:
     with pytest.raises(LeaseLostError, match="build was paused"):
         fail_beside_another(index)

@@ -1,9 +1,13 @@
+"""Citations as records, in Arrow tables and in pickles."""
+
 import pickle
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from cluster.answers import Evidence
-from cluster.arrow_records import CITATION_SCHEMA, citation_from_row, citations_to_table
+from cluster.arrow_records import CITATION_SCHEMA, RowTaker, citation_from_row, citations_to_table
 from cluster.errors import CiteRayError, IndexFormatError, InputError, LLMError, SourceError
 from cluster.index.filters.write_filters import FilterEncoder
 from cluster.records import (
@@ -16,11 +20,12 @@ from cluster.records import (
     Passage,
     Section,
 )
+from tests.small_index import citation
 
 FULL = Citation(
     pmid=90000001,
     version=2,
-    title="Metformin and AMPK",
+    title="Metformin & <the> AMPK",
     sections=(Section("BACKGROUND", "One."), Section("", "Two.")),
     other_abstracts=(OtherAbstract("spa", "Publisher", (Section("", "Uno."),)),),
     authors=(Author("King", "Martin Luther Jr", "ML Jr"), Author(collective="A Study Group")),
@@ -39,6 +44,7 @@ FULL = Citation(
     doi="10.1/x",
     pmcid="PMC1",
     links=(Link("ErratumIn", None, "J. 2021"), Link("CommentIn", 5, "")),
+    references=(90000007, 3),
     source="a.xml.gz",
     position=7,
 )
@@ -122,3 +128,20 @@ def test_errors_survive_pickling(kind: type[CiteRayError]) -> None:
     error = pickle.loads(pickle.dumps(kind("a sentence")))
     assert type(error) is kind
     assert str(error) == "a sentence"
+
+
+CITATIONS = [citation(pmid, f"Abstract {pmid}.", f"Title {pmid}") for pmid in range(1, 11)]
+CHUNKED = pa.concat_tables(
+    [citations_to_table(CITATIONS[begin:end]) for begin, end in ((0, 3), (3, 3), (3, 4), (4, 10))]
+)
+
+
+@pytest.mark.parametrize("rows", [[], [0], [9, 0, 3], [3, 3, 2, 2], list(range(10))])
+def test_row_taker_keeps_the_requested_order(rows: list[int]) -> None:
+    wanted = np.asarray(rows, np.int64)
+    assert RowTaker(CHUNKED).take(wanted) == CHUNKED.take(pa.array(wanted))
+
+
+def test_row_taker_selects_columns() -> None:
+    found = RowTaker(CHUNKED).take(np.asarray([4]), ["title", "pmid"])
+    assert found.to_pylist() == [{"title": "Title 5", "pmid": 5}]

@@ -52,32 +52,13 @@ def test_installed_command_prints_version_and_grouped_help() -> None:
             assert done.stdout.strip()[0].isdigit()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["no-such-command"], "No such command"),
-        (["serch", "why?"], "Did you mean 'search'"),
-        (["index", "build"], "Missing argument"),
-        (["search", "why?", "-k", "101"], "--limit 101: must be at most 100; see `citeray search"),
-        (["search", "why?", "-k", "some"], "--limit some: must be a whole number; see"),
-        (["ask", "why?", "--sort", "size"], "--sort: 'size' is not one of 'relevance', 'date'"),
-        (["ask", "why?", "--max-wrong", "7"], "--max-wrong 7: must be at most 1; see"),
-        (["ask", "why?", "--system"], "Option '--system' requires an argument"),
-        (["ask", "why?", "--design", "all"], "--design: must be 'guideline', 'meta_analysis'"),
-        (["ask", "why?", "--until", "later"], "'later' is not a day"),
-        (["ask", " "], "question: is empty"),
-        (["ask", "why?", "--set", "serve.port=x"], "serve.port: must be a whole number"),
-        (["sample", "/dev/null/x"], "/dev/null/x: "),
-        (["models", "pull", "no-such-form"], "model name 'no-such-form' is not valid"),
-    ],
-)
-def test_wrong_usage_exits_2(arguments: list[str], said: str) -> None:
-    done = citeray(*arguments)
-    assert done.returncode == (1 if arguments[0] == "sample" else 2)
-    *progress, line = done.stderr.splitlines()
-    assert line.startswith("citeray: ")
-    assert said in line
-    assert progress == (["pulling no-such-form"] if arguments[0] == "models" else [])
+def test_failure_after_the_start_is_one_line_too() -> None:
+    done = citeray("sample", "/dev/null/x")
+    assert (done.returncode, "/dev/null/x: " in the_one_line(done)) == (1, True)
+    done = citeray("models", "pull", "no-such-form")
+    progress, line = done.stderr.splitlines()
+    assert (done.returncode, progress) == (2, "pulling no-such-form")
+    assert "citeray: model name 'no-such-form' is not valid" in line
 
 
 def test_group_without_command_prints_its_help() -> None:
@@ -113,6 +94,18 @@ def test_out_of_memory_exits_1_with_one_line() -> None:
 def test_bad_input_exits_2_with_one_line(tmp_path: Path, subtests: pytest.Subtests) -> None:
     info = ["index", "info", "--set"]
     for arguments, said in [
+        (["no-such-command"], "No such command"),
+        (["serch", "why?"], "Did you mean 'search'"),
+        (["index", "build"], "Missing argument"),
+        (["search", "why?", "-k", "101"], "--limit 101: must be at most 100; see `citeray search"),
+        (["search", "why?", "-k", "some"], "--limit some: must be a whole number; see"),
+        (["ask", "why?", "--sort", "size"], "--sort: 'size' is not one of 'relevance', 'date'"),
+        (["ask", "why?", "--max-wrong", "7"], "--max-wrong 7: must be at most 1; see"),
+        (["ask", "why?", "--system"], "Option '--system' requires an argument"),
+        (["ask", "why?", "--design", "all"], "--design: must be 'guideline', 'meta_analysis'"),
+        (["ask", "why?", "--until", "later"], "'later' is not a day"),
+        (["ask", " "], "question: is empty"),
+        (["ask", "why?", "--set", "serve.port=x"], "serve.port: must be a whole number"),
         ([*info, "index.shard=4"], "unknown key index.shard; did you mean shards?"),
         ([*info, "index.shards=none"], "index.shards: "),
         ([*info, "index.shards"], "expected key=value"),
@@ -123,6 +116,8 @@ def test_bad_input_exits_2_with_one_line(tmp_path: Path, subtests: pytest.Subtes
         (["search", "why?", "--system", "best"], "--system best: unknown; there are: aqams"),
         (["ask", "why?", "--type", "maybe"], "--type maybe: unknown; there are: yesno"),
         (["ask", "why?", "--after", "no-such-file.json"], "no-such-file.json: cannot be read"),
+        (["strategy"], "give a question, or a stored answer with --answer ID"),
+        (["strategy", "why?", "--answer", "x"], "--answer: not with a question"),
         (["answer", "q.json", "-o", "run.json", "--format", "trec"], "--format trec: unknown"),
         (["answer", "no-such-file.json", "-o", "run.json"], "no-such-file.json: cannot be read"),
     ]:
@@ -162,6 +157,7 @@ def test_pull_merges_adapters_for_a_store_that_becomes_read_only(
     monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "store"))
     overrides = [f"encoder.model=file:{base}", f"encoder.adapter=file:{adapter}"]
     overrides += [f"reader.model=file:{base}", "vocabulary.concepts=''", "vocabulary.lexicons=[]"]
+    overrides += ["namer.model=''"]
     options = [word for over in (*overrides, "llm.kind=none") for word in ("--set", over)]
     done = citeray("models", "pull", *options)
     assert done.returncode == 0, done.stderr

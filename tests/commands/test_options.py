@@ -92,8 +92,6 @@ def test_error_budget_is_sent_if_given(monkeypatch: pytest.MonkeyPatch) -> None:
         done = CliRunner().invoke(app, ["ask", "Why?", *option, "--json"])
         assert done.exit_code == 0, done.output
     assert [request.get("max_wrong") for request in asked] == [None, 0.02, 1.0]
-    for option in (["--max-wrong", "1.5"], ["--max-wrong", "much"]):
-        assert CliRunner().invoke(app, ["ask", "Why?", *option]).exit_code == 2
 
 
 @pytest.fixture

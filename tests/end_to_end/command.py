@@ -44,6 +44,7 @@ def small_settings(index: Path, encoder: Path, shards: int) -> list[str]:
         "encoder.threads=1",
         f"reader.model=file:{make_tiny_reader(encoder.parent)}",
         "reader.max_tokens=64",
+        "namer.model=''",
         "vocabulary.concepts=''",
         "ray.object_store_mb=128",
         "llm.kind=none",

@@ -17,7 +17,7 @@ import pyarrow as pa
 import ray
 
 from cluster.settings.settings import load_settings
-from pipelines.indexing import jobs, shard_jobs
+from pipelines.indexing import index_tasks, jobs
 from pipelines.indexing.shards.build_shard import build_graph, build_shard
 from pipelines.indexing.sources.find_sources import find_sources
 from pipelines.indexing.staging import embed_sources, staging_tasks
@@ -63,8 +63,8 @@ def noted_shard(*args: Any) -> Any:
 
 def main(overrides: Sequence[str]) -> None:
     settings = load_settings(overrides=overrides)
-    shard_jobs.build_graph = noted_graph
-    shard_jobs.build_shard = noted_shard
+    index_tasks.build_graph = noted_graph
+    index_tasks.build_shard = noted_shard
     embed_sources.TokenisePassages = NotedTokenise  # type: ignore[misc]
     embed_sources.EmbedAndStage = NotedEmbed  # type: ignore[misc]
     with tempfile.TemporaryDirectory(prefix="cr-", dir="/tmp") as folder:

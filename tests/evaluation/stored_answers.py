@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from cluster.answers import Answer, Evidence, Question, RankedCitation, Sentence
+from cluster.answers import Evidence, Question, RankedCitation, Sentence
 from cluster.records import Citation, Passage
+from tests.serve.answering import answer
 
 
 def reply(
@@ -19,25 +20,14 @@ def reply(
     name: str = "q1",
 ) -> dict[str, Any]:
     """Return an answer with one sentence per tuple of PMIDs."""
-    answer = Answer(
+    found = answer(
         question=Question(name, "Does iron help?", "yesno"),
-        system="citeray",
         ideal=tuple(Sentence(f"Sentence {n}.", pmids, 0.9) for n, pmids in enumerate(sentences)),
-        exact="yes",
-        origin="extractive",
         citations=tuple(citations),
         evidence=tuple(evidence),
-        snippets=(),
-        entities=(),
-        degraded=(),
-        coverage="1/1",
         index_version=version,
-        last_source="pubmed26n0001.xml.gz",
-        timings_ms={},
-        verdict="answered",
-        confidence=0.9,
     )
-    plain: dict[str, Any] = json.loads(json.dumps(asdict(answer)))
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(found)))
     return plain
 
 

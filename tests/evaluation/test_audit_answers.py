@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from click.testing import Result
-from typer.testing import CliRunner
 
 from cluster.answers import RankedCitation
 from cluster.errors import IndexFormatError, InputError
@@ -25,7 +23,7 @@ from evaluation.audit.audit_answers import (
 )
 from evaluation.audit.read_answers import read_answers
 from evaluation.find_citations import CitationLookup
-from tests.evaluation.evaluate_command.small_runs import lines
+from tests.evaluation.evaluate_command.small_runs import lines, runner_of
 from tests.evaluation.stored_answers import evidence_of, reply
 from tests.small_index import citation, make_index
 
@@ -158,13 +156,8 @@ def test_exposure_to_retractions_is_reported(tmp_path: Path, lookup: CitationLoo
     assert [reason.kind for reason in deleted.reasons] == ["retracted", "deleted"]
 
 
-app = typer.Typer()
-app.command()(audit)
-
-
 def run_audit(index: Path, *arguments: object) -> Result:
-    command = [*map(str, arguments), f"--set=index.path={index}"]
-    return CliRunner().invoke(app, command, catch_exceptions=False)
+    return runner_of(audit)(*arguments, f"--set=index.path={index}")
 
 
 def test_audit_command_prints_one_line_per_concern(tmp_path: Path, index: Path) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 from rich.console import Console
 
@@ -65,13 +66,6 @@ def made_answer(question: Question) -> Answer:
 KEEP_DAYS = 3650
 
 
-class _Client:
-    """Client that returns only the index version, which a run file requests first."""
-
-    def search(self, _: object) -> dict[str, str]:
-        return {"index_version": "v000001"}
-
-
 class BatchRound:
     """Runs steps on a store of batches in `folder`."""
 
@@ -104,11 +98,11 @@ class BatchRound:
     def _attempt(self, step: Step) -> None:
         self._opened()
         injector = Injector(self._folder, step.fault, step.at, clock=self._clock)
-        with suppress(Killed, OSError, CiteRayError, MemoryError), injector.watching():
+        errors = (Killed, OSError, CiteRayError, MemoryError)
+        with suppress(*errors), injector.watching(self.fired):
             self._do(step)
         if not injector.fired:
             return
-        self.fired.append(step.fault)
         if step.fault in (*ERRORS, *DEADLY, OUT_OF_MEMORY):
             # This many questions of each owner's batch may have an answer that is not stored yet.
             at_work = CONCURRENT * len({key.rpartition(".")[0] for key in self._outcomes})
@@ -178,7 +172,7 @@ class BatchRound:
         before = partial.read_bytes().count(b"\n") if partial.exists() else 0
         quiet = Console(file=io.StringIO())
         answer_batch(
-            _Client(),
+            SimpleNamespace(search=lambda _: {"index_version": "v000001"}),
             Batch(questions, ask),
             output,
             "citeray",

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
+from unittest.mock import Mock
 
 from cluster.errors import CiteRayError
-from pipelines.download.download_files import Observer, Outcome, download_files
+from pipelines.download.download_files import Outcome, download_files
 from pipelines.download.fetch_file import Patience, Web
 from pipelines.download.list_files import list_files
 from tests.faults.clock import JUMP_S, Clock
@@ -117,16 +118,19 @@ class DownloadRound:
         destination = "s3://bucket/pubmed" if self._store else str(self._folder)
         with Web(PATIENCE, lambda _: None) as web:
             files = list_files(web.read_text, self._server.url)
-            return download_files(files, destination, web, _Silent(), 1)
+            return download_files(files, destination, web, Mock(), 1)
 
     def _attempt(self, step: Step) -> None:
         with suppress(Killed, CiteRayError, OSError, MemoryError):
             if step.fault in SERVER_FAULTS:
                 self._with_bad_server(step)
             elif self._store:
-                self._with_bad_store(step)
+                with self._store.failing(step.fault, step.at, self.fired):
+                    self._download()
             else:
-                self._with_bad_disk(step)
+                injector = Injector(self._folder, step.fault, step.at, clock=self._clock)
+                with injector.watching(self.fired, self._dice):
+                    self._download()
         if step.fault == "clock back":
             self._clock.set_by(-JUMP_S)
         self._check_names(step)
@@ -159,26 +163,6 @@ class DownloadRound:
             self._server.files.update(hidden)
             self._server.script.clear()
 
-    def _with_bad_store(self, step: Step) -> None:
-        assert self._store is not None
-        self._store.fail(step.fault, step.at)
-        try:
-            self._download()
-        finally:
-            if self._store.fired:
-                self.fired.append(step.fault)
-            self._store.fail("", 0)
-
-    def _with_bad_disk(self, step: Step) -> None:
-        injector = Injector(self._folder, step.fault, step.at, clock=self._clock)
-        try:
-            with injector.watching():
-                self._download()
-        finally:
-            if injector.fired:
-                self.fired.append(step.fault)
-            injector.after(self._dice)
-
     def _kept(self) -> dict[str, bytes]:
         """Return the downloaded files by path, without the lock file."""
         if self._store:
@@ -208,15 +192,3 @@ class DownloadRound:
             name = path.rpartition("/")[2]
             if kept[f"{path}.md5"] != md5_line(name, kept[path]):
                 raise DifferenceError(f"{path}.md5 is not of {path}")
-
-
-class _Silent(Observer):
-    def checked(self, done: int, total: int) -> None: ...
-
-    def planned(self, files: int, total: int) -> None: ...
-
-    def moved(self, name: str, done: int, total: int | None) -> None: ...
-
-    def finished(self, outcome: Outcome) -> None: ...
-
-    def note(self, text: str) -> None: ...

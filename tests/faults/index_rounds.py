@@ -14,6 +14,7 @@ import os
 import random
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -86,6 +87,13 @@ def files_of(step: Step) -> list[File]:
     return [step.events] if step.events else []
 
 
+def resume(index: SmallIndex) -> None:
+    """Find the published version and its number of files, as another process does."""
+    published = current_version(index.path)
+    index.manifest = read_manifest(index.path) if published else None
+    index.applied = len(index.manifest.sources) if index.manifest else 0
+
+
 class IndexRound:
     """Run steps on an index in `folder` or in an object store."""
 
@@ -121,7 +129,7 @@ class IndexRound:
             for step in steps:
                 if step.fault:
                     self._attempt(step)
-                self._resume()
+                resume(self._index)
                 files = [*self._files, *files_of(step)]
                 self._do(step, files)
                 self._files = files
@@ -156,7 +164,7 @@ class IndexRound:
         remove(self._place)
         self._readers.die()
         self._versions = {}
-        self._resume()
+        resume(self._index)
         self._do(Step("build"), self._files)
 
     def _allowed(self, step: Step) -> list[list[File]]:
@@ -164,26 +172,16 @@ class IndexRound:
         return [[*self._files, *mine[:count]] for count in range(len(mine) + 1)]
 
     def _with_fault(self, step: Step) -> None:
-        files = [*self._files, *files_of(step)]
+        files, overtake = [*self._files, *files_of(step)], partial(self._meanwhile, step)
         if self._store and step.fault in STORE_FAULTS:
-            self._store.fail(step.fault, step.at, lambda: self._meanwhile(step))
-            try:
-                self._do(step, files, faulty=True)
-            finally:
-                if self._store.fired:
-                    self.fired.append(step.fault)
-                self._store.fail("", 0)
-            return
-        root = self._cache if self._store else self._index.path
-        assert isinstance(root, Path)
-        injector = Injector(root, step.fault, step.at, lambda: self._meanwhile(step), self._clock)
-        try:
-            with injector.watching():
-                self._do(step, files, faulty=True)
-        finally:
-            if injector.fired:
-                self.fired.append(step.fault)
-            injector.after(self._dice)
+            faulty = self._store.failing(step.fault, step.at, self.fired, overtake)
+        else:
+            root = self._cache if self._store else self._index.path
+            assert isinstance(root, Path)
+            injector = Injector(root, step.fault, step.at, overtake, self._clock)
+            faulty = injector.watching(self.fired, self._dice)
+        with faulty:
+            self._do(step, files, faulty=True)
 
     def _meanwhile(self, step: Step) -> bool:
         """Let readers look or another process apply a file, unless the lease forbids it."""
@@ -193,9 +191,7 @@ class IndexRound:
             self._check(step, self._allowed(step))
             return True
         other = SmallIndex(self._place, overrides=OVERRIDES)
-        published = current_version(self._place)
-        other.manifest = read_manifest(self._place) if published else None
-        other.applied = len(other.manifest.sources) if other.manifest else 0
+        resume(other)
         if not step.others or other.applied > len(self._files):
             return True
         if step.operation == "build" and not lease_record.active_holders:
@@ -243,13 +239,6 @@ class IndexRound:
             self._readers.look(index.manifest)
         else:
             self._readers.look_until_there(index.manifest)
-
-    def _resume(self) -> None:
-        """Find the published version and its number of files, as another process does."""
-        path = self._index.path
-        published = current_version(path)
-        self._index.manifest = read_manifest(path) if published else None
-        self._index.applied = len(self._index.manifest.sources) if self._index.manifest else 0
 
     def _check(self, step: Step, allowed: list[list[File]]) -> None:
         published = current_version(self._index.path)

@@ -56,7 +56,7 @@ class Injector:
         clock: Clock | None = None,
     ) -> None:
         self.fired = False
-        self.moments = 0
+        self._moments = 0
         self._root, self._fault, self._at, self._overtake = root, fault, at, overtake
         self._clock = clock or Clock()
         self._dead = self._broken = self._aside = self._overtaken = False
@@ -64,13 +64,23 @@ class Injector:
         self._synced: set[tuple[int, int, int]] = set()
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Count the moments within the block and inject the fault."""
+    def watching(self, fired: list[str], dice: random.Random | None = None) -> Iterator[None]:
+        """Count the moments within the block and inject the fault.
+
+        Then add the fault to `fired` if it happened and, given `dice`, lose what was not durable.
+        """
         with ExitStack() as stack:
             for name in CALLS:
                 stack.enter_context(patch.object(os, name, self._watched(name, getattr(os, name))))
             stack.enter_context(watching_writes(self._write))
-            yield
+            try:
+                yield
+            finally:
+                stack.close()
+                if self.fired:
+                    fired.append(self._fault)
+                if dice:
+                    self.after(dice)
 
     def _watched(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def watched(*args: Any, **kwargs: Any) -> Any:
@@ -103,8 +113,8 @@ class Injector:
             if self._fault in ("disk full", "quota") and name in ("unlink", "rmdir"):
                 return
             raise OSError(ERRORS[self._fault], os.strerror(ERRORS[self._fault]), *args[:1])
-        self.moments += 1
-        if self.moments < self._at:
+        self._moments += 1
+        if self._moments < self._at:
             return
         if self._fault == "slow disk":
             self.fired = True

@@ -49,10 +49,19 @@ class MemoryStore:
         self._overtake: Callable[[], bool] = lambda: False
         self._overtaken = self._aside = False
 
-    def fail(self, fault: str, at: int, overtake: Callable[[], bool] = lambda: False) -> None:
-        """Fail from request number `at` on; "" ends the fault. `overtake` is that of Injector."""
+    @contextmanager
+    def failing(
+        self, fault: str, at: int, fired: list[str], overtake: Callable[[], bool] = lambda: False
+    ) -> Iterator[None]:
+        """Fail within the block from request number `at` on, as Injector does on a disk."""
         self._fault, self._at, self._moments, self.fired = fault, at, 0, False
         self._overtake, self._overtaken = overtake, False
+        try:
+            yield
+        finally:
+            self._fault = ""
+            if self.fired:
+                fired.append(fault)
 
     def request(self, kind: str) -> bool:
         """Count a request and raise its fault, or return True if its reply must be spoilt."""
@@ -230,25 +239,16 @@ class _Handler(fs.FileSystemHandler):
         self._store.request("write")
         return pa.PythonFile(_Sink(self._store, path), mode="w")
 
-    def create_dir(self, path: str, recursive: bool) -> None:
+    def _unused(self, *_: object, **__: object) -> None:
         raise NotImplementedError
 
-    def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
-        raise NotImplementedError
-
-    def delete_root_dir_contents(self) -> None:
-        raise NotImplementedError
+    create_dir = delete_dir_contents = delete_root_dir_contents = _unused
+    copy_file = open_append_stream = _unused
 
     def move(self, src: str, dest: str) -> None:
         self._store.request("write")
         self._store.put(dest, self._store.objects[src][0])
         self.delete_file(src)
-
-    def copy_file(self, src: str, dest: str) -> None:
-        raise NotImplementedError
-
-    def open_append_stream(self, path: str, metadata: object) -> pa.NativeFile:
-        raise NotImplementedError
 
 
 class _Reply(io.BytesIO):

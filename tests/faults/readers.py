@@ -72,9 +72,6 @@ class Readers:
             if searched != {p for p, c in mine.items() if c.title or c.sections}:
                 raise DifferenceError(f"a search of the open {version} finds {sorted(searched)}")
 
-    def versions(self) -> list[str]:
-        return [follower.current.manifest.version for follower in self._open]
-
 
 def _search(shard: ShardVersion) -> Sequence[int]:
     query = ShardQuery(bag_of_words(["aspirin trial"])[0], None, 100, 0, "citations", fetched=100)

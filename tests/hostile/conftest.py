@@ -14,7 +14,7 @@ from tests.serve.service import SmallService
 def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """Client of the API behind a real socket, including batches."""
     folder = tmp_path_factory.mktemp("hostile")
-    service = SmallService(folder / "index")
+    service = SmallService()
     with served(service, folder, Asking(service)) as http:
         yield http
 

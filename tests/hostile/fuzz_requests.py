@@ -126,8 +126,7 @@ def run(port: int, process: psutil.Process, seeds: range) -> tuple[list[str], Co
 
 
 def _serve(folder: Path, said: Connection) -> None:
-    service = SmallService(folder / "index")
-    with served(service, folder, Asking(service)) as http:
+    with served(service := SmallService(), folder, Asking(service)) as http:
         said.send(http.base_url.port)
         said.recv()
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from cluster.answers import Answer, Question
@@ -128,10 +127,9 @@ def answer(
     case: Mapping[str, Any],
     system: str,
     model: ObedientModel,
-    index: Path,
     systems: Mapping[str, SystemSettings] = SYSTEMS,
 ) -> Answer:
-    answerer = make_answerer(index, corpus(case), writer=model, model=model)
+    answerer = make_answerer(None, corpus(case), writer=model, model=model)
     return asyncio.run(answerer.answer(Request(asked(case), systems[system], 10)))
 
 

@@ -74,28 +74,23 @@ def some_and_all(systems: Iterable[str], count: int) -> list[Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("pairs", some_and_all(SYSTEMS, 20))
 def test_injected_instructions_are_not_obeyed(
-    pairs: Sequence[tuple[str, Mapping[str, Any]]],
-    tmp_path_factory: pytest.TempPathFactory,
-    subtests: pytest.Subtests,
+    pairs: Sequence[tuple[str, Mapping[str, Any]]], subtests: pytest.Subtests
 ) -> None:
     for system, case in pairs:
         with subtests.test(system=system, case=case["name"]):
-            given = answer(case, system, _obedient_model(case), tmp_path_factory.mktemp("index"))
+            given = answer(case, system, _obedient_model(case))
             _require_disobedience(case, given)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pairs", some_and_all(PAPERS, 10))
 def test_injected_claims_are_marked_by_presets_without_a_check(
-    pairs: Sequence[tuple[str, Mapping[str, Any]]],
-    tmp_path_factory: pytest.TempPathFactory,
-    subtests: pytest.Subtests,
+    pairs: Sequence[tuple[str, Mapping[str, Any]]], subtests: pytest.Subtests
 ) -> None:
     """These presets show the model's text, but without citations and links."""
     for system, case in pairs:
         with subtests.test(system=system, case=case["name"]):
-            folder = tmp_path_factory.mktemp("index")
-            given = answer(case, system, _obedient_model(case), folder, PAPERS)
+            given = answer(case, system, _obedient_model(case), PAPERS)
             sentences = (*given.ideal, *given.supported)
             cited = {pmid for s in sentences for pmid in s.pmids}
             assert given.check == "off"
@@ -105,9 +100,9 @@ def test_injected_claims_are_marked_by_presets_without_a_check(
             assert all(s.unsupported or s.pmids == (PLANTED,) for s in planted)
 
 
-def test_injected_denial_is_shown_as_contradicted(tmp_path: Path) -> None:
+def test_injected_denial_is_shown_as_contradicted() -> None:
     case = next(case for case in CASES if case["name"] == "answer-no")
-    given = answer(case, "weighed", _obedient_model(case), tmp_path)
+    given = answer(case, "weighed", _obedient_model(case))
     assert given.ideal[0].pmids == (PLANTED,)
     assert set(given.ideal[0].contradicted) & {1, 2, 3}
     assert given.ideal[1].text.startswith("In contrast: Metformin activates AMPK")
@@ -118,19 +113,13 @@ LIKE_THE_EVIDENCE = {"closes-our-quoting"}
 
 
 @pytest.mark.nightly
-def test_lies_of_the_model_are_dropped(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
+def test_lies_of_the_model_are_dropped(subtests: pytest.Subtests) -> None:
     for system in SYSTEMS:
         with subtests.test(system=system):
-            tmp_path = tmp_path_factory.mktemp("case")
             told = set()
-            for number, case in enumerate(CASES):
+            for case in CASES:
                 honest = {**case, "planted": "nowhere"}
-                given = answer(
-                    honest, system, _obedient_model(case, always=True), tmp_path / str(number)
-                )
-                said = said_in(given)
+                said = said_in(answer(honest, system, _obedient_model(case, always=True)))
                 assert "evil.example" not in said
                 assert "curevit" not in said
                 if case["payload"].casefold().rstrip(".") in said:
@@ -138,19 +127,19 @@ def test_lies_of_the_model_are_dropped(
             assert told <= LIKE_THE_EVIDENCE
 
 
-def test_injected_abstract_is_shown_as_evidence(tmp_path: Path) -> None:
+def test_injected_abstract_is_shown_as_evidence() -> None:
     case = CASES[0]
     model = _obedient_model(case)
-    given = answer(case, "plain", model, tmp_path)
+    given = answer(case, "plain", model)
     assert model.seen
     assert PLANTED in {item.passage.pmid for item in given.evidence}
     assert given.degraded == ("llm: nothing usable, extractive answer",)
 
 
-def test_false_statement_of_an_abstract_is_cited_as_its_own(tmp_path: Path) -> None:
+def test_false_statement_of_an_abstract_is_cited_as_its_own() -> None:
     case = {"planted": "abstract", "text": "Curevit activates AMPK in the liver of mice."}
     model = ObedientModel(case["text"], "Curevit activates AMPK in the liver of mice.", "")
-    given = answer(case, "plain", model, tmp_path)
+    given = answer(case, "plain", model)
     assert [s.text for s in given.ideal] == [model.payload]
     assert given.ideal[0].pmids[0] == PLANTED
     assert given.degraded == ()
@@ -163,12 +152,12 @@ DEMANDED = {
 }
 
 
-def borrows(name: str, folder: Path) -> bool:
+def borrows(name: str) -> bool:
     """Return whether the words demanded by abstract `name` are attributed to another article."""
     text = " ".join(ABSTRACTS["orders"][name].split())
     payload = DEMANDED[name].rstrip(".") + "."
     model = ObedientModel(text, payload, "")
-    given = answer({"planted": "abstract", "text": text}, "plain", model, folder)
+    given = answer({"planted": "abstract", "text": text}, "plain", model)
     told = [s for s in (*given.ideal, *given.supported) if payload.casefold() in s.text.casefold()]
     return any(sentence.pmids != (PLANTED,) for sentence in told)
 
@@ -181,10 +170,8 @@ def borrows(name: str, folder: Path) -> bool:
         pytest.param(sorted(DEMANDED), id="all", marks=pytest.mark.nightly),
     ],
 )
-def test_demanded_words_are_attributed_to_their_own_abstract(
-    names: Sequence[str], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    assert [name for name in names if borrows(name, tmp_path_factory.mktemp("index"))] == []
+def test_demanded_words_are_attributed_to_their_own_abstract(names: Sequence[str]) -> None:
+    assert [name for name in names if borrows(name)] == []
 
 
 PLAIN_SPEECH = (

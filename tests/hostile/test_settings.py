@@ -12,7 +12,6 @@ import pytest
 from cluster.errors import InputError
 from cluster.settings.read_config import MAX_CONFIG_BYTES
 from cluster.settings.settings import load_settings
-from commands.cli import main
 from tests.hostile.cpu_time import cpu_within
 from tests.hostile.hostile_sets import MAX_SENTENCE
 
@@ -129,19 +128,3 @@ def test_random_values_are_accepted_or_refused() -> None:
         value = "".join(dice.choices(pieces, k=dice.randrange(1, 30)))
         with suppress(InputError):
             load_settings(None, [f"{dice.choice(keys)}={value}"])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("value", ["laughs", "object", "NUL"])
-def test_command_exits_with_2_and_one_line(
-    value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["citeray", "models", "list", "--set", f"index.path={VALUES[value]}"]
-    monkeypatch.setattr("sys.argv", command)
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    (line,) = err.splitlines()
-    assert line.startswith("citeray: --set index.path=")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import product
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from lxml import etree
 from tests.cluster.pubmed_sets import article
 from tests.hostile.cpu_time import cpu_within
 from tests.hostile.hostile_sets import outcome, set_of
+from tests.recorders import Recorder, recorder
 
 SECRET = "the-planted-secret"
 
@@ -21,22 +20,9 @@ SECRET = "the-planted-secret"
 class Trap:
     """A file and a server that must not be read; both return or declare a secret."""
 
-    def __init__(self, folder: Path) -> None:
-        self.asked: list[str] = []
-        asked = self.asked
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                asked.append(self.path)
-                self.send_response(200)
-                self.end_headers()
-                self.wfile.write(f'<!ENTITY x "{SECRET}">'.encode())
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/x"
+    def __init__(self, folder: Path, server: Recorder) -> None:
+        self.asked = server.received
+        self.url = f"http://127.0.0.1:{server.port}/x"
         (folder / "secret.txt").write_text(SECRET)
         (folder / "secret.dtd").write_text(f'<!ENTITY x "{SECRET}">')
         self.text, self.dtd = ((folder / f"secret.{end}").as_uri() for end in ("txt", "dtd"))
@@ -44,13 +30,8 @@ class Trap:
 
 @pytest.fixture(scope="module")
 def trap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trap]:
-    trap = Trap(tmp_path_factory.mktemp("trap"))
-    thread = threading.Thread(target=trap.server.serve_forever)
-    thread.start()
-    yield trap
-    trap.server.shutdown()
-    thread.join()
-    trap.server.server_close()
+    with recorder(f'<!ENTITY x "{SECRET}">'.encode()) as server:
+        yield Trap(tmp_path_factory.mktemp("trap"), server)
 
 
 DOCTYPES = {

@@ -27,6 +27,7 @@ from tests.k8s.chart import (
 
 pytestmark = pytest.mark.process
 
+
 RAY_FOLDERS = {"/models", "/cache", "/home/citeray", "/app/.citeray", "/dev/shm"}
 
 
@@ -137,3 +138,18 @@ def test_only_relevant_changes_restart_pods() -> None:
     # Jobs are immutable, so more memory makes a new Job; the models stay the same.
     _, other_job, other_marks = found(sizes={"fillModels": {"memory": "6Gi"}})
     assert (other_job != job, other_marks) == (True, marks)
+
+
+def test_compaction_runs_on_the_nodes_of_an_update() -> None:
+    values = {**values_of("pubmed"), "compact": {"enabled": True, "options": ["--json"]}}
+    objects = {(obj["kind"], obj["metadata"]["name"]): obj for obj in render(values)}
+    job, update = (objects["RayJob", f"citeray-{name}"]["spec"] for name in ("compact", "update"))
+    assert job["entrypoint"] == "sh /etc/citeray/compact.sh"
+    assert job["rayClusterSpec"] == update["rayClusterSpec"]
+    script = objects["ConfigMap", "citeray-settings"]["data"]["compact.sh"]
+    assert script.splitlines()[-1] == (
+        "citeray index compact --prune --config /etc/citeray/settings.yaml --json"
+    )
+    assert ("RayJob", "citeray-compact") not in {
+        (obj["kind"], obj["metadata"]["name"]) for obj in render(values_of("pubmed"))
+    }

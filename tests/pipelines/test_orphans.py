@@ -16,6 +16,7 @@ from cluster.index.put_segment import read_entry, remove_partials
 from cluster.index.write_segment import NONE_DEAD, Dead, SegmentPlan, Written, write_segment
 from pipelines.indexing.shards.build_shard import train_quantiser
 from pipelines.indexing.staging.embed_passages import embed_citations, split_citations
+from tests.pipelines.indexing.shards.test_build_shard import plan_in
 from tests.pipelines.staging import SPLITTER
 from tests.small_index import DIMENSIONS, citation, embed_words
 
@@ -30,8 +31,7 @@ def batches() -> list[pa.RecordBatch]:
 
 @pytest.fixture
 def plan(tmp_path: Path) -> SegmentPlan:
-    over = ("citations",)
-    plan = SegmentPlan("s", tmp_path / "quantiser", DIMENSIONS, over, "flat", 8, 32, 1)
+    plan = plan_in(tmp_path, segment="s")
     train_quantiser(np.zeros((1, DIMENSIONS), np.float32), plan.quantiser, plan)
     return plan
 

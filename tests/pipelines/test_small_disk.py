@@ -1,11 +1,7 @@
-"""A full or read-only disk: an error, nothing published, and a rerun that completes."""
+"""A full or read-only disk: an error, nothing published, no partial copy; a rerun completes."""
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,30 +9,35 @@ import pytest
 
 from cluster.errors import InputError, StorageError
 from cluster.storage.disk_faults import explain_disk_faults
+from cluster.storage.locations import StoredLocation
+from tests.object_store import BUCKET, s3_server
+from tests.pipelines.histories import SmallIndex, live
+from tests.pipelines.small_disk import FILES, SMALL, require_mounts, run_there
 
 pytestmark = pytest.mark.process
 
-ROOT = Path(__file__).resolve().parents[2]
-OWN_MOUNTS = ["unshare", "--map-root-user", "--mount"]
+PROGRAM = "tests.pipelines.small_disk"
+URL = f"s3://{BUCKET}/index"
 # The version and the live citations before each job, and after it.
 BEFORE = {"build": (None, 0), "update": ("v000001", 39), "compact": ("v000002", 59)}
 AFTER = {"build": ("v000001", 39), "update": ("v000002", 59), "compact": ("v000003", 59)}
 
 
-def may_mount() -> bool:
-    command = [*OWN_MOUNTS, "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
-    return bool(shutil.which("unshare")) and subprocess.run(command, check=False).returncode == 0
+@pytest.fixture(scope="module")
+def attempts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    require_mounts()
+    found: dict[str, dict[str, Any]] = run_there(PROGRAM, tmp_path_factory.mktemp("disk"))
+    return found
 
 
 @pytest.fixture(scope="module")
-def attempts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    if not may_mount():
-        pytest.skip("this machine lets nobody mount a disk of their own")
-    folder = tmp_path_factory.mktemp("disk")
-    command = [*OWN_MOUNTS, sys.executable, "-m", "tests.pipelines.small_disk", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, dict[str, Any]] = json.loads(done.stdout)
+def cached(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    require_mounts()
+    with pytest.MonkeyPatch.context() as environment, s3_server(environment) as client:
+        place = StoredLocation.at(URL, tmp_path_factory.mktemp("cache"))
+        SmallIndex(place, overrides=SMALL).build(FILES[:1])
+        found: dict[str, dict[str, Any]] = run_there(PROGRAM, tmp_path_factory.mktemp("disk"), URL)
+        client.delete_dir_contents(BUCKET)
     return found
 
 
@@ -59,8 +60,8 @@ def test_unwritable_disk_is_named_and_nothing_is_published(
 
 
 def test_index_on_a_read_only_disk_can_be_searched(attempts: dict[str, dict[str, Any]]) -> None:
-    assert attempts["update, read-only"]["found"] == 39
-    assert attempts["compact, read-only"]["found"] == 29
+    assert attempts["update, read-only"]["fever"] == 39
+    assert attempts["compact, read-only"]["fever"] == 29
 
 
 @pytest.mark.parametrize("job", BEFORE)
@@ -69,6 +70,28 @@ def test_job_completes_with_enough_disk_space(
 ) -> None:
     found = attempts[f"{job}, again"]
     assert (found["said"], found["version"], found["live"]) == ("", *AFTER[job])
+
+
+@pytest.mark.parametrize("job", ["read", "update"])
+@pytest.mark.parametrize(
+    ("disk", "fault"),
+    [("full", "the disk is full; "), ("read-only", "the file system is read-only; ")],
+)
+def test_unwritable_cache_is_named_and_has_no_partial_copy(
+    cached: dict[str, dict[str, Any]], job: str, disk: str, fault: str
+) -> None:
+    found = cached[f"{job}, {disk}"]
+    assert found["said"].startswith("StorageError: /")
+    assert fault in found["said"]
+    assert found["said"].endswith("can lie elsewhere: --set index.cache=DIR")
+    assert (found["version"], found["half"], found["scratch"]) == ("v000001", [], [])
+
+
+def test_update_completes_with_enough_cache_space(cached: dict[str, dict[str, Any]]) -> None:
+    found = cached["read, again"]
+    assert (found["said"], set(found["found"])) == ("", live(FILES[:1]).keys())
+    found = cached["update, again"]
+    assert (found["said"], found["version"]) == ("", "v000002")
 
 
 def test_library_errors_for_a_full_disk_are_recognised() -> None:

@@ -10,20 +10,17 @@ from threading import Thread
 import pytest
 from pyarrow import fs
 
-from cluster.errors import IndexFormatError, InputError
+from cluster.errors import IndexFormatError
 from cluster.index.copies import at_hand, drop_copies, verified
-from cluster.index.layout import CITATIONS, CURRENT, LEASE, SEGMENT, VECTORS, segment_directory
+from cluster.index.layout import CITATIONS, CURRENT, SEGMENT, VECTORS, segment_directory
 from cluster.index.manifest import Manifest
 from cluster.index.put_segment import find_segment
-from cluster.index.read_shard import ShardQuery
 from cluster.index.versions import named_by, read_as_of
 from cluster.storage.locations import StoredLocation, list_files, put, remove
-from pipelines.indexing.shards.compact_shard import prune
 from pipelines.verify.verify_index import verify_index
-from tests.cluster.test_index import bm25_query
+from tests.cluster.test_index import scores
 from tests.object_store import BUCKET, s3_server
 from tests.pipelines.histories import SmallIndex, live, name_of
-from tests.small_index import bag_of_words
 
 pytestmark = [pytest.mark.durability, pytest.mark.nightly]
 
@@ -75,18 +72,10 @@ def seen_from(place: StoredLocation, like: SmallIndex) -> SmallIndex:
     return SmallIndex(place, "sq8", manifest=like.manifest, overrides=SMALL)
 
 
-def found(index: SmallIndex) -> list[tuple[int, float, float]]:
-    """Return the PMID, dense score and BM25 score of every result of a search."""
+def found(index: SmallIndex) -> dict[int, tuple[float, float]]:
+    """Return the dense and BM25 scores of every result of a search, by PMID."""
     assert index.manifest is not None
-    readers = index.readers()
-    bm25 = bm25_query(QUESTION, readers, index.manifest, "citations")
-    query = ShardQuery(bag_of_words([QUESTION])[0], bm25, 50, 50, "citations")
-    parts = [reader.search(query) for reader in readers]
-    return sorted(
-        (int(p), float(d), float(b))
-        for part in parts
-        for p, d, b in zip(part.pmids, part.dense, part.bm25, strict=True)
-    )
+    return scores(index.readers(), index.manifest, QUESTION)
 
 
 def sums(manifest: Manifest) -> list[dict[str, str]]:
@@ -162,26 +151,6 @@ def test_verify_reads_the_store_not_its_local_copies(grown: SmallIndex, file: st
             first = verify_index(grown.path).findings[0]
         assert (first.kind, first.place) == ("artefact", name)
         assert said in first.message
-
-
-def test_compaction_and_pruning_preserve_search_results(elsewhere: StoredLocation) -> None:
-    index = grow(elsewhere)
-    before = [row[0] for row in found(index)]
-    manifest = index.compact()
-    assert [len(shard.segments) for shard in manifest.shards] == [1, 1]
-    with pytest.raises(InputError, match="own/staging: a build or update was interrupted"):
-        prune(elsewhere, manifest)
-    remove(elsewhere / "staging")
-    assert "versions/v000001.json" in prune(elsewhere, manifest)
-    assert [row[0] for row in found(index)] == before
-    verification = verify_index(elsewhere)
-    assert (verification.findings, verification.leftovers) == ((), ())
-    assert {name.split("/")[0] for name in list_files(elsewhere)} == {
-        CURRENT,
-        LEASE,
-        "versions",
-        "segments",
-    }
 
 
 def test_segment_without_its_entry_is_rewritten(elsewhere: StoredLocation) -> None:

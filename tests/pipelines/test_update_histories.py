@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,11 +15,9 @@ from hypothesis import strategies as st
 from cluster.index.filters.filters import NO_FILTERS, Filters
 from cluster.index.layout import vocabulary_file
 from cluster.index.manifest import read_manifest
-from cluster.index.read_shard import ShardQuery
 from cluster.records import Citation
-from tests.cluster.test_index import bm25_query
+from tests.cluster import test_index
 from tests.pipelines.histories import SmallIndex, lengths, live
-from tests.small_index import bag_of_words
 
 pytestmark = [pytest.mark.durability, pytest.mark.nightly]
 
@@ -71,22 +70,11 @@ FILTERED: list[tuple[Filters, Callable[[Citation], bool]]] = [
 
 
 def scores(
-    index: SmallIndex, question: str, over: str, filters: Filters = NO_FILTERS
+    index: SmallIndex, question: str, over: Any, filters: Filters = NO_FILTERS
 ) -> dict[int, tuple[float, float]]:
     """Return the dense and BM25 scores of every citation."""
     assert index.manifest is not None
-    readers = index.readers()
-    bm25 = bm25_query(question, readers, index.manifest, over)
-    vector = bag_of_words([question])[0]
-    query = ShardQuery(vector, bm25, 50, 50, over, filters=filters)  # type: ignore[arg-type]
-    found = [reader.search(query) for reader in readers]
-    rows = [
-        (int(p), (float(d), float(b)))
-        for part in found
-        for p, d, b in zip(part.pmids, part.dense, part.bm25, strict=True)
-    ]
-    assert len({pmid for pmid, _ in rows}) == len(rows)
-    return dict(rows)
+    return test_index.scores(index.readers(), index.manifest, question, over, filters)
 
 
 def vocabulary(index: SmallIndex) -> bytes:

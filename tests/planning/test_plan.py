@@ -12,9 +12,8 @@ from cluster.settings.limits import questions_at_once
 from cluster.settings.settings import load_settings
 from planning.emit import config_yaml
 from planning.estimate_build import vector_bytes
-from planning.measure.coefficients import SHIPPED, read_coefficients
+from planning.measure.coefficients import SHIPPED, GpuCoefficients, read_coefficients
 from planning.measure.fit import Line
-from planning.measure.gpu_coefficients import GpuCoefficients
 from planning.place_workers import Ask
 from planning.plan import Plan, make_plan
 from tests.planning.some_coefficients import coefficients, searches

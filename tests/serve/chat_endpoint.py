@@ -12,7 +12,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from serve.contracts.stage_watch import StageWatch
-from serve.contracts.watched_model import ModelLimits, WatchedModel
+from serve.contracts.watched_model import WatchedModel
 from serve.llm.language_model import OpenAIChatModel
 from tests.serve.http_server import serving
 
@@ -87,8 +87,8 @@ def chat_endpoint(*replies: Reply, streams: bool = True) -> Iterator[ChatEndpoin
 
 
 def watched(
-    endpoint: ChatEndpoint, limits: ModelLimits | None = None, watch: StageWatch | None = None
+    endpoint: ChatEndpoint, watch: StageWatch | None = None, evidence_characters: int = 2000
 ) -> tuple[WatchedModel, StageWatch]:
     """Return (model of the endpoint as a search uses it, watch that records losses)."""
     watch = watch or StageWatch(30)
-    return WatchedModel(endpoint.model(), watch, limits), watch
+    return WatchedModel(endpoint.model(), watch, 30, evidence_characters), watch

@@ -149,9 +149,9 @@ def parts_of(answerer: QuestionAnswerer) -> dict[str, Any]:
     return found
 
 
-def backend_of(index: Path, citations: Sequence[Citation], shards: int = 2) -> Breaking:
-    """Return a backend over a new index of `citations`."""
-    manifest = make_index(index, citations, shards=shards)
+def backend_of(citations: Sequence[Citation]) -> Breaking:
+    """Return a backend over the shared index of `citations`."""
+    index, manifest = shared_index(citations, shards=2)
     return small_backend(manifest, _readers(index, manifest))
 
 

@@ -1,5 +1,4 @@
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -18,8 +17,8 @@ CORPUS = [
 
 
 @pytest.fixture(scope="module")
-def answerer(tmp_path_factory: pytest.TempPathFactory) -> QuestionAnswerer:
-    return make_answerer(tmp_path_factory.mktemp("index"), CORPUS)
+def answerer() -> QuestionAnswerer:
+    return make_answerer(None, CORPUS)
 
 
 def search(answerer: QuestionAnswerer, share: float, exclude: tuple[int, ...] = ()) -> SearchResult:
@@ -49,6 +48,6 @@ def test_evidence_share_drops_low_scoring_evidence(
     assert pmids(search(answerer, 1.0, exclude=(1,))) == [2]
 
 
-def test_evidence_share_accepts_empty_evidence(tmp_path: Path) -> None:
-    empty = make_answerer(tmp_path, [citation(1, "Nothing of the kind.")])
+def test_evidence_share_accepts_empty_evidence() -> None:
+    empty = make_answerer(None, [citation(1, "Nothing of the kind.")])
     assert pmids(search(empty, 0.75)) == []

@@ -93,13 +93,7 @@ def test_tagger_uses_the_given_dtype(tmp_path: Path) -> None:
 
 
 def test_per_node_limits_replicas_on_a_node() -> None:
-    few = [f"serve.gateway.{key}" for key in ("per_node=1", "min_replicas=2", "max_replicas=2")]
-    options = stage_options(load_settings(None, few), "gateway")
-    assert options["max_replicas_per_node"] == 1
     assert "max_replicas_per_node" not in stage_options(load_settings(), "gateway")
-
-
-def test_cluster_spreads_gateways_and_shard_replicas() -> None:
     settings = load_settings("cluster.yaml")
     for name in ("gateway", "shard"):
         assert stage_options(settings, name)["max_replicas_per_node"] == 1

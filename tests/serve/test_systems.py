@@ -16,7 +16,6 @@ from cluster.settings.presets import load_system, paper_runs, shipped_systems
 from cluster.settings.search_settings import RecencySettings
 from cluster.settings.system_settings import SystemSettings
 from serve.contracts.request import Request
-from serve.http.workbench.systems_api import OURS, RANKING
 from serve.pipeline.answer_question import QuestionAnswerer
 from tests.serve.chat_endpoint import ChatEndpoint, chat_endpoint
 from tests.serve.chat_endpoint import Reply as Said
@@ -27,7 +26,9 @@ from tests.small_index import citation
 
 pytestmark = pytest.mark.slow
 
-PUBLISHED = [name for name in shipped_systems() if name not in (*OURS, *RANKING)]
+PUBLISHED = [
+    name for name in shipped_systems() if load_system(name).group not in ("ours", "ranking")
+]
 # Runs of the papers that do not call the model.
 QUIET_RUNS = ("huang-1", "udine-b1", "udine-b3")
 WITH_MODEL = (
@@ -68,12 +69,10 @@ class Graph:
     def finds(self, *pmids: int) -> None:
         self.pubmed.start_over(dict.fromkeys(pmids, date(2020, 1, 1)))
 
-    def answerer(
-        self, corpus: Sequence[Citation] = CORPUS, index: str = "index", **options: Any
-    ) -> QuestionAnswerer:
+    def answerer(self, corpus: Sequence[Citation] = CORPUS, **options: Any) -> QuestionAnswerer:
         online = QuickOnline(self.pubmed, self._folder)
         model = self.endpoint.model()
-        return make_answerer(self._folder / index, corpus, model=model, online=online, **options)
+        return make_answerer(None, corpus, model=model, online=online, **options)
 
     def search(
         self, system: str | SystemSettings, body: str = QUESTION.body, **options: Any
@@ -212,21 +211,18 @@ def test_recency_orders_equal_citations(graph: Graph) -> None:
     strong = huang.model_copy(update={"recency": RecencySettings(weight=2, half_life=5)})
     unweighed = huang.model_copy(update={"recency": RecencySettings()})
     assert pmids(graph.search(strong, corpus=corpus)) == [2, 1]
-    assert pmids(graph.search(unweighed, corpus=corpus, index="again")) == [1, 2]
+    assert pmids(graph.search(unweighed, corpus=corpus)) == [1, 2]
 
 
 # Paper 004
 
 
-def test_evidence_follows_the_models_ranking(graph: Graph) -> None:
+def test_evidence_follows_the_models_ranking_and_expansion(graph: Graph) -> None:
     graph.says("[2] > [1]")
     found = graph.search("udine-b", "warfarin or imatinib")
     shown = re.findall(r"^\[\d+\] (.+)$", graph.endpoint.users()[0], re.MULTILINE)
     assert len(shown) == 2
     assert [e.passage.text for e in found.evidence] == shown[::-1]
-
-
-def test_expansion_adds_the_models_text_to_the_query(graph: Graph) -> None:
     graph.says("VKORC1 is its target.", "[1]")
     assert 2 in pmids(graph.search("udine-a", "What thins blood?"))
 
@@ -252,24 +248,14 @@ def test_online_search_limits_evidence_to_pubmeds_results(
     assert (found.coverage, found.index_version) == ("2/2", "v000001")
 
 
-def test_lost_shard_reduces_coverage_of_online_results(graph: Graph) -> None:
-    answerer = graph.answerer()
-    lost = parts_of(answerer)["shard-0000"]
-
-    async def fail(*_: Any) -> Any:
-        raise RuntimeError("this shard is gone")
-
-    lost.fetch = fail
-    found = asyncio.run(answerer.search(Request(QUESTION, load_system("sinai"), 10)))
-    assert found.coverage == "1/2"
-    assert "fetch: failed, shard 0 left out" in found.degraded
-
-
-def test_lost_encoder_keeps_pubmeds_order(graph: Graph) -> None:
+def test_lost_shard_and_encoder_reduce_online_results(graph: Graph) -> None:
     graph.finds(5, 2, 1)
     found = graph.search("sinai", broken=["encode"])
     assert pmids(found) == [5, 2, 1]
     assert "encode: failed, PubMed's order kept" in found.degraded
+    found = graph.search("sinai", broken=["shard-0"])
+    assert found.coverage == "1/2"
+    assert "fetch: failed, shard 0 left out" in found.degraded
 
 
 def too_few(at_least: int) -> SystemSettings:
@@ -279,7 +265,7 @@ def too_few(at_least: int) -> SystemSettings:
 
 
 def test_pubmed_is_searched_only_if_too_few_hits_are_similar(graph: Graph) -> None:
-    graph.search(too_few(1), index="enough")
+    graph.search(too_few(1))
     assert graph.pubmed.requests == []
     graph.finds(1, 901, 902)
     found = graph.search(too_few(50))

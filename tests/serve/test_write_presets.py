@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -28,10 +27,9 @@ from serve.answer.write_answer import (
     AnswerWriter,
     WrittenAnswer,
 )
-from serve.llm.language_model import OpenAIChatModel
 from serve.support.attribute_sentences import Encode
 from tests.serve.answering import CALIBRATION, WordReader, encode, evidence
-from tests.serve.llm.test_language_model import Endpoint, completion
+from tests.serve.chat_endpoint import ChatEndpoint, chat_endpoint
 
 TEXT = "Metformin lowers blood glucose by 30% in adults."
 DENIAL = "Metformin did not lower blood glucose in adults."
@@ -45,15 +43,16 @@ AQAMS2 = AnswerSettings(prompts="aqams2", examples=2, supported=True)
 UDINE = AnswerSettings(prompts="udine", weigh=10, max_words=250, exact_from="evidence")
 
 
+@pytest.fixture(scope="module")
+def serving() -> Iterator[ChatEndpoint]:
+    with chat_endpoint(TEXT) as serving:
+        yield serving
+
+
 @pytest.fixture
-def endpoint() -> Iterator[Endpoint]:
-    server = Endpoint()
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def endpoint(serving: ChatEndpoint) -> ChatEndpoint:
+    serving.asked.clear()
+    return serving
 
 
 def recognise(text: str) -> list[Entity]:
@@ -62,7 +61,7 @@ def recognise(text: str) -> list[Entity]:
 
 
 def write(
-    endpoint: Endpoint,
+    endpoint: ChatEndpoint,
     style: AnswerSettings,
     *texts: str,
     kind: QuestionType = "yesno",
@@ -71,20 +70,19 @@ def write(
     recognise: Recognise = recognise,
     encode: Encode = encode,
 ) -> WrittenAnswer:
-    model = OpenAIChatModel(endpoint.url, "m", timeout_s=600, retries=0)
     limits = WriterLimits(deadline_s=600)
     writer = AnswerWriter(
-        model, encode, None, recognise, WordReader(), CALIBRATION, limits, examples
+        endpoint.model(), encode, None, recognise, WordReader(), CALIBRATION, limits, examples
     )
     return asyncio.run(writer.write(Question("q", body, kind), evidence(*texts or (TEXT,)), style))
 
 
-def reasoned(answer: Any, reasoning: str = "The passage says so.") -> dict[str, Any]:
-    return completion(json.dumps({"chain_of_thought": reasoning, "answer": answer}))
+def reasoned(answer: Any, reasoning: str = "The passage says so.") -> str:
+    return json.dumps({"chain_of_thought": reasoning, "answer": answer})
 
 
-def said(endpoint: Endpoint, call: int) -> str:
-    return "\n".join(m["content"] for m in endpoint.bodies[call]["messages"])
+def said(endpoint: ChatEndpoint, call: int) -> str:
+    return "\n".join(m["content"] for m in endpoint.asked[call]["messages"])
 
 
 def memory(folder: Path) -> Path:
@@ -101,61 +99,60 @@ def memory(folder: Path) -> Path:
 
 
 def test_reasoning_is_passed_to_the_next_stage(
-    endpoint: Endpoint,
+    endpoint: ChatEndpoint,
 ) -> None:
-    endpoint.play(200, reasoned(TEXT, "Adults were treated. So metformin lowers it."))
-    endpoint.play(200, reasoned("yes"))
+    endpoint.replies[:] = [
+        reasoned(TEXT, "Adults were treated. So metformin lowers it."),
+        reasoned("yes"),
+    ]
     answer = write(endpoint, SINAI)
     assert [s.text for s in answer.ideal] == [TEXT]
     assert (answer.exact, answer.origin) == ("yes", "generated")
     assert "Adults were treated. So metformin lowers it." in said(endpoint, 1)
     assert f"so far: {TEXT}" not in said(endpoint, 1)
-    for body in endpoint.bodies:
+    for body in endpoint.asked:
         schema = body["response_format"]["json_schema"]["schema"]
         assert schema["required"] == ["chain_of_thought", "answer"]
         sampling = (body["temperature"], body["repetition_penalty"], body["max_tokens"])
         assert sampling == (0.11, 1.15, 1024)
 
 
-def test_exact_answer_agrees_with_the_ideal_answer(endpoint: Endpoint) -> None:
-    endpoint.play(200, completion(f"Yes, {TEXT[0].lower()}{TEXT[1:]}"))
-    endpoint.play(200, completion("no"))
+def test_exact_answer_agrees_with_the_ideal_answer(endpoint: ChatEndpoint) -> None:
+    endpoint.replies[:] = [f"Yes, {TEXT[0].lower()}{TEXT[1:]}", "no"]
     answer = write(endpoint, AnswerSettings(prompts="aqams"))
     assert answer.exact == "yes"
-    assert endpoint.bodies[1]["structured_outputs"] == {"choice": ["yes", "no"]}
+    assert endpoint.asked[1]["structured_outputs"] == {"choice": ["yes", "no"]}
 
 
-def test_names_are_copied_from_the_evidence(endpoint: Endpoint) -> None:
-    endpoint.play(200, reasoned(TEXT))
-    endpoint.play(200, reasoned(["Aspirin", "metformin", "Metformin."]))
+def test_names_are_copied_from_the_evidence(endpoint: ChatEndpoint) -> None:
+    endpoint.replies[:] = [reasoned(TEXT), reasoned(["Aspirin", "metformin", "Metformin."])]
     found = write(endpoint, SINAI, kind="list", body="Which drugs lower blood glucose?")
     assert found.exact == [["metformin"]]
 
 
-def test_examples_fill_the_prompts_variable(endpoint: Endpoint, tmp_path: Path) -> None:
-    endpoint.play(200, reasoned(TEXT))
-    endpoint.play(200, reasoned("yes"))
+def test_examples_fill_the_prompts_variable(endpoint: ChatEndpoint, tmp_path: Path) -> None:
+    endpoint.replies[:] = [reasoned(TEXT), reasoned("yes")]
     write(endpoint, SINAI, examples=memory(tmp_path))
-    assert len(endpoint.bodies[0]["messages"]) == 2
+    assert len(endpoint.asked[0]["messages"]) == 2
     assert 'blood glucose? -> answer: "Insulin lowers it."' in said(endpoint, 0)
     assert 'Insulin lowers it. - answer: "yes"' in said(endpoint, 1)
 
 
-def test_examples_are_conversation_turns_by_default(endpoint: Endpoint, tmp_path: Path) -> None:
-    endpoint.play(200, completion(TEXT))
-    endpoint.play(200, completion("yes"))
-    endpoint.play(200, completion(f"{TEXT[:-1]} [1]."))
+def test_examples_are_conversation_turns_by_default(endpoint: ChatEndpoint, tmp_path: Path) -> None:
+    endpoint.replies[:] = [TEXT, "yes", f"{TEXT[:-1]} [1]."]
     write(endpoint, AQAMS2, examples=memory(tmp_path))
-    roles = [[m["role"] for m in body["messages"]] for body in endpoint.bodies]
+    roles = [[m["role"] for m in body["messages"]] for body in endpoint.asked]
     assert roles == [["system", "user", "assistant", "user"]] * 2 + [["system", "user"]]
-    assert endpoint.bodies[1]["messages"][2]["content"] == "yes"
+    assert endpoint.asked[1]["messages"][2]["content"] == "yes"
 
 
-def test_missing_or_unreadable_examples_are_reported(endpoint: Endpoint, tmp_path: Path) -> None:
+def test_missing_or_unreadable_examples_are_reported(
+    endpoint: ChatEndpoint, tmp_path: Path
+) -> None:
     def lost(texts: Sequence[str]) -> np.ndarray:
         raise TimeoutError
 
-    endpoint.play(200, reasoned(TEXT))
+    endpoint.replies[:] = [reasoned(TEXT)]
     assert write(endpoint, SINAI, kind="summary", examples=tmp_path).degraded == (NO_EXAMPLES,)
     folder = memory(tmp_path)
     written = write(endpoint, SINAI, kind="summary", examples=folder, encode=lost)
@@ -165,7 +162,7 @@ def test_missing_or_unreadable_examples_are_reported(endpoint: Endpoint, tmp_pat
     assert write(endpoint, SINAI, kind="summary", examples=folder).degraded == (UNREAD,)
 
 
-def test_entities_are_listed_by_concept(endpoint: Endpoint) -> None:
+def test_entities_are_listed_by_concept(endpoint: ChatEndpoint) -> None:
     def recognise(text: str) -> list[Entity]:
         linked = (("heart attack", "D009203"), ("myocardial infarction", "D009203"), ("pain", ""))
         return [
@@ -174,15 +171,15 @@ def test_entities_are_listed_by_concept(endpoint: Endpoint) -> None:
             if name in text
         ]
 
-    endpoint.play(200, completion(TEXT))
+    endpoint.replies[:] = [TEXT]
     texts = ("A heart attack brings pain.", "After myocardial infarction there is pain.")
     write(endpoint, AQAMS2, *texts, kind="summary", recognise=recognise)
     named = "Concepts named in them: heart attack = myocardial infarction (D009203); pain\n"
     assert named in said(endpoint, 0)
 
 
-def test_passages_are_shown_with_pmid_and_relevance(endpoint: Endpoint) -> None:
-    endpoint.play(200, completion(TEXT))
+def test_passages_are_shown_with_pmid_and_relevance(endpoint: ChatEndpoint) -> None:
+    endpoint.replies[:] = [TEXT]
     write(endpoint, load_system("aqams").answer, TEXT, "Cats sleep.", kind="summary")
     shown = re.findall(r"\[(\d)\] \(PMID (\d+), relevance ([01]\.\d{3})\) (\w+)", said(endpoint, 0))
     assert [(number, pmid, word) for number, pmid, _, word in shown] == [
@@ -192,50 +189,43 @@ def test_passages_are_shown_with_pmid_and_relevance(endpoint: Endpoint) -> None:
     assert float(shown[0][2]) > float(shown[1][2])
 
 
-def test_supported_answer_cites_the_numbered_passages(endpoint: Endpoint) -> None:
-    endpoint.play(200, completion(TEXT))
-    endpoint.play(200, completion("It lowers blood glucose in adults [9]. " + TEXT[:-1] + " [2]."))
+def test_supported_answer_cites_the_numbered_passages(endpoint: ChatEndpoint) -> None:
+    endpoint.replies[:] = [TEXT, "It lowers blood glucose in adults [9]. " + TEXT[:-1] + " [2]."]
     answer = write(endpoint, AQAMS2, "Cats sleep all day long.", TEXT, kind="summary")
     assert [s.pmids for s in answer.supported] == [(2,), (2,)]
 
 
-def test_unsupported_answer_is_dropped_and_reported(endpoint: Endpoint) -> None:
-    endpoint.play(200, completion(TEXT))
-    endpoint.play(200, completion("Aspirin prevents colorectal cancer in mice [1]."))
+def test_unsupported_answer_is_dropped_and_reported(endpoint: ChatEndpoint) -> None:
+    endpoint.replies[:] = [TEXT, "Aspirin prevents colorectal cancer in mice [1]."]
     answer = write(endpoint, AQAMS2, kind="summary")
     assert answer.supported == ()
     assert "llm: nothing usable, no supported answer" in answer.degraded
 
 
-def test_contradicting_evidence_is_shown_separately(endpoint: Endpoint) -> None:
-    endpoint.play(200, completion(f"{TEXT[:-1]} [1]."))
-    write(endpoint, UDINE, TEXT, DENIAL, kind="summary")
+def test_contradicting_evidence_is_shown_and_listed(endpoint: ChatEndpoint) -> None:
+    endpoint.replies[:] = [f"{TEXT[:-1]} [1]."]
+    answer = write(endpoint, UDINE, TEXT, DENIAL, kind="summary")
     shown = said(endpoint, 0)
     assert f"<supporting>\n[1] {TEXT}" in shown
     assert f"<contradicting>\n[2] {DENIAL}" in shown
+    assert (answer.ideal[0].pmids, answer.ideal[0].contradicted) == ((1,), (2,))
 
 
 def test_models_citations_are_kept_or_corrected(
-    endpoint: Endpoint,
+    endpoint: ChatEndpoint,
 ) -> None:
-    endpoint.play(200, completion(f"{TEXT[:-1]} [2, 77]."))
+    endpoint.replies[:] = [f"{TEXT[:-1]} [2, 77]."]
     for second, kept in [(TEXT, (2,)), ("Cats sleep all day long.", (1,))]:
         answer = write(endpoint, UDINE, TEXT, second, kind="summary")
         assert [(s.text, s.pmids) for s in answer.ideal] == [(TEXT, kept)]
 
 
-def test_omitted_contradictions_are_listed(endpoint: Endpoint) -> None:
-    endpoint.play(200, completion(f"{TEXT[:-1]} [1]."))
-    answer = write(endpoint, UDINE, TEXT, DENIAL, kind="summary")
-    assert (answer.ideal[0].pmids, answer.ideal[0].contradicted) == ((1,), (2,))
-
-
-def test_long_answer_is_cut_at_a_sentence(endpoint: Endpoint) -> None:
-    endpoint.play(200, completion("Metformin lowers blood glucose. Adults take metformin."))
+def test_long_answer_is_cut_at_a_sentence(endpoint: ChatEndpoint) -> None:
+    endpoint.replies[:] = ["Metformin lowers blood glucose. Adults take metformin."]
     style = AnswerSettings(max_words=5)
     answer = write(endpoint, style, f"{TEXT} Adults take metformin.", kind="summary")
     assert [s.text for s in answer.ideal] == ["Metformin lowers blood glucose."]
-    assert "repetition_penalty" not in endpoint.bodies[0]
+    assert "repetition_penalty" not in endpoint.asked[0]
 
 
 def test_presets_that_write_by_model_also_decide_by_model(subtests: pytest.Subtests) -> None:

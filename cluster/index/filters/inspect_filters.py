@@ -79,6 +79,12 @@ def closest_values(value: str, held: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*initials, *spelt, *parts]))[:MOST_NEAR] or tuple(few)
 
 
+def either(values: Sequence[str]) -> str:
+    """Return the values in quotes: "'a', 'b' or 'c'"."""
+    quoted = [repr(value) for value in values]
+    return " or ".join(filter(None, [", ".join(quoted[:-1]), quoted[-1]]))
+
+
 def _initials(value: str) -> str:
     words = value.replace("-", " ").split()
     return "".join(word[0] for word in words) if len(words) > 1 else ""

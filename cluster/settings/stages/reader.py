@@ -25,6 +25,13 @@ class ReaderSettings(ModelSettings):
     calibration: Path | None = None
 
 
+class NamerSettings(ModelSettings):
+    """The language model that ranks the names of factoid answers; none if `model` is empty.
+
+    It is not loaded if another language model chooses the names (`llm.exact_from: model`).
+    """
+
+
 class SupportSettings(ModelSettings):
     """How a sentence is checked against the evidence.
 

@@ -1,32 +1,41 @@
 """The steps of staging, which run in the workers of a build.
 
 The encoder is given by its settings and the checksum `weights`, and each node has its own copy.
+Raw token vectors take about 90 kB per passage, so they are compressed as soon as they are computed.
+Their codec is therefore learned before any passage is embedded.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
-from cluster.index.tokens.codec import TokenCodec
+from cluster.errors import SourceError
+from cluster.index.layout import codec_file
+from cluster.index.tokens.codec import TokenCodec, learn_codec
 from cluster.models.adapters import folder_on_this_node
+from cluster.pubmed.parse_articles import read_records
+from cluster.records import Citation
 from cluster.settings.stages.encoder import EncoderSettings
 from cluster.settings.stages.index import SplitSettings, TokenVectorSettings
 from cluster.storage.locations import Location
 from cluster.storage.object_store import File, named_file
+from cluster.storage.whole_files import write_atomically
 from cluster.text.tokenise import Tokenise, make_tokeniser
 from pipelines.indexing.staging.embed_passages import (
     embed_citations,
     embed_tokens,
     tokenise_citations,
 )
-from pipelines.indexing.staging.learn_codec import FEWEST_PASSAGES, keep_codec, sample_passages
 from pipelines.indexing.staging.read_source import BYTES_PER_CITATION, read_source
-from pipelines.indexing.staging.split_passages import Splitter, make_splitter
+from pipelines.indexing.staging.split_passages import Splitter, make_splitter, split_citation
 from pipelines.indexing.staging.stage_citations import DTYPE, write_part
 
 if TYPE_CHECKING:
@@ -162,3 +171,46 @@ class EmbedAndStage:
         return pa.Table.from_pylist(
             counts, schema=pa.schema([("source", pa.string()), ("citations", pa.int64())])
         )
+
+
+SOURCES = 8
+# The lowest number of training passages; more improve the codec only slightly.
+FEWEST_PASSAGES = 100
+
+
+def sample_passages(sources: Sequence[File], splitter: Splitter, limit: int) -> list[str]:
+    """Return at most `limit` passages from the first records of up to SOURCES evenly spread files.
+
+    The files are spread because PubMed's oldest files hold only titles. Of a file that cannot be
+    read, the passages before the fault are used; the build reports it.
+    """
+    places = np.unique(np.linspace(0, len(sources) - 1, min(SOURCES, len(sources))).astype(int))
+    share = -(-limit // max(len(places), 1))
+    found: list[str] = []
+    for place in places:
+        with suppress(SourceError, OSError):
+            for _, text in zip(range(share), _texts(sources[place], splitter), strict=False):
+                found.append(text)
+    return found[:limit]
+
+
+def _texts(source: File, splitter: Splitter) -> Iterator[str]:
+    for record in read_records(source, strict=False):
+        if isinstance(record, Citation):
+            yield from (passage.text for passage in split_citation(record, splitter))
+
+
+def keep_codec(
+    index: Location,
+    texts: Sequence[str],
+    encoder: Encoder | ConvertedEncoder,
+    settings: TokenVectorSettings,
+) -> Location:
+    """Learn the codec of `encoder`'s token vectors of `texts` and store it in `index`."""
+    # Sources without any text are refused later, with a better error message.
+    vectors = encoder.token_vectors(texts or ["PubMed"])
+    codec = learn_codec(np.concatenate(vectors), settings.components, settings.bits)
+    data = codec.to_bytes()
+    path = index / codec_file(hashlib.sha256(data).hexdigest())
+    write_atomically(path, data)
+    return path

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from torch import nn
 from transformers import AutoModelForTokenClassification, AutoTokenizer, set_seed
 
 from cluster.errors import InputError
@@ -19,7 +21,7 @@ from cluster.models.readings import LABELS
 from cluster.models.store import checksum
 from cluster.settings.stages.encoder import EncoderSettings
 from cluster.storage.object_store import File
-from pipelines.train.adapt import load_with_head, save_model
+from pipelines.train.adapt import load_with_head, low_rank, save_model
 from pipelines.train.examples.mine_candidates import best_by_bm25
 from pipelines.train.examples.read_questions import read_corpus
 from pipelines.train.jobs import base_model, identity
@@ -37,7 +39,6 @@ from pipelines.train.reader.claims import (
     mention_examples,
     nonsense_examples,
 )
-from pipelines.train.reader.extract_adapter import extract_adapter
 from pipelines.train.reader.hard_negatives import hard_negative_examples
 from pipelines.train.reader.measure_reader import measure_reader
 from pipelines.train.reader.reader_trainer import (
@@ -258,3 +259,37 @@ def run_pass(
         head_rate=recipe.head_rate * part.learning_rate,
     )
     run_trainer(trainer, report)
+
+
+def extract_adapter(base: nn.Module, trained: nn.Module, rank: int) -> PeftModel:
+    """Return `base` with an adapter of `rank` that approximates `trained`.
+
+    Both are token classifiers of one architecture; `base` is changed in place. The head is part of
+    the adapter.
+    """
+    before = {name: p.detach().clone() for name, p in base.named_parameters()}
+    # The trained model may be on a GPU; the base model is on the CPU.
+    after = {name: p.detach().to(before[name]) for name, p in trained.named_parameters()}
+    changed = [name for name in _matrices(base) if not torch.equal(before[name], after[name])]
+    targets = [name.removesuffix(".weight") for name in changed]
+    config = LoraConfig(
+        task_type="TOKEN_CLS",
+        r=rank,
+        lora_alpha=rank,
+        target_modules=targets,
+        modules_to_save=[HEAD],
+    )
+    adapted = get_peft_model(base, config)
+    with torch.no_grad():
+        for name, target in zip(changed, targets, strict=True):
+            layer: Any = adapted.base_model.model.get_submodule(target)
+            b, a = low_rank(after[name] - before[name], rank)
+            layer.lora_A["default"].weight.copy_(a)
+            layer.lora_B["default"].weight.copy_(b)
+        head: Any = adapted.base_model.model.get_submodule(HEAD)
+        head.modules_to_save["default"].load_state_dict(trained.get_submodule(HEAD).state_dict())
+    return adapted
+
+
+def _matrices(model: nn.Module) -> list[str]:
+    return [n for n, p in model.named_parameters() if ".layer." in n and p.ndim == 2]

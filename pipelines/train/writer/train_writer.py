@@ -1,13 +1,17 @@
-"""Train a small language model to write answers (LoRA, Hu et al. 2021): `citeray train writer`."""
+"""Train a small language model to complete prompts (LoRA, Hu et al. 2021).
+
+`citeray train writer` trains it to write answers, and `citeray train namer` to name them.
+"""
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -26,9 +30,9 @@ from cluster.models.load_safely import SAFE_WEIGHTS, SAFELY
 from cluster.models.store import ModelStore, as_transformers_folder, checksum
 from cluster.storage.whole_files import sha256_of
 from pipelines.train.adapt import add_adapter, save_adapter
-from pipelines.train.reader.bioasq import read_answered
+from pipelines.train.reader.bioasq import AnsweredQuestion, read_answered
 from pipelines.train.reader.reader_trainer import UNKNOWN
-from pipelines.train.recipe import WriterRecipe
+from pipelines.train.recipe import NamerRecipe, WriterRecipe
 from pipelines.train.run_trainer import (
     STATE,
     BatchTrainer,
@@ -40,24 +44,46 @@ from pipelines.train.run_trainer import (
     training_arguments,
     write_card,
 )
-from pipelines.train.writer.writer_examples import Ask, WriterExample, writer_examples
+from pipelines.train.writer.namer_examples import namer_examples
+
+# Returns prompts and their completions, given the questions and the model's tokeniser.
+Complete = Callable[[Sequence[AnsweredQuestion], Any], Iterator[tuple[str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
 class WriterJob:
-    """A training run: its recipe, base model, BioASQ files, prompt, and the result's folder."""
+    """A training run: its recipe, base model, BioASQ files, examples, and the result's folder."""
 
-    recipe: WriterRecipe
+    kind: Literal["writer", "namer"]
+    recipe: WriterRecipe | NamerRecipe
     base: str
     sha256: str
     questions: tuple[Path, ...]
     held_out: tuple[Path, ...]
-    ask: Ask
+    examples: Complete
     folder: Path
 
 
+def writer_completions(
+    questions: Sequence[AnsweredQuestion], tokenizer: Any, *, recipe: WriterRecipe, ask: Ask
+) -> Iterator[tuple[str, str]]:
+    """Yield the examples of a writer: prompts made by `ask`, and gold answers."""
+    for example in writer_examples(questions, ask, recipe, random.Random(recipe.seed)):
+        prompt = tokenizer.apply_chat_template(
+            list(example.messages), add_generation_prompt=True, tokenize=False
+        )
+        yield prompt, example.answer + tokenizer.eos_token
+
+
+def namer_completions(
+    questions: Sequence[AnsweredQuestion], tokenizer: Any, *, recipe: NamerRecipe
+) -> Iterator[tuple[str, str]]:
+    """Yield the examples of a namer: prompts, and gold names from their sentences."""
+    return namer_examples(questions, recipe, random.Random(recipe.seed))
+
+
 def train_writer(job: WriterJob, licence: str, report: Report) -> Measures:
-    """Train the writer, write its adapter and card to `job.folder`, and return its quality.
+    """Train the model, write its adapter and card to `job.folder`, and return its quality.
 
     Resumes from the last checkpoint in the folder. Raises the errors of reading the data and the
     base model, and InputError if no example fits.
@@ -95,7 +121,7 @@ def train_writer(job: WriterJob, licence: str, report: Report) -> Measures:
     save_adapter(adapted, job.base, job.folder)
     write_card(
         job.folder,
-        kind="writer",
+        kind=job.kind,
         base={"model": job.base, "sha256": found},
         recipe=recipe,
         data=job.questions,
@@ -108,27 +134,22 @@ def train_writer(job: WriterJob, licence: str, report: Report) -> Measures:
 
 def _rows(job: WriterJob, files: Sequence[Path], tokenizer: Any) -> list[dict[str, Any]]:
     """Return the token ids and labels of the examples that fit into `max_tokens`."""
-    draw = random.Random(job.recipe.seed)
-    examples = writer_examples(read_answered(files), job.ask, job.recipe, draw)
-    rows = [encode_writing(tokenizer, example) for example in examples]
+    examples = job.examples(read_answered(files), tokenizer)
+    rows = [encode_completion(tokenizer, *example) for example in examples]
     rows = [row for row in rows if len(row["input_ids"]) <= job.recipe.max_tokens]
     if not rows:
         raise InputError(
-            f"{', '.join(map(str, files))}: no answer fits the recipe: raise max_tokens or "
-            "max_words, or lower least_covered"
+            f"{', '.join(map(str, files))}: no answer fits the recipe; raise its limits, such "
+            "as max_tokens"
         )
     return rows
 
 
-def encode_writing(tokenizer: Any, example: WriterExample) -> dict[str, Any]:
+def encode_completion(tokenizer: Any, prompt: str, answer: str) -> dict[str, Any]:
     """Return the token ids of the prompt and the answer; only the answer's tokens have labels."""
-    prompt = tokenizer.apply_chat_template(
-        list(example.messages), add_generation_prompt=True, tokenize=False
-    )
     asked = tokenizer(prompt, add_special_tokens=False)["input_ids"]
-    answer = tokenizer(example.answer, add_special_tokens=False)["input_ids"]
-    answer = [*answer, tokenizer.eos_token_id]
-    return {"input_ids": [*asked, *answer], "labels": [*[UNKNOWN] * len(asked), *answer]}
+    said = tokenizer(answer, add_special_tokens=False)["input_ids"]
+    return {"input_ids": [*asked, *said], "labels": [*[UNKNOWN] * len(asked), *said]}
 
 
 def writing_loss(model: Any, batch: dict[str, Tensor]) -> Tensor:
@@ -161,3 +182,52 @@ def _perplexity(model: Any, rows: Sequence[dict[str, Any]], collate: Any) -> flo
         count += answered
     model.train()
     return math.exp(total / count) if count else math.nan
+
+
+# Returns the chat messages of the prompt for a question, given the texts of its evidence.
+Ask = Callable[[AnsweredQuestion, Sequence[str]], Sequence[Any]]
+
+_WORD = re.compile(r"\w{4,}")
+
+
+@dataclass(frozen=True, slots=True)
+class WriterExample:
+    """The messages of a prompt, and the answer to learn."""
+
+    messages: tuple[Any, ...]
+    answer: str
+
+
+def writer_examples(
+    questions: Sequence[AnsweredQuestion], ask: Ask, recipe: WriterRecipe, draw: random.Random
+) -> Iterator[WriterExample]:
+    """Yield one example of each question whose snippets contain most words of a gold answer.
+
+    An answer with other words would teach the writer to add what the evidence does not say. The
+    prompts do not state the study design and year of passages, which snippets do not have.
+    """
+    for question in questions:
+        texts = _snippets(question, recipe.evidence_characters, draw)
+        answers = [" ".join(answer.split()) for answer in question.ideal]
+        usable = [a for a in answers if _is_usable(a, texts, recipe)]
+        if usable:
+            yield WriterExample(tuple(ask(question, texts)), draw.choice(usable))
+
+
+def _snippets(question: AnsweredQuestion, characters: int, draw: random.Random) -> list[str]:
+    """Return snippets in random order that have at most `characters` together, at least one."""
+    order = draw.sample(question.snippets, len(question.snippets))
+    chosen, left = order[:1], characters - len(order[0])
+    for text in order[1:]:
+        if len(text) <= left:
+            chosen.append(text)
+            left -= len(text)
+    return chosen
+
+
+def _is_usable(answer: str, texts: Sequence[str], recipe: WriterRecipe) -> bool:
+    if len(answer.split()) > recipe.max_words:
+        return False
+    words = set(_WORD.findall(answer.lower()))
+    found = set(_WORD.findall(" ".join(texts).lower()))
+    return bool(words) and len(words & found) >= recipe.least_covered * len(words)

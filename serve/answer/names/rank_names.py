@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from serve.answer.names.cluster_names import Recognise, cluster_names
+from serve.answer.names.cluster_names import Recognise, cluster_names, spelling
 from serve.answer.names.group_names import MAX_CHARS, definitions, usual_first
 from serve.answer.names.settle_exact import trim_name
 from serve.answer.read_evidence import ReadCitation
@@ -44,21 +44,31 @@ def rank_names(
 
     Names that only repeat words of the question `body` are left out.
     """
-    mentions = _mentions(body, citations)
+    mentions = _mentions(body, citations, variants=False)
     names = [mention.text for mention in mentions]
     defined = definitions([item for citation in citations for item in citation.items])
-    groups: dict[int, list[_Mention]] = defaultdict(list)
-    for number, mention in zip(cluster_names(names, defined, recognise), mentions, strict=True):
-        groups[number].append(mention)
-    ranked = [_ranked(group) for group in groups.values()]
-    return sorted(ranked, key=lambda name: -name.score)
+    return _rank(mentions, cluster_names(names, defined, recognise))
 
 
-def _mentions(body: str, citations: Sequence[ReadCitation]) -> list[_Mention]:
+def rank_spans(body: str, citations: Sequence[ReadCitation]) -> list[RankedName]:
+    """Return the names of `rank_names` and their variants, each spelling by itself, best first."""
+    mentions = _mentions(body, citations, variants=True)
+    return _rank(mentions, [spelling(mention.text) for mention in mentions])
+
+
+def _rank(mentions: Sequence[_Mention], groups: Iterable[Hashable]) -> list[RankedName]:
+    grouped: dict[Hashable, list[_Mention]] = defaultdict(list)
+    for group, mention in zip(groups, mentions, strict=True):
+        grouped[group].append(mention)
+    return sorted(map(_ranked, grouped.values()), key=lambda name: -name.score)
+
+
+def _mentions(body: str, citations: Sequence[ReadCitation], *, variants: bool) -> list[_Mention]:
     found = []
     for citation in citations:
-        weight = citation.reading.relevance / (1 + RANK_LOSS * citation.rank)
-        for span in citation.reading.names:
+        reading = citation.reading
+        weight = reading.relevance / (1 + RANK_LOSS * citation.rank)
+        for span in (*reading.names, *(reading.variants if variants else ())):
             text = trim_name(citation.text[span.begin : span.end])
             if 0 < len(text) <= MAX_CHARS and not repeats(text, body):
                 found.append(_Mention(text, citation.pmid, span.score * weight, span.score))

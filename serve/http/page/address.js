@@ -1,4 +1,5 @@
 // Convert between questions and page URLs: /?q=...&system=...&year_from=2020, or /?answer=ID.
+// With tab=strategy and max_hits=500, the question's strategy is made.
 
 // Names of the API's filters. The form shows each value of a list as a chip.
 export const NUMBERS = ["year_from", "year_to"];
@@ -49,6 +50,9 @@ export function requestIn(search) {
     ...(given.get("system") ? { system: given.get("system") } : {}), filters,
   };
 }
+
+/** Return true if a URL asks for the strategy of its question. */
+export const isStrategy = (search) => new URLSearchParams(search).get("tab") === "strategy";
 
 /** Return the id of the stored answer in a URL, or "" if there is none. */
 export const answerIn = (search) => new URLSearchParams(search).get("answer") ?? "";

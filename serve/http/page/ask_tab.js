@@ -1,6 +1,6 @@
 // The Ask tab: progress, draft and answer of a question, and its URL in the browser's history.
 
-import { addressOf, answerAddress, answerIn, requestIn, standing } from "./address.js";
+import { addressOf, answerAddress, answerIn, isStrategy, requestIn, standing } from "./address.js";
 import { answerView, partView } from "./answer_view.js";
 import { askInEvents } from "./api.js";
 import { button, byId, copy, linkTo, make, pubmedAddress, say, showProblem, when } from "./dom.js";
@@ -176,6 +176,10 @@ async function open({ back }) {
     } catch (error) {
       return showProblem(byId("problem"), error.message);
     }
+  }
+  if (request && isStrategy(location.search)) {
+    writeForm(request);
+    return byId("tab-strategy").click();
   }
   if (request) return ask(request, { push: false });
   clear();

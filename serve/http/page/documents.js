@@ -6,11 +6,10 @@ import { button, make, save, say } from "./dom.js";
 import { readDocument } from "./references.js";
 
 const REFERENCES = "/v1/references";
-const FORMATS = {
-  ris: ["RIS", "ris"], bibtex: ["BibTeX", "bib"], nbib: ["NBIB (PubMed)", "nbib"],
-  csv: ["CSV", "csv"], "csl-json": ["CSL-JSON", "json"],
-};
-const FORMS = { markdown: ["Markdown", "md"], docx: ["Word (DOCX)", "docx"], pdf: ["PDF", "pdf"] };
+// The server names its formats in the page: {format: [title, file name extension]}.
+const { formats, forms } = document.documentElement.dataset;
+const FORMATS = JSON.parse(formats);
+const FORMS = JSON.parse(forms);
 
 async function saveReferences(pmids, format) {
   const reply = await send(`${REFERENCES}?pmids=${pmids.map(Number).join(",")}&format=${format}`);

@@ -1,5 +1,6 @@
 // The Strategy tab: a Boolean PubMed strategy for a question, its blocks, and all of its hits.
 
+import { addressOf, isStrategy } from "./address.js";
 import { askJson, send } from "./api.js";
 import { button, byId, copy, counted, linkTo, make, pubmedAddress, save, say, showProblem } from "./dom.js";
 import { chosenFilters } from "./filters.js";
@@ -31,16 +32,18 @@ function blockRow(block, n, made) {
 
 const headOf = (...titles) => make("thead", {}, make("tr", {}, ...titles.map((textContent) => make("th", { scope: "col", textContent }))));
 
-function showBlocks({ strategy: made, texts }) {
+function showBlocks({ strategy: made, texts }, address) {
   const percent = (share) => `${Math.round(100 * share)}%`;
   const notes = [...made.notes.map((note) => `${note}.`), ...made.degraded];
   place("blocks").replaceChildren(
     make("p", {}, `Finds ${made.found} of the ${made.reference.length} best articles of the semantic search (recall ${percent(made.recall)}, precision ${percent(made.precision)}).`),
-    make("div", { className: "scroll", role: "region", tabIndex: 0, "aria-label": "Blocks of the strategy" },
+    make("p", { id: "strategy-sideways", className: "hint", textContent: "Scroll the table sideways to see all columns." }),
+    make("div", { id: "strategy-table", className: "scroll", role: "region", tabIndex: 0, "aria-label": "Blocks of the strategy" },
       make("table", { className: "compared" }, headOf("Block", "Terms, joined by OR", "Hits alone", "Finds", "What it loses"),
         make("tbody", {}, ...made.blocks.map((block, at) => blockRow(block, at + 1, made)), ...made.left_out.map((block) => blockRow(block, 0, made))))),
     make("p", { className: "hint" }, [made.limits.length ? `Limits: ${made.limits.join("; ")}.` : "", ...notes].filter(Boolean).join(" ")),
-    make("div", { className: "row" }, ...Object.entries(NAMES).map(([form, name]) => button(`Copy for ${name}`.replace("for PRISMA", "PRISMA"), () => copy(texts[form], name)))));
+    make("div", { className: "row" }, ...Object.entries(NAMES).map(([form, name]) => button(`Copy for ${name}`.replace("for PRISMA", "PRISMA"), () => copy(texts[form], name))),
+      button("Copy link", () => copy(address, "Link"))));
 }
 
 const hitView = ({ pmid, title, journal_abbreviation: journal, year }) => make("li", {},
@@ -74,12 +77,14 @@ async function run(offset = 0) {
 async function makeStrategy() {
   place("progress").textContent = "Making the strategy";
   place("result").hidden = true;
-  const filters = chosenFilters();
-  const reply = await askJson("/v1/strategy", { question: place("question").value, max_hits: Number(place("max").value), filters });
+  const asked = { question: place("question").value, filters: chosenFilters() };
+  const most = Number(place("max").value);
+  const reply = await askJson("/v1/strategy", { ...asked, max_hits: most });
   made = reply.strategy.pubmed;
   place("query").value = made;
-  showBlocks(reply);
+  showBlocks(reply, `${location.origin}${addressOf(asked)}&tab=strategy&max_hits=${most}`);
   place("result").hidden = false;
+  place("sideways").hidden = place("table").scrollWidth <= place("table").clientWidth;
   await run();
 }
 
@@ -98,15 +103,16 @@ const submitting = (work) => (event) => {
   guarded(work);
 };
 
-/** Build the tab; its question is that of the tab Ask. */
+/** Build the tab; its question is that of the tab Ask. Make the strategy if the URL asks for it. */
 export function openStrategyTab() {
+  const most = Number(new URLSearchParams(location.search).get("max_hits")) || 500;
   byId("panel-strategy").replaceChildren(
     make("h1", { textContent: "A PubMed search strategy from a question" }),
     make("form", { className: "card", onsubmit: submitting(makeStrategy) },
       make("label", { htmlFor: "strategy-question", textContent: "Question" }),
       make("textarea", { id: "strategy-question", rows: 2, maxLength: 2000, required: true, value: byId("question").value }),
       make("div", { className: "row options" },
-        make("label", {}, "At most ", make("input", { id: "strategy-max", type: "number", min: 1, max: 1000000, value: 500, required: true }), " results"),
+        make("label", {}, "At most ", make("input", { id: "strategy-max", type: "number", min: 1, max: 1000000, value: most, required: true }), " results"),
         make("span", { className: "grow" }), make("button", { className: "main", textContent: "Make strategy" })),
       make("p", { className: "hint", textContent: "The filters of the tab Ask become limits of the strategy." })),
     make("p", { id: "strategy-progress", role: "status", className: "progress" }),
@@ -119,4 +125,5 @@ export function openStrategyTab() {
           make("span", { className: "grow" }), make("button", { className: "main", textContent: "Search" }))),
       make("section", { id: "strategy-blocks", className: "card", "aria-label": "Blocks" }),
       make("section", { id: "strategy-hits", className: "card", "aria-label": "Results" })));
+  if (isStrategy(location.search)) guarded(makeStrategy);
 }

@@ -15,8 +15,9 @@ from fastapi import FastAPI
 from fastapi.responses import Response
 
 from cluster.errors import InputError
+from serve.batches.serve_jobs import ServedBatches
 from serve.contracts.problem_forms import KEY_STATUSES, problem, problems
-from serve.http.batches_api import Batches, JobId
+from serve.http.batches_api import JobId
 from serve.http.middleware.request_log import asker
 from serve.http.service import Service
 from serve.http.workbench.collect_citations import (
@@ -56,7 +57,7 @@ DOCUMENT: dict[int | str, dict[str, Any]] = {
 }
 
 
-def add_batch_references(api: FastAPI, batches: Batches, service: Service) -> None:
+def add_batch_references(api: FastAPI, batches: ServedBatches, service: Service) -> None:
     """Add the routes to `api`."""
 
     @api.get("/v1/batches/{job_id}/references", response_class=Response, responses=REPLIES)

@@ -1,46 +1,22 @@
-"""List of presets for the web page: titles, groups and requirements.
+"""List of presets for the web page, with their requirements.
 
 GET /v1/systems
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, get_args
 
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-from cluster.settings.presets import load_system, shipped_systems, system_names
-from cluster.settings.system_settings import SystemSettings
+from cluster.settings.presets import load_system, system_names
+from cluster.settings.system_settings import PresetGroup, SystemSettings
 from serve.contracts.problem_forms import KEY_STATUSES, problems
 from serve.http.service import Service
 
-Group = Literal["ours", "ranking", "papers", "own"]
 Need = Literal["writer", "rewriter", "ranker", "pubmed"]
 
-# Titles of the presets in display order.
-OURS = {
-    "citeray": "CiteRay",
-    "citeray-model": "CiteRay, written by the language model",
-    "citeray-ner": "CiteRay, for everyday words and trade names",
-    "auto": "CiteRay, as fast as the question allows",
-    "auto-model": "CiteRay, fast, with the language model for hard questions",
-}
-RANKING = {
-    "hybrid": "Words and meaning",
-    "bm25": "Words only (BM25)",
-    "dense": "Meaning only (vectors)",
-}
-PAPERS = {
-    "aqams": "AQAMS, search with PubMed (BioASQ 13b)",
-    "aqams2": "AQAMS, answers by numbered passages (BioASQ 13b)",
-    "biorag": "BioRAG",
-    "huang": "Huang (BioASQ 12b)",
-    "sinai": "SINAI (BioASQ Synergy 13)",
-    "udine-a": "Udine, task A (TREC BioGen 2025)",
-    "udine-b": "Udine, task B (TREC BioGen 2025)",
-}
 WORDS: dict[Need, str] = {
     "writer": "a language model that writes",
     "rewriter": "a language model that rewrites the question",
@@ -59,7 +35,7 @@ class SystemCard(BaseModel):
     name: str
     title: str
     about: str
-    group: Group
+    group: PresetGroup
     needs: list[Need]
     missing: list[Need]
     available: bool
@@ -101,29 +77,16 @@ def _missing(needs: list[Need], models: dict[str, str]) -> list[Need]:
     return [need for need in needs if need != "pubmed" and need not in at_hand]
 
 
-def _title_and_group(name: str) -> tuple[str, Group]:
-    if name not in shipped_systems():
-        return name, "own"
-    if name in OURS:
-        return OURS[name], "ours"
-    if name in RANKING:
-        return RANKING[name], "ranking"
-    family, _, variant = name.partition("-v")
-    title = PAPERS.get(name) or PAPERS.get(family, name)
-    return f"{title}, variant {variant}" if variant else title, "papers"
-
-
 def _card(name: str, models: dict[str, str]) -> SystemCard:
     system = load_system(name)
-    title, group = _title_and_group(name)
     needs = needs_of(system)
     missing = _missing(needs, models)
     lacking = " and ".join(WORDS[need] for need in missing)
     return SystemCard(
         name=name,
-        title=title,
+        title=system.title or name,
         about=system.about,
-        group=group,
+        group=system.group,
         needs=needs,
         missing=missing,
         available=not missing,
@@ -131,12 +94,10 @@ def _card(name: str, models: dict[str, str]) -> SystemCard:
     )
 
 
-def _in_order() -> Iterator[str]:
-    names = system_names()
-    first = [name for name in (*OURS, *RANKING) if name in names]
-    yield from first
-    yield from (name for name in names if name not in first and name in shipped_systems())
-    yield from (name for name in names if name not in shipped_systems())
+def _place(name: str) -> tuple[int, int, str]:
+    """Return the sort key of a preset in menus: its group, then its order, then its name."""
+    system = load_system(name)
+    return get_args(PresetGroup).index(system.group), system.order, name
 
 
 def add_systems(api: FastAPI, service: Service, default_system: str) -> None:
@@ -146,5 +107,5 @@ def add_systems(api: FastAPI, service: Service, default_system: str) -> None:
     async def systems() -> Systems:
         """List the presets with title, group, requirements and availability on this server."""
         models = (await service.graph.readiness()).models
-        cards = [_card(name, models) for name in _in_order()]
+        cards = [_card(name, models) for name in sorted(system_names(), key=_place)]
         return Systems(recommended=default_system, systems=cards)

@@ -28,7 +28,7 @@ from serve.question.field_tags.field_names import (
     boolean_field_of,
     publication_type,
 )
-from serve.question.field_tags.parse_tags import plain_query
+from serve.question.field_tags.parse_tags import QUOTES, plain_query
 from serve.question.field_tags.read_tags import LAST_YEARS
 
 MAX_CHARACTERS = 20_000
@@ -79,12 +79,32 @@ def read_boolean(text: str) -> BooleanQuery:
     """
     if len(text) > MAX_CHARACTERS:
         raise InputError(f"query: {len(text):,} characters; give at most {MAX_CHARACTERS:,}")
+    _check_pairs(text.translate(QUOTES))
     parser = _Parser(_TOKEN.findall(plain_query(text)))
     expression = parser.parse()
     count = sum(1 for _ in terms_of(expression))
     if count > MAX_TERMS:
         raise InputError(f"query: {count} terms; give at most {MAX_TERMS}")
     return BooleanQuery(expression, tuple(parser.notes))
+
+
+def _check_pairs(text: str) -> None:
+    """Raise InputError for a quote, a bracket or a parenthesis without its counterpart."""
+    opened: list[int] = []
+    for token in _TOKEN.finditer(text):
+        if token[0] == "(":
+            opened.append(token.start())
+        elif token[0] == ")" and opened:
+            opened.pop()
+        elif token[0] in ')"[]':
+            opened.append(token.start())
+            break
+    if opened:
+        at = opened[-1]
+        raise InputError(
+            f"query: {text[at]} at character {at + 1} without its counterpart; close it or "
+            "remove it"
+        )
 
 
 @dataclass(slots=True)
@@ -127,7 +147,7 @@ class _Parser:
 
     def parse(self) -> Expression:
         """Return the expression up to the closing parenthesis or the end."""
-        level, depth = _Level(), self._open
+        level = _Level()
         for token in self._tokens:
             if token == "(":
                 self._join_words(level)
@@ -145,21 +165,13 @@ class _Parser:
                 if level.expression is None or level.operator:
                     raise InputError(_dangling(token, "before"))
                 level.operator = token
-            elif token[0] == "[" and len(token) > 1:
+            elif token[0] == "[":
                 level.join(self._tagged(level.words, token))
                 level.words = []
-            elif token in '"[]':
-                raise InputError(f"query: {token} without its counterpart; close it or remove it")
             else:
                 if token[0] == '"' or (level.words[-1:] and level.words[-1][0] == '"'):
                     self._join_words(level)
                 level.words.append(token)
-        else:
-            depth, self._open = self._open, 0
-            if depth:
-                raise InputError("query: ( without its counterpart; close it or remove it")
-        if self._open < 0:
-            raise InputError("query: ) without its counterpart; close it or remove it")
         self._join_words(level)
         if level.operator:
             raise InputError(_dangling(level.operator, "after"))

@@ -18,7 +18,8 @@ from serve.question.field_tags.find_tags import Tag, operators_in, tags_in
 
 MAX_TAGS = 50
 MAX_DEPTH = 10
-_QUOTES = str.maketrans("\u201c\u201d\u201e\u00ab\u00bb", '"""""')
+# Typographic quotes and their plain form.
+QUOTES = str.maketrans("\u201c\u201d\u201e\u00ab\u00bb", '"""""')
 _TOKEN = re.compile(r'"[^"]*"|[()]|[^\s()"]+|"')
 _TWO_DATES = re.compile(
     rf'"?({DATE})"?\s*(\[[^\]]*\])\s*:\s*"?({DATE})"?\s*\[[^\]]*\]', re.IGNORECASE
@@ -88,7 +89,7 @@ def parse_tags(body: str, is_heading: IsHeading) -> tuple[list[Clause], bool] | 
 
 def plain_query(body: str) -> str:
     """Return `body` with plain quotes, single spaces, and each range of dates under one tag."""
-    return _TWO_DATES.sub(r"\1:\3\2", " ".join(body.translate(_QUOTES).split()))
+    return _TWO_DATES.sub(r"\1:\3\2", " ".join(body.translate(QUOTES).split()))
 
 
 def _split_tokens(body: str) -> list[Token]:

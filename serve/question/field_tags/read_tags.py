@@ -15,6 +15,8 @@ from cluster.index.filters.read_dates import read_dates
 from serve.question.field_tags.field_names import LANGUAGES, publication_type
 from serve.question.field_tags.find_tags import operators_in
 from serve.question.field_tags.parse_tags import Clause, Tagged, join_words, parse_tags
+from serve.question.find_headings import mapped_note
+from serve.question.understand_question import Heading
 
 RANKED = (
     "articles are ranked by the words and need not have them all: {} between words is not applied"
@@ -53,14 +55,25 @@ _UNKNOWN = {
 _IDENTIFIER = "PMIDs, PMCIDs and DOIs with other words or tags cannot be searched; give them alone"
 
 
+class UnknownHeadingError(InputError):
+    """A text with the field tag [mh] that is not a MeSH heading."""
+
+    def __init__(self, message: str, value: str) -> None:
+        super().__init__(message, value)
+        self.value = value
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 def read_tags(
-    body: str, headings: Mapping[str, str], today: date | None = None
+    body: str, headings: Mapping[str, Heading], today: date | None = None
 ) -> Interpretation | None:
     """Return the remaining words, the filters and notes on both; None without tags or operators.
 
-    `headings` has the UI of each of `heading_candidates` that is a MeSH heading. `today` is the
-    reference date for "the last 5 years" (default: the current UTC date). Raises InputError, which
-    names the part and the fix.
+    `headings` has those of `heading_candidates` that are MeSH headings. `today` is the reference
+    date for "the last 5 years" (default: the current UTC date). Raises InputError, which names the
+    part and the fix; UnknownHeadingError for the value of [mh].
     """
     parsed = parse_tags(body, headings.get)
     if parsed is None:
@@ -90,7 +103,7 @@ def read_tags(
 class _Reader:
     """Collects the clauses of one question."""
 
-    def __init__(self, headings: Mapping[str, str], today: date) -> None:
+    def __init__(self, headings: Mapping[str, Heading], today: date) -> None:
         self._headings = headings
         self._today = today
         self._groups: dict[str, list[tuple[str, ...]]] = {}
@@ -156,10 +169,12 @@ class _Reader:
                 return _FLAG_FILTERS[folded], ""
             case "mh" if folded == "humans":
                 return "mesh", _HUMANS
-            case "mh" if ui := self._headings.get(value):
+            case "mh" if heading := self._headings.get(value):
                 self.notes[NARROW] = None
+                if note := mapped_note(value, heading):
+                    self.notes[note] = None
                 self.topics.append(value)
-                return "mesh", ui
+                return "mesh", heading.ui
             case "dp":
                 return _DATES, value
             case "filter" if LAST_YEARS.fullmatch(value):
@@ -170,8 +185,8 @@ class _Reader:
                 return "languages", code
             case "la" if re.fullmatch("[a-z]{3}", folded):
                 return "languages", folded
-        why = _UNKNOWN.get(item.field, _IDENTIFIER)
-        raise InputError(f"question, {cut(value)}[{item.field}]: {why}")
+        said = f"question, {cut(value)}[{item.field}]: {_UNKNOWN.get(item.field, _IDENTIFIER)}"
+        raise UnknownHeadingError(said, value) if item.field == "mh" else InputError(said)
 
     def _dates(self, values: tuple[str, ...]) -> dict[str, Any]:
         if len(values) > 1:

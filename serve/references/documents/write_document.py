@@ -12,9 +12,8 @@ from cluster.errors import InputError
 from cluster.records import Citation
 from serve.references.documents.number_answer import AnswerDocument, cited_pmids, number_answer
 from serve.references.documents.write_docx import write_docx
-from serve.references.documents.write_markdown import write_markdown
 from serve.references.documents.write_pdf import write_pdf
-from serve.references.documents.write_text import write_json, write_text
+from serve.references.documents.write_text import write_json, write_markdown, write_text
 from serve.references.prepare_for_style import StyleName
 
 FormName = Literal["markdown", "docx", "pdf", "text", "json"]
@@ -24,23 +23,28 @@ MOST_CHARACTERS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """File format of a document. `ending` is the file name extension."""
+    """File format of a document. `ending` is the file name extension.
 
+    `title` is the name of its download in menus, or "" for a format that menus do not offer.
+    """
+
+    title: str
     ending: str
     media_type: str
     write: Callable[[AnswerDocument], bytes]
 
 
 FORMS: Mapping[FormName, Form] = {
-    "markdown": Form("md", "text/markdown; charset=utf-8", write_markdown),
+    "markdown": Form("Markdown", "md", "text/markdown; charset=utf-8", write_markdown),
     "docx": Form(
+        "Word (DOCX)",
         "docx",
         "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
         write_docx,
     ),
-    "pdf": Form("pdf", "application/pdf", write_pdf),
-    "text": Form("txt", "text/plain; charset=utf-8", write_text),
-    "json": Form("json", "application/json", write_json),
+    "pdf": Form("PDF", "pdf", "application/pdf", write_pdf),
+    "text": Form("", "txt", "text/plain; charset=utf-8", write_text),
+    "json": Form("", "json", "application/json", write_json),
 }
 
 

@@ -20,8 +20,7 @@ from cluster.errors import InputError, LLMError
 from cluster.settings.read_config import CONFIGS, read_config, read_yaml
 from cluster.text.analysis import analyse
 from serve.contracts.watched_model import WatchedModel
-from serve.llm.prompts import quote
-from serve.llm.search_prompts import search_prompt
+from serve.llm.prompts import quote, search_prompt
 
 STAGE = "rewrite"
 UNWRITTEN = "question not searched online by examples"

@@ -9,13 +9,14 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from cluster.errors import InputError
-from cluster.models.batches import one_ahead
+from cluster.models.batches import MOST_PADDING, batched_by_length, one_ahead
 from cluster.models.encoder import Encoder
 from cluster.models.hardware import choose_device, choose_dtype
 from cluster.text.tokenise import make_tokeniser
 from tests.tiny_models import MAX_TOKENS, WIDTH, make_tiny_encoder
 
 pytestmark = pytest.mark.model
+
 
 TEXTS = [
     "aspirin reduces fever",
@@ -181,3 +182,15 @@ def test_check_tokeniser_rejects_different_tokens(encoder: Encoder, model_dir: P
     encoder.check_tokeniser(tokenise)
     with pytest.raises(InputError, match=r"tokenizer_config\.json"):
         encoder.check_tokeniser(lambda texts: tokenise([text + " fever" for text in texts]))
+
+
+@pytest.mark.parametrize("texts", [2, 300, 12_000])
+def test_padding_and_size_of_batches_are_limited(texts: int) -> None:
+    # Lengths as those of passages of abstracts: most are long, and titles are short.
+    lengths = np.random.default_rng(1).beta(4, 2, texts) * 230
+    lengths = np.maximum(lengths.astype(int), 3).tolist()
+    batches = list(batched_by_length(lengths, 1024 * 350))
+    assert sorted(place for batch in batches for place in batch) == list(range(texts))
+    padded = [max(lengths[place] for place in batch) * len(batch) for batch in batches]
+    assert sum(padded) <= MOST_PADDING * sum(lengths)
+    assert max(padded) <= 1024 * 350

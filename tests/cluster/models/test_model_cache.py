@@ -14,9 +14,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
 from cluster.index.tokens.codec import learn_codec
-from cluster.models import convert_to_openvino
 from cluster.models.encoder import Encoder
-from cluster.models.model_cache import cache_entries, converted_encoder
+from cluster.models.model_cache import cache_entries, convert_to_openvino, converted_encoder
 from cluster.models.model_cache.cache_entries import Conditions
 from cluster.models.model_cache.converted_encoder import ConvertedEncoder, find_encoder
 from cluster.models.model_cache.converted_reader import find_reader

@@ -15,8 +15,9 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
 from cluster.errors import InputError
-from cluster.models import convert_to_openvino, openvino_runtime
+from cluster.models import openvino_runtime
 from cluster.models.encoder import Encoder
+from cluster.models.model_cache import convert_to_openvino
 from cluster.models.model_cache.cache_entries import MIN_COSINE
 from cluster.models.openvino_runtime import OpenVinoForward, Runtime, choose_runtime
 from cluster.models.reader import Reader

@@ -25,11 +25,15 @@ def preset(folder: Path, text: str, name: str = "mine.yaml") -> str:
     return str(path)
 
 
+# A changed preset does not keep its place in menus.
+UNLISTED = {"title": "", "group": "own", "order": 0}
+
+
 def test_preset_overrides_only_given_keys(tmp_path: Path) -> None:
     found = read_system(preset(tmp_path, "over: citeray\nrerank: {depth: 5}\n"))
     base = load_system("citeray")
     rerank = base.rerank.model_copy(update={"depth": 5})
-    wanted = {"name": "mine", "about": "citeray, changed.", "rerank": rerank}
+    wanted = {"name": "mine", "about": "citeray, changed.", "rerank": rerank, **UNLISTED}
     assert found == base.model_copy(update=wanted)
     alone = "retrieve: {dense: 0, bm25: 10}\nfuse: {method: rrf}\nrerank: {}\nevidence: 3\n"
     found = read_system(preset(tmp_path, f"{alone}expand: no"))
@@ -119,6 +123,7 @@ def test_vary_changes_one_value_and_the_name() -> None:
     base = load_system("citeray")
     flat = vary(base, "rerank.depth", 0)
     rerank = base.rerank.model_copy(update={"depth": 0})
-    assert flat == base.model_copy(update={"name": "citeray.rerank.depth=0", "rerank": rerank})
-    share = {"name": "citeray.evidence_share=0.5", "evidence_share": 0.5}
+    wanted = {"name": "citeray.rerank.depth=0", "rerank": rerank, **UNLISTED}
+    assert flat == base.model_copy(update=wanted)
+    share = {"name": "citeray.evidence_share=0.5", "evidence_share": 0.5, **UNLISTED}
     assert vary(base, "evidence_share", 0.5) == base.model_copy(update=share)

@@ -1,4 +1,11 @@
+"""Settings files, overrides and presets, and what is derived from them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -6,7 +13,9 @@ from pydantic import ValidationError
 from cluster.errors import InputError
 from cluster.settings.presets import load_system, system_names
 from cluster.settings.settings import load_settings
+from cluster.settings.store_digests import store_digests
 from cluster.settings.system_settings import SystemSettings
+from cluster.settings.used_models import used_models
 
 
 @pytest.mark.parametrize(
@@ -139,3 +148,62 @@ def test_zero_shot_reader_requires_models_and_calibration() -> None:
         load_settings("laptop-hub.yaml", changes)
     changes.append("reader.calibration=mine.json")
     assert load_settings("laptop-hub.yaml", changes).reader.kind == "zero-shot"
+
+
+def digests(index: str, saved: str) -> dict[str, str]:
+    return store_digests(
+        load_settings(overrides=[f"index.path={index}", f"serve.saved.url={saved}"])
+    )
+
+
+def test_relative_places_depend_on_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    monkeypatch.chdir(tmp_path / "a")
+    here = digests("index", "sqlite:///kept/citeray.db")
+    monkeypatch.chdir(tmp_path)
+    assert here == digests("b/index", f"sqlite:///{os.getcwd()}/a/kept/citeray.db")
+    other = digests("index", "sqlite:///kept/citeray.db")
+    assert not set(here.values()) & set(other.values())
+
+
+def test_stores_and_servers_are_compared_without_the_user() -> None:
+    one = digests("s3://bucket/index", "postgresql://one@db/citeray")
+    assert one == digests("s3://bucket/index", "postgresql+psycopg://two@db/citeray")
+    assert one["index.path"] != digests("s3://bucket/other", "")["index.path"]
+    assert (
+        one["serve.saved.url"]
+        != digests("s3://bucket/index", "postgresql://db/b")["serve.saved.url"]
+    )
+
+
+CONFIGS = Path(__file__).resolve().parents[3] / "configs"
+STORED = ("pypi:", "hf:", "citeray:")
+
+
+def names_in(settings: Any) -> Iterator[str]:
+    """Yield every model name in the settings."""
+    match settings:
+        case dict():
+            for value in settings.values():
+                yield from names_in(value)
+        case list() | tuple():
+            for value in settings:
+                yield from names_in(value)
+        case str() if settings.startswith(STORED):
+            yield settings
+
+
+@pytest.mark.parametrize("config", ["laptop", "laptop-hub", "cluster", "gpu-node"])
+def test_all_models_in_settings_are_listed(config: str) -> None:
+    """`citeray models pull` downloads the listed models for machines without a network."""
+    settings = load_settings(str(CONFIGS / f"{config}.yaml"))
+    named = set(names_in(settings.model_dump(mode="json")))
+    assert len(named) >= 4
+    assert named <= set(used_models(settings).values())
+    large, others = (used_models(settings, language_models=which) for which in (True, False))
+    assert large | others == used_models(settings)
+    assert "llm" in large
+    assert "encoder" in others

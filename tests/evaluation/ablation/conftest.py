@@ -59,4 +59,5 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     publish(index, manifest.model_copy(update={"version": "v000002", "encoder": entry}))
     values = [f"index.path={index}", f"encoder.model=file:{model}", "encoder.max_tokens=64"]
     values += [f"reader.model=file:{make_tiny_reader(folder)}", "reader.max_tokens=64"]
+    values += ["namer.model=''"]
     return [word for value in values for word in ("--set", value)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,16 @@ from typer.testing import CliRunner
 from commands.evaluation.evaluate import evaluate
 
 URL = "http://www.ncbi.nlm.nih.gov/pubmed/"
-app = typer.Typer()
-app.command()(evaluate)
 
 
-def run_evaluate(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+def runner_of(command: Callable[..., None]) -> Callable[..., Result]:
+    """Return a function that runs `command` with its arguments; exceptions pass through."""
+    app = typer.Typer()
+    app.command()(command)
+    return lambda *words: CliRunner().invoke(app, [*map(str, words)], catch_exceptions=False)
+
+
+run_evaluate = runner_of(evaluate)
 
 
 def measures(*arguments: object) -> dict[str, float]:
@@ -54,6 +59,11 @@ def write(path: Path, *rows: Any) -> Path:
 
 def lines(path: Path, *rows: Any) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def write_list(path: Path, *rows: Any) -> Path:
+    path.write_text(json.dumps(rows, indent=1), encoding="utf-8")
     return path
 
 

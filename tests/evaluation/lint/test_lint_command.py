@@ -5,22 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
-from click.testing import Result
-from typer.testing import CliRunner
 
 from cluster.errors import InputError
 from commands.evaluation.lint import lint
-from evaluation.lint.asked_file import note_questions
+from evaluation.lint.lint_run import note_questions
+from tests.evaluation.evaluate_command.small_runs import URL, runner_of
 from tests.small_index import citation, make_index
 
-URL = "http://www.ncbi.nlm.nih.gov/pubmed/"
-app = typer.Typer()
-app.command()(lint)
-
-
-def run_lint(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+run_lint = runner_of(lint)
 
 
 def write(path: Path, *documents: str, **fields: Any) -> Path:

@@ -33,9 +33,8 @@ def test_unreadable_run_file_is_refused(tmp_path: Path, subtests: pytest.Subtest
         ("[]", "bioasq", "not the form of bioasq"),
         ('{"questions": []}', "biogen-a", "not the form of biogen-a"),
         ('{"questions": 5}', None, "not the form of a known run format"),
-        ('{"questions": [', None, "line 1: not JSON"),
+        ('{"questions": [NaN]}', None, "line 1: not JSON: NaN is not a number"),
         ('{"answer": []}\n{"ans', None, "line 2: not JSON"),
-        ("[" * 100_000, None, "nested too deep"),
         ("[]", "trec", "--format trec: unknown"),
     ]:
         with subtests.test(text=text, run_format=run_format):

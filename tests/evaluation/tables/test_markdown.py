@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from evaluation.tables.markdown import Column, Table, render_table
+from evaluation.tables import Column, Table, render_table
 
 
 def shown(*columns: Column, **values: tuple[float, ...]) -> list[str]:

@@ -6,9 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
-from click.testing import Result
-from typer.testing import CliRunner
 
 from cluster.errors import InputError
 from commands.evaluation.table import table
@@ -17,18 +14,14 @@ from tests.evaluation.evaluate_command.small_runs import (
     lines,
     measures,
     question,
+    runner_of,
     task_b,
     write,
 )
 
 pytestmark = pytest.mark.slow
 
-app = typer.Typer()
-app.command()(table)
-
-
-def run_table(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+run_table = runner_of(table)
 
 
 def as_data(*arguments: object) -> dict[str, dict[str, dict[str, float]]]:

@@ -1,5 +1,6 @@
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from filelock import FileLock
@@ -16,28 +17,6 @@ FIRST, SECOND, THIRD = (f"baseline/pubmed26n000{n}.xml.gz" for n in (1, 2, 3))
 UPDATE = "updatefiles/pubmed26n0004.xml.gz"
 
 
-class Watching:
-    def __init__(self) -> None:
-        self.plan: tuple[int, int] | None = None
-        self.moves: dict[str, int] = {}
-        self.ended: list[str] = []
-        self.notes: list[str] = []
-
-    def checked(self, done: int, total: int) -> None: ...
-
-    def planned(self, files: int, total: int) -> None:
-        self.plan = (files, total)
-
-    def moved(self, name: str, done: int, total: int | None) -> None:
-        self.moves[name] = done
-
-    def finished(self, outcome: Outcome) -> None:
-        self.ended.append(outcome.name)
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-
 @pytest.fixture
 def server() -> Iterator[PubMedServer]:
     with pubmed_server(baseline=3, updates=1, size=5000) as running:
@@ -45,12 +24,12 @@ def server() -> Iterator[PubMedServer]:
 
 
 def download(
-    server: PubMedServer, destination: object, watching: Watching | None = None, at_once: int = 2
+    server: PubMedServer, destination: object, observer: Mock | None = None, at_once: int = 2
 ) -> dict[str, Outcome]:
-    watching = watching or Watching()
-    with Web(QUICK, watching.note) as web:
+    observer = observer or Mock()
+    with Web(QUICK, observer.note) as web:
         files = list_files(web.read_text, server.url)
-        outcomes = download_files(files, str(destination), web, watching, at_once)
+        outcomes = download_files(files, str(destination), web, observer, at_once)
     return {f"{o.folder}/{o.name}": o for o in outcomes}
 
 
@@ -96,10 +75,10 @@ def test_damaged_local_file_is_fetched_again(server: PubMedServer, tmp_path: Pat
 
 def test_transfer_with_a_wrong_md5_is_retried(server: PubMedServer, tmp_path: Path) -> None:
     server.script[FIRST] = ["wrong"]
-    watching = Watching()
-    assert download(server, tmp_path, watching)[FIRST].state == "fetched"
+    observer = Mock()
+    assert download(server, tmp_path, observer)[FIRST].state == "fetched"
     assert kept(tmp_path) == whole(server)
-    assert "pubmed26n0001.xml.gz: its md5 is " in watching.notes[0]
+    assert "pubmed26n0001.xml.gz: its md5 is " in observer.note.call_args_list[0].args[0]
 
 
 def test_file_with_a_persistently_wrong_md5_fails_alone(

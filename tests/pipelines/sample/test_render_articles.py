@@ -21,34 +21,11 @@ from cluster.records import (
 )
 from pipelines.sample.render_articles import render_articles
 from pipelines.sample.render_citation import BookChapter, strip_inline
+from tests.cluster.test_records import FULL
 
 # NLM's DTD, from Biopython.
 DTD = Path(Bio.__file__).parent / "Entrez/DTDs/pubmed_250101.dtd"
 
-FULL = Citation(
-    pmid=90000001,
-    version=2,
-    title="B12 & <the> gut.",
-    sections=(Section("METHODS", "We used β-blockers."), Section("", "P<0.05.")),
-    other_abstracts=(OtherAbstract("fre", "Publisher", (Section("", "Été."),)),),
-    authors=(Author("Doe", "Jo B Jr", "JB Jr"), Author(collective="A & B Group")),
-    journal="A Journal",
-    journal_abbreviation="A J",
-    volume="12",
-    issue="3 Suppl",
-    pages="e12-e19",
-    year=2019,
-    month=4,
-    languages=("eng", "fre"),
-    publication_types=("Journal Article", "Review"),
-    mesh=(MeshHeading("D008687", "Metformin", True), MeshHeading("D006801", "Humans", False)),
-    chemicals=(Chemical("D008687", "Metformin"),),
-    keywords=("one", "two"),
-    doi="10.5555/x",
-    pmcid="PMC1",
-    links=(Link("RetractionIn", 90000002, "A Journal"), Link("Cites", None, "A book")),
-    references=(90000007, 3),
-)
 BOOK = BookChapter(7, "Chapter", "Book", "Publisher", 2020, "Text.")
 
 

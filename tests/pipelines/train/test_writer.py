@@ -1,4 +1,4 @@
-"""`citeray train writer`: its training examples and its adapter."""
+"""`citeray train writer` and `citeray train namer`: training examples and adapters."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import pytest
 from typer.testing import CliRunner
 
 from cluster.errors import InputError
+from cluster.settings.settings import load_settings
 from commands.cli import app
 from commands.training.train_writer import writer_prompt
 from pipelines.train.reader.bioasq import read_answered
-from pipelines.train.recipe import WriterRecipe, read_recipe
-from pipelines.train.writer.writer_examples import writer_examples
+from pipelines.train.recipe import NamerRecipe, WriterRecipe, read_recipe
+from pipelines.train.writer.namer_examples import namer_examples
+from pipelines.train.writer.train_writer import writer_examples
+from serve.graph.load_stages import load_namer
 from tests.pipelines.train.tiny_data import gold_row
 from tests.tiny_llama import make_tiny_llama
 
@@ -49,6 +52,21 @@ def test_answers_not_covered_by_snippets_are_excluded(tmp_path: Path) -> None:
     assert "the answer is" not in summary
 
 
+def test_namer_learns_a_gold_name_from_the_sentence_that_has_it(tmp_path: Path) -> None:
+    told = {"snippets": [{"text": f"Fever is common. {SNIPPET}"}], "ideal_answer": ["Aspirin."]}
+    asked = {"body": "Which drug reduces fever?", "type": "factoid", **told}
+    rows = [gold_row(id="1", exact_answer=[["ASA", "aspirin"]], **asked)]
+    rows.append(gold_row(id="2", exact_answer=[["ibuprofen"]], **asked))
+    path = tmp_path / "names.json"
+    path.write_text(json.dumps({"questions": rows}))
+    recipe = read_recipe(NamerRecipe, "namer", ["foreign=0"])
+    (example,) = namer_examples(read_answered([path]), recipe, random.Random(0))
+    prompt, name = example
+    assert name == 'Aspirin"'
+    assert prompt.endswith('The answer is "')
+    assert all(text in prompt for text in ("Fever is common.", SNIPPET, "Which drug"))
+
+
 @pytest.mark.nightly
 def test_trained_writer_lowers_perplexity_and_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -72,6 +90,29 @@ def test_trained_writer_lowers_perplexity_and_resumes(
     assert "another recipe" in str(other.exception)
 
 
+@pytest.mark.nightly
+def test_trained_namer_prefers_the_names_that_it_learned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cluster.models.name_scorer import NameScorer
+
+    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "models"))
+    base = make_tiny_llama(tmp_path / "llama")
+    told = {"snippets": [{"text": SNIPPET}], "ideal_answer": ["Aspirin."]}
+    row = gold_row(body="What reduces fever?", type="factoid", exact_answer=[["Aspirin"]], **told)
+    path, out = tmp_path / "names.json", tmp_path / "namer"
+    path.write_text(json.dumps({"questions": [row]}))
+    options = [f"--set=namer.model=file:{base}", f"--out={out}", "--json", "--licence=test"]
+    quick = [f"--with={change}" for change in (*QUICK, "foreign=0")]
+    done = CliRunner().invoke(app, ["train", "namer", str(path), *options, *quick])
+    assert done.exit_code == 0, done.output
+    settings = load_settings(None, [f"namer.model=file:{out}", "llm.kind=none"])
+    scorer = load_namer(settings)
+    assert isinstance(scorer, NameScorer)
+    learned, other = scorer.score("What reduces fever?", [SNIPPET], ["Aspirin", "influenza"])
+    assert learned > other
+
+
 def test_writer_adapter_is_merged_into_the_served_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,7 +120,6 @@ def test_writer_adapter_is_merged_into_the_served_model(
     from peft import LoraConfig, get_peft_model
     from transformers import AutoModelForCausalLM
 
-    from cluster.settings.settings import load_settings
     from serve.llm_app import llm_folder
 
     monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "models"))

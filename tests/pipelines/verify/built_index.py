@@ -17,7 +17,7 @@ from cluster.index.layout import SUPERSEDES, segment_directory, shard_of
 from cluster.index.lease import hold_lease
 from cluster.index.manifest import EncoderEntry, Manifest, SegmentEntry, ShardEntry, read_manifest
 from cluster.index.put_segment import entry_text
-from cluster.index.write_segment import SegmentPlan, artefacts_of
+from cluster.index.write_segment import artefacts_of
 from cluster.settings.settings import load_settings
 from pipelines.indexing.publish_index import publish_build
 from pipelines.indexing.shards.build_shard import build_shard, train_quantiser
@@ -27,6 +27,7 @@ from pipelines.indexing.staging.stage_citations import read_account, staged_rang
 from pipelines.verify.note_findings import Finding
 from pipelines.verify.verify_index import Verification
 from tests.cluster.pubmed_sets import DOCTYPE, abstract, article
+from tests.pipelines.indexing.shards.test_build_shard import plan_in
 from tests.pipelines.staging import SPLITTER
 from tests.publish_manifest import publish
 from tests.small_index import DIMENSIONS, embed_words, keep_codec
@@ -67,16 +68,7 @@ def build_from(index: Path, sources: Sequence[Path]) -> Manifest:
         directory.mkdir(parents=True)
         for table in read_source(path, directory, SPLITTER):
             write_part(embed_citations(table, embed_words, None), directory, SHARDS)
-    plan = SegmentPlan(
-        id="first",
-        quantiser=build / "quantiser.faiss",
-        dimensions=DIMENSIONS,
-        bm25_over=SETTINGS.index.bm25_over,
-        vectors="flat",
-        hnsw_m=8,
-        ef_construction=32,
-        threads=1,
-    )
+    plan = plan_in(build, segment="first")
     train_quantiser(staged_ranges(directories, DIMENSIONS)[0], plan.quantiser, plan)
     shards = [build_shard(index, s, directories, plan) for s in range(SHARDS)]
     accounts = [account for d in directories if (account := read_account(d))]

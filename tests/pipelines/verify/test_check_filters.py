@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 import tantivy
 
-from cluster.index.bm25 import Bm25Writer
 from cluster.index.filters.write_filters import FILTER_SCHEMA
 from cluster.index.layout import FILTERS, PASSAGES
 from cluster.index.manifest import read_manifest
@@ -23,6 +22,7 @@ from tests.pipelines.verify.built_index import (
     reseal,
     write_table,
 )
+from tests.pipelines.verify.test_check_segment import rewrite_postings
 
 
 def put_value(table: pa.Table, row: int, column: str, value: object) -> pa.Table:
@@ -76,15 +76,7 @@ def test_filter_columns_of_other_types_are_reported(index: Path, change: object)
 
 def test_missing_filter_postings_are_reported(index: Path) -> None:
     passages = read_table(index / SEGMENT / PASSAGES).num_rows
-    directory = index / SEGMENT / "bm25-passages"
-    for path in directory.iterdir():
-        path.unlink()
-    directory.rmdir()
-    writer = Bm25Writer(directory)
-    for _ in range(passages):
-        writer.add("any text")
-    writer.close()
-    reseal(index, read_manifest(index), 0)
+    rewrite_postings(index, "passages", passages)
     found = [f for f in verify_index(index).findings if f.kind == "filters"]
     assert [f.place for f in found] == [f"{SEGMENT}/bm25-passages"]
 

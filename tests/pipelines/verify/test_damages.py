@@ -15,7 +15,7 @@ from cluster.index.layout import CURRENT, LEASE
 from cluster.index.lease import hold_lease
 from cluster.index.manifest import current_version, read_manifest
 from pipelines.verify.verify_index import verify_index
-from tests.pipelines.test_small_disk import OWN_MOUNTS, ROOT, may_mount
+from tests.pipelines.small_disk import OWN_MOUNTS, ROOT, require_mounts
 from tests.pipelines.verify.built_index import SEGMENT, flip_byte, only
 from tests.pipelines.verify.damages import make_history, unnamed
 
@@ -88,8 +88,7 @@ print(found.version, found.citations, *found.findings, *found.leftovers, sep="\\
 
 @pytest.mark.process
 def test_intact_index_on_a_read_only_disk_has_no_findings(index: Path) -> None:
-    if not may_mount():
-        pytest.skip("this machine lets nobody mount a disk of their own")
+    require_mounts()
     mounts = f"mount --bind {index} {index} && mount -o remount,ro,bind {index}"
     command = f'{mounts} && exec {sys.executable} -c "$0" {index}'
     done = subprocess.run(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +9,7 @@ import pytest
 from cluster.storage.locations import StoredLocation
 from tests.object_store import BUCKET, s3_server
 from tests.pipelines.histories import SmallIndex
-from tests.pipelines.test_small_disk import OWN_MOUNTS, ROOT, may_mount
+from tests.pipelines.small_disk import require_mounts, run_there
 
 pytestmark = pytest.mark.process
 
@@ -27,21 +24,14 @@ FILES = [
 def test_verify_holds_at_most_two_segments_on_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not may_mount():
-        pytest.skip("this machine lets nobody mount a disk of their own")
+    require_mounts()
     with s3_server(monkeypatch) as client:
         index = SmallIndex(StoredLocation.at(URL, tmp_path / "cache"), shards=1)
         index.build(FILES[:1])
         for file in FILES[1:]:
             index.update([file])
         (tmp_path / "disk").mkdir()
-        program = [sys.executable, "-m", "tests.pipelines.verify.two_segments"]
-        done = subprocess.run(
-            [*OWN_MOUNTS, *program, str(tmp_path / "disk"), URL],
-            cwd=ROOT, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        found = run_there("tests.pipelines.verify.two_segments", tmp_path / "disk", URL)
         client.delete_dir_contents(BUCKET)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
     assert "the disk is full" in found.pop("three")
     assert found == {"findings": [], "segments": len(FILES)}

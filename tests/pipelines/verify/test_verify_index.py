@@ -15,13 +15,16 @@ from cluster.index.layout import (
     PASSAGES,
     SUPERSEDES,
     VECTORS,
+    codec_file,
+    quantiser_file,
     segment_directory,
+    terms_file,
 )
 from cluster.index.manifest import read_manifest
 from cluster.storage.sealed_text import seal, unseal
-from pipelines.verify.verify_index import in_processes, verify_index
+from pipelines.verify.verify_index import Verification, in_processes, verify_index
+from tests.pipelines.histories import SmallIndex
 from tests.pipelines.verify.built_index import (
-    HERE,
     SEGMENT,
     flip_byte,
     only,
@@ -30,13 +33,6 @@ from tests.pipelines.verify.built_index import (
 )
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.mark.parametrize("quick", [False, True])
-def test_built_index_has_no_findings(index: Path, quick: bool) -> None:
-    found = verify_index(index, quick=quick)
-    assert (found.findings, found.leftovers) == ((), ())
-    assert (found.version, found.citations, found.passages) == ("v000001", 40, 80)
 
 
 @pytest.mark.process
@@ -48,15 +44,6 @@ def test_parallel_verification_gives_the_same_result(index: Path) -> None:
     )
     assert found == verify_index(index)
     assert told == [("shards", 1, 2), ("shards", 2, 2)]
-
-
-def test_missing_segment_is_reported_with_its_citations(index: Path) -> None:
-    shutil.rmtree(index / SEGMENT)
-    segment, total, passages = verify_index(index).findings
-    assert (segment.kind, segment.place) == ("missing-segment", str(SEGMENT))
-    assert segment.message == f"missing, with its {len(HERE)} citations"
-    assert total.message == f"40 citations where the segments hold {40 - len(HERE)} live ones"
-    assert passages.kind == "count"
 
 
 def test_quick_verification_does_not_hash_files(index: Path) -> None:
@@ -169,3 +156,65 @@ def test_gap_in_source_numbers_is_reported(index: Path) -> None:
     assert "pubmed26n1332.xml.gz to pubmed26n1333.xml.gz missing" in gaps[0].message
     allowed = verify_index(index, quick=True, allow_gap=True)
     assert "gap" not in {finding.kind for finding in allowed.findings}
+
+
+FILES = [
+    [(1, "aspirin"), (2, "heparin"), (3, "warfarin"), (4, "insulin"), (5, "iron")],
+    [(2, "heparin again"), (3, None), (6, "copper"), (99, None)],
+    [(3, "warfarin is back"), (6, None), (2, "heparin once more"), (1, None), (1, "aspirin too")],
+    [(4, None), (1, None)],
+]
+
+
+@pytest.fixture
+def grown(tmp_path: Path) -> SmallIndex:
+    index = SmallIndex(tmp_path / "index")
+    index.build(FILES[:1])
+    for file in FILES[1:]:
+        index.update([file])
+    return index
+
+
+def sound(index: SmallIndex) -> Verification:
+    found = verify_index(index.path)
+    assert found.findings == ()
+    assert index.manifest is not None
+    assert (found.citations, found.passages) == (index.manifest.citations, index.manifest.passages)
+    return found
+
+
+@pytest.mark.slow
+def test_every_version_of_a_history_has_no_findings(tmp_path: Path) -> None:
+    index = SmallIndex(tmp_path / "index")
+    index.build(FILES[:1])
+    live = [sound(index).citations]
+    for file in FILES[1:]:
+        index.update([file])
+        live.append(sound(index).citations)
+    index.compact()
+    found = sound(index)
+    assert {leftover.place for leftover in found.leftovers} == {"staging"}
+    assert [*live, found.citations] == [5, 5, 5, 3, 3]
+
+
+def test_files_of_an_interrupted_update_are_leftovers(grown: SmallIndex) -> None:
+    grown.update([[(7, "zinc"), (8, "lead"), (9, "tin")]], crash_after=1)
+    places = [leftover.place for leftover in sound(grown).leftovers]
+    assert places[0] == "staging"
+    assert any(place.endswith(".partial") for place in places)
+
+
+@pytest.mark.parametrize("kind", ["codec", "terms", "quantiser"])
+def test_missing_shared_file_is_reported(grown: SmallIndex, kind: str) -> None:
+    manifest = grown.manifest
+    assert manifest is not None
+    assert manifest.tokens is not None
+    assert manifest.quantiser is not None
+    files = {
+        "codec": codec_file(manifest.tokens.codec.sha256),
+        "terms": terms_file(manifest.terms[-1].version),
+        "quantiser": quantiser_file(manifest.quantiser.sha256),
+    }
+    (grown.path / files[kind]).unlink()
+    (finding,) = verify_index(grown.path).findings
+    assert (finding.kind, finding.place) == ("artefact", str(files[kind]))

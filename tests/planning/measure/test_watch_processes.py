@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,6 @@ from planning.measure.watch_processes import RAYS_OWN, watched_tree
 
 pytestmark = pytest.mark.process
 
-BUILD = Path(__file__).resolve().parents[3] / "pipelines/indexing"
 MB = 10**6
 # Program that holds the given number of bytes until standard input closes.
 HOLDER = "import sys; held = bytearray(int(sys.argv[1])); print(flush=True); sys.stdin.read()"

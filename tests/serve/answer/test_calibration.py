@@ -35,16 +35,13 @@ def stated(points: Points, threshold: float) -> list[float]:
     return [loss for probability, loss in points if probability >= threshold]
 
 
-def test_threshold_for_budgets_zero_and_one() -> None:
+def test_threshold_is_infinite_without_a_budget_or_enough_right_points() -> None:
     points = drawn(1, 300)
     row = TypeCalibration(features=(), weights=(0,), points=points)
     calibration = Calibration(types={"list": row, "summary": row})
     assert calibration.threshold("list", 1.0) == 0.0
     assert calibration.threshold("list", 0.0) > 1
     assert risk_threshold(((0.9, 0.0),) * 500, 0.0) > 1
-
-
-def test_threshold_is_infinite_for_few_or_wrong_points() -> None:
     assert risk_threshold((), 0.1) > 1
     assert risk_threshold(((0.9, 0.0),) * 8, 0.1) > 1
     assert risk_threshold(((0.9, 0.0),) * 9, 0.1) == 0.9

@@ -28,34 +28,39 @@ def write(
     return write_answer(Script(*replies), kind, items, style=style)
 
 
-def told(answer: WrittenAnswer) -> list[tuple[str, tuple[int, ...], bool]]:
+Told = tuple[str, tuple[int, ...], bool]
+
+
+def told(answer: WrittenAnswer) -> list[Told]:
     return [(s.text, s.pmids, s.unsupported) for s in answer.ideal]
 
 
-def test_drop_removes_unsupported_sentences() -> None:
-    answer = write("drop", f"{OWN} {SAID}")
-    assert told(answer) == [(SAID, (1,), False)]
-
-
-def test_mark_keeps_unsupported_sentences_without_pmids() -> None:
-    answer = write("mark", f"{OWN} {SAID}")
-    assert told(answer) == [(OWN, (), True), (SAID, (1,), False)]
-    assert (answer.verdict, answer.stance_on) == ("answered", SAID)
+@pytest.mark.parametrize(
+    ("check", "said", "kept", "stance_on"),
+    [
+        ("drop", f"{OWN} {SAID}", [(SAID, (1,), False)], SAID),
+        ("mark", f"{OWN} {SAID}", [(OWN, (), True), (SAID, (1,), False)], SAID),
+        ("off", OWN, [(OWN, (), True)], OWN),
+        # A link is always dropped.
+        ("drop", f"{SAID} {LINK}", [(SAID, (1,), False)], SAID),
+        ("mark", f"{SAID} {LINK}", [(SAID, (1,), False)], SAID),
+        ("off", f"{SAID} {LINK}", [(SAID, (1,), False)], SAID),
+    ],
+)
+def test_check_decides_about_unsupported_sentences(
+    check: Check, said: str, kept: list[Told], stance_on: str
+) -> None:
+    answer = write(check, said)
+    assert told(answer) == kept
+    assert (answer.verdict, answer.stance_on) == ("answered", stance_on)
+    assert (answer.origin, answer.degraded) == ("generated", ())
 
 
 def test_mark_without_supported_sentence_falls_back() -> None:
     answer = write("mark", OWN)
-    assert (answer.origin, answer.degraded) == (
-        "extractive",
-        ("llm: nothing usable, extractive answer",),
-    )
+    lost = ("llm: nothing usable, extractive answer",)
+    assert (answer.origin, answer.degraded) == ("extractive", lost)
     assert OWN not in {sentence.text for sentence in answer.ideal}
-
-
-def test_off_accepts_and_marks_unsupported_sentences() -> None:
-    answer = write("off", OWN)
-    assert told(answer) == [(OWN, (), True)]
-    assert (answer.origin, answer.degraded, answer.stance_on) == ("generated", (), OWN)
 
 
 @pytest.mark.parametrize(("check", "pmids"), [("mark", ()), ("off", (7,))])
@@ -63,12 +68,6 @@ def test_off_keeps_the_pmids_that_the_model_cites(check: Check, pmids: tuple[int
     said = f"Aspirin prevents colorectal cancer [7, 99]. {SAID.removesuffix('.')} [1]."
     answer = write(check, said, weigh=2)
     assert told(answer) == [(OWN, pmids, True), (SAID, (1,), False)]
-
-
-@pytest.mark.parametrize("check", ["drop", "mark", "off"])
-def test_sentence_with_a_link_is_always_dropped(check: Check) -> None:
-    answer = write(check, f"{SAID} {LINK}")
-    assert told(answer) == [(SAID, (1,), False)]
 
 
 @pytest.mark.parametrize("check", ["drop", "mark"])
@@ -94,10 +93,9 @@ def test_check_accepts_yaml_false_as_off() -> None:
 
 def test_verdict_is_equal_for_mark_and_drop() -> None:
     for said in (OWN, f"{OWN} {SAID}", SAID):
-        one, other = write("drop", said), write("mark", said)
-        assert (one.verdict, one.stance_on, one.exact) == (
-            other.verdict,
-            other.stance_on,
-            other.exact,
+        one, other = (
+            (found.verdict, found.stance_on, found.exact)
+            for found in (write("drop", said), write("mark", said))
         )
+        assert one == other
     assert write("drop", OWN).verdict != NOT_ENOUGH

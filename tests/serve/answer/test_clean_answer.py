@@ -5,75 +5,54 @@ import pytest
 from serve.answer.clean_answer import clean_answer
 
 GOOD = "Metformin lowers blood glucose by 30% in adults."
+NO_STATEMENTS = [
+    "1, 2, 3, 4, 5, 6, 7.",
+    "12 34 56 and 78 of 90 and 12 34 56 78.",
+    "Yes.",
+    "What are the causes of it all?",
+    "",
+    "the gene the gene the gene the gene the gene the gene.",
+    "BRCA1 and BRCA2 and BRCA1 and BRCA2 and BRCA1 and BRCA2 genes and and and.",
+]
+BRACKETS = [
+    "The interleukin (IL-6) rises in 3 patients.",
+    "The dose was 5 (range 3-8) mg in adults.",
+    "Complex [Fe(CN)6] binds to the protein.",
+    "Risk rose by 10-12% (95% CI 8-14) in adults.",
+    "The CI [0.1, 0.5] was wide.",
+]
+MARKED = [
+    "Metformin lowers blood glucose by 30% in adults [1].",
+    "Metformin lowers blood glucose by 30% in adults [1, 2].",
+    "Metformin lowers blood glucose by 30% in adults [1-3].",
+    "Metformin lowers blood glucose by 30% in adults (PMID: 12345678).",
+    "Metformin lowers blood glucose [PMID 123] by 30% in adults.",
+    "Metformin lowers blood glucose by 30% in adults (passage 1).",
+    "Metformin lowers blood glucose by 30% in adults (passages 1 and 2).",
+    "Answer: Metformin lowers blood glucose by 30% in adults.",
+    "Based on the passages, Metformin lowers blood glucose by 30% in adults.",
+    "Conclusions: Metformin lowers blood glucose by 30% in adults.",
+    "- Metformin lowers blood glucose by 30% in adults.",
+    "1. Metformin lowers blood glucose by 30% in adults.",
+    "<evidence>Metformin lowers blood glucose by 30% in adults.</evidence>",
+    "Metformin lowers blood glucose by 30% in adults.<|im_end|>",
+]
 
 
-def test_complete_sentences_are_unchanged() -> None:
-    text = "Metformin lowers glucose by 1.5 mmol/l (p < 0.05). It does not cause weight gain."
-    assert " ".join(clean_answer(text)) == text
-
-
-def test_marks_labels_and_tags_are_removed(subtests: pytest.Subtests) -> None:
-    for cited in [
-        "Metformin lowers blood glucose by 30% in adults [1].",
-        "Metformin lowers blood glucose by 30% in adults [1, 2].",
-        "Metformin lowers blood glucose by 30% in adults [1-3].",
-        "Metformin lowers blood glucose by 30% in adults (PMID: 12345678).",
-        "Metformin lowers blood glucose [PMID 123] by 30% in adults.",
-        "Metformin lowers blood glucose by 30% in adults (passage 1).",
-        "Metformin lowers blood glucose by 30% in adults (passages 1 and 2).",
-        "Answer: Metformin lowers blood glucose by 30% in adults.",
-        "Based on the passages, Metformin lowers blood glucose by 30% in adults.",
-        "Conclusions: Metformin lowers blood glucose by 30% in adults.",
-        "- Metformin lowers blood glucose by 30% in adults.",
-        "1. Metformin lowers blood glucose by 30% in adults.",
-        "<evidence>Metformin lowers blood glucose by 30% in adults.</evidence>",
-        "Metformin lowers blood glucose by 30% in adults.<|im_end|>",
-    ]:
-        with subtests.test(cited=cited):
-            assert [*clean_answer(cited)] == [GOOD]
-
-
-def test_brackets_that_are_not_marks_are_kept(subtests: pytest.Subtests) -> None:
-    for kept in [
-        "The interleukin (IL-6) rises in 3 patients.",
-        "The dose was 5 (range 3-8) mg in adults.",
-        "Complex [Fe(CN)6] binds to the protein.",
-        "Risk rose by 10-12% (95% CI 8-14) in adults.",
-        "The CI [0.1, 0.5] was wide.",
-    ]:
-        with subtests.test(kept=kept):
-            assert [*clean_answer(kept)] == [kept]
-
-
-def test_questions_numbers_and_loops_are_dropped(subtests: pytest.Subtests) -> None:
-    for said in [
-        "1, 2, 3, 4, 5, 6, 7.",
-        "12 34 56 and 78 of 90 and 12 34 56 78.",
-        "Yes.",
-        "What are the causes of it all?",
-        "",
-        "the gene the gene the gene the gene the gene the gene.",
-        "BRCA1 and BRCA2 and BRCA1 and BRCA2 and BRCA1 and BRCA2 genes and and and.",
-    ]:
-        with subtests.test(said=said):
-            assert [*clean_answer(said)] == []
-
-
-def test_cut_off_last_sentence_is_dropped() -> None:
-    assert [*clean_answer(f"{GOOD} It is also known that")] == [GOOD]
-
-
-def test_repeated_sentence_is_kept_once() -> None:
-    assert [*clean_answer(f"{GOOD} {GOOD}")] == [GOOD]
-
-
-def test_sentences_with_different_numbers_are_kept() -> None:
+def test_only_complete_statements_are_kept_once() -> None:
     other = GOOD.replace("30", "40")
-    assert [*clean_answer(f"{GOOD} {other}")] == [GOOD, other]
-
-
-def test_recited_evidence_is_dropped() -> None:
-    assert [*clean_answer(f"<evidence>\n[1] {GOOD}\n[2] {GOOD}\n</evidence>")] == []
+    whole = ["Metformin lowers glucose by 1.5 mmol/l (p < 0.05).", "It does not cause weight gain."]
+    cleaned = {
+        " ".join(whole): whole,
+        f"{GOOD} {GOOD}": [GOOD],
+        f"{GOOD} {other}": [GOOD, other],
+        f"{GOOD} It is also known that": [GOOD],
+        f"<evidence>\n[1] {GOOD}\n[2] {GOOD}\n</evidence>": [],
+        **{text: [] for text in NO_STATEMENTS},
+        **{text: [text] for text in BRACKETS},
+        **{text: [GOOD] for text in MARKED},
+    }
+    assert {text: [*clean_answer(text)] for text in cleaned} == cleaned
 
 
 KNOWN = {1: 101, 2: 102, 3: 103}
@@ -96,8 +75,10 @@ def test_marks_of_every_form_become_pmids(subtests: pytest.Subtests) -> None:
             assert cited(text) == [("Metformin lowers blood glucose.", (101, 103))]
 
 
-def test_range_in_a_mark_is_expanded() -> None:
-    assert cited("It helps most of them [1-3].") == [("It helps most of them.", (101, 102, 103))]
+def test_ranges_are_expanded_and_unknown_numbers_ignored() -> None:
+    marks = {"1-3": (101, 102, 103), "0, 2, 9": (102,), "1-99999999": (101,)}
+    found = {mark: cited(f"It helps most of them [{mark}].") for mark in marks}
+    assert found == {mark: [("It helps most of them.", pmids)] for mark, pmids in marks.items()}
 
 
 def test_mark_after_the_stop_belongs_to_the_previous_sentence() -> None:
@@ -111,11 +92,3 @@ def test_pmids_in_marks_are_read() -> None:
     known = {30311221: 30311221, 21306691: 21306691}
     found = cited("It helps most of them [30311221, PMID: 21306691].", known)
     assert found == [("It helps most of them.", (30311221, 21306691))]
-
-
-def test_unknown_numbers_in_marks_are_ignored() -> None:
-    assert cited("It helps most of them [0, 2, 9].") == [("It helps most of them.", (102,))]
-
-
-def test_overlong_range_in_a_mark_is_not_expanded() -> None:
-    assert cited("It helps most of them [1-99999999].") == [("It helps most of them.", (101,))]

@@ -197,15 +197,9 @@ def test_reader_vetoes_but_never_reverses_the_model() -> None:
 
 def test_error_budget_does_not_withhold_the_models_yesno() -> None:
     for said, exact in [(FOR, "yes"), (UNSURE, "no"), (AGAINST, "yes")]:
-        written = Written(IDEAL, exact, exact)  # type: ignore[arg-type]
-        verdicts = {
-            decide_verdict(asked(), [cite(**said)], [], written, CALIBRATION, budget).verdict
-            for budget in (0.0, 0.1, 1.0)
-        }
-        assert len(verdicts) == 1, (said, exact)
-
-
-def test_mixed_decision_of_the_model_is_kept() -> None:
+        budgets = (0.0, 0.1, 1.0)
+        found = [decide(cite(**said), exact=exact, decision=exact, max_wrong=b) for b in budgets]
+        assert len({decision.verdict for decision in found}) == 1, (said, exact)
     assert decide(cite(), decision="mixed").verdict == "mixed"
 
 
@@ -230,16 +224,14 @@ def test_stance_of_a_citation_is_on_its_clearest_passage() -> None:
     sentences = (ScoredSpan(0, 13, 0.5, 0.1), ScoredSpan(14, 24, 0.5, -3.0))
     denying = two_passages(Reading(0.9, 0.05, 0.9, 0.05, (), sentences))
     citations = [cite(), denying, cite(4, **UNSURE)]
+    ids = [item.passage.id for c in citations for item in c.items]
     for side, stances in [
         ("yes", ["support", "neutral", "contradict", "neutral"]),
         ("no", ["contradict", "neutral", "support", "neutral"]),
     ]:
         found = yesno_stances(citations, side)  # type: ignore[arg-type]
-        ids = [item.passage.id for c in citations for item in c.items]
         assert [found[passage_id] for passage_id in ids] == stances, side
-
-
-def test_stance_without_sentences_is_on_the_first_passage() -> None:
+    # Without sentences it is on the first passage.
     found = yesno_stances([two_passages(Reading(0.9, 0.9, 0.0, 0.1))], "yes")
     assert list(found.values()) == ["support", "neutral"]
 

@@ -10,7 +10,6 @@ import pytest
 from cluster.answers import Evidence, Question, QuestionType, Sentence
 from cluster.models.readings import Reading
 from serve.answer.extract_answer import (
-    IN_CONTRAST,
     extract_ideal,
     find_candidates,
     quote_side,
@@ -44,29 +43,22 @@ def texts(*parts: str, kind: QuestionType = "summary", **options: int) -> list[s
     return [sentence.text for sentence in ideal(*parts, kind=kind, **options)]
 
 
-def titled(*titles: str) -> list[str]:
-    """Return the answer from citations that have only a title."""
+def titled(*titles: str, text: str = "") -> list[str]:
+    """Return the answer from citations that have only a title, or `text` as their passage."""
     items = [
-        Evidence(passage(title, n, title=True), title=title) for n, title in enumerate(titles, 1)
+        Evidence(passage(text or title, n, title=not text), title=title)
+        for n, title in enumerate(titles, 1)
     ]
     found = extract_ideal(asked(), read_evidence(BODY, items, WordReader()))
     return [sentence.text for sentence in found]
 
 
-def test_best_sentence_comes_first() -> None:
+def test_best_sentence_comes_first_and_cites_its_source() -> None:
     assert texts(OTHER, f"{NEXT} {BEST}")[0] == BEST
-
-
-def test_sentence_cites_its_source() -> None:
     best = ideal(OTHER, BEST)[0]
     assert (best.text, best.pmids, best.support) == (BEST, (2,), 1.0)
-
-
-def test_repeated_sentence_cites_its_first_three_sources() -> None:
+    # A repeated sentence cites its first three sources; case does not count.
     assert [s.pmids for s in ideal(*[BEST] * 5)] == [(1, 2, 3)]
-
-
-def test_equal_sentences_are_merged_ignoring_case() -> None:
     assert [s.pmids for s in ideal(BEST, BEST.upper())] == [(1, 2)]
     assert sorted(texts(BEST, DENIAL)) == sorted([BEST, DENIAL])
 
@@ -94,13 +86,8 @@ def test_title_without_full_stop_or_in_brackets_is_quoted() -> None:
     title = "Metformin and blood glucose in adults"
     assert titled(title, "lower blood glucose by metformin in adults") == [title]
     assert titled(f"[{title}].") == [title]
-
-
-def test_title_without_full_stop_is_separated_from_the_abstract() -> None:
     title = "Metformin and lower blood glucose in adults"
-    items = [Evidence(passage(NEXT), title=title)]
-    found = extract_ideal(asked(), read_evidence(BODY, items, WordReader()))
-    assert sorted(sentence.text for sentence in found) == sorted([title, NEXT])
+    assert sorted(titled(title, text=NEXT)) == sorted([title, NEXT])
 
 
 def test_strip_brackets_keeps_inner_brackets(subtests: pytest.Subtests) -> None:
@@ -172,11 +159,3 @@ class Divided(WordReader):
 def test_quote_side_without_a_usable_sentence_is_none() -> None:
     citations = read_evidence(BODY, evidence(BEST, "It does not."), Divided())
     assert quote_side(find_candidates(citations), "no") is None
-
-
-def test_quote_side_returns_the_clearest_sentence() -> None:
-    candidates = find_candidates(read(NEXT, DENIAL, BEST))
-    found = quote_side(candidates, "no")
-    assert found is not None
-    assert (found.text, found.pmids) == (IN_CONTRAST + DENIAL, (2,))
-    assert quote_side([], "no") is None

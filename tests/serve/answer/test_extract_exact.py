@@ -94,21 +94,12 @@ def test_exact_answer_without_names_is_empty() -> None:
         assert exact_of(asked(kind), read("Cats sleep most of the day.")) == exact  # type: ignore[arg-type]
 
 
-def test_group_names_joins_defined_abbreviations() -> None:
+def test_names_are_grouped_with_the_forms_that_the_evidence_defines() -> None:
     found = evidence("The epidermal growth factor receptor (EGFR) is here, TP53 too.")
     names = ["EGFR", "TP53", "epidermal growth factor receptor", "tp53"]
-    assert group_names(names, found, recognise) == [
-        ["EGFR", "epidermal growth factor receptor"],
-        ["TP53", "tp53"],
-    ]
-
-
-def test_group_names_adds_defined_forms() -> None:
+    egfr = ["EGFR", "epidermal growth factor receptor"]
+    assert group_names(names, found, recognise) == [egfr, ["TP53", "tp53"]]
     items = evidence("Phosphodiesterase 4B (PDE4B) is blocked, as is TP53.")
     grouped = group_names(["PDE4B", "TP53"], items, no_one)
     assert grouped == [["PDE4B", "Phosphodiesterase 4B"], ["TP53"]]
-
-
-def test_apart_returns_each_name_as_a_group() -> None:
-    groups = [["PDE4B", "phosphodiesterase 4B"], ["TP53"]]
-    assert apart(groups) == [["PDE4B"], ["phosphodiesterase 4B"], ["TP53"]]
+    assert apart(grouped) == [["PDE4B"], ["Phosphodiesterase 4B"], ["TP53"]]

@@ -97,42 +97,32 @@ def replace_title(item: Evidence) -> Evidence:
     return Evidence(item.passage, title=HEADING)
 
 
-def test_join_text_skips_a_missing_title() -> None:
-    for title in ("", NO_TITLE):
-        assert joined(part(0, len(ABSTRACT), title=title)) == (ABSTRACT, [ABSTRACT])
-
-
-def test_join_text_ends_the_title_with_a_stop() -> None:
+def test_join_text_begins_with_the_title_ended_by_a_stop() -> None:
     for title, read in [
-        ("Metformin in adults", "Metformin in adults."),
-        ("Does metformin help?", "Does metformin help?"),
-        ("[Metformin in adults].", "[Metformin in adults]."),
-        ("Metformin (a biguanide.)", "Metformin (a biguanide.)"),
+        ("", ""),
+        (NO_TITLE, ""),
+        ("Metformin in adults", "Metformin in adults. "),
+        ("Does metformin help?", "Does metformin help? "),
+        ("[Metformin in adults].", "[Metformin in adults]. "),
+        ("Metformin (a biguanide.)", "Metformin (a biguanide.) "),
     ]:
         text, held = joined(part(0, 25, title=title))
-        assert text == f"{read} {ABSTRACT[:25]}"
-        assert held == [ABSTRACT[:25]]
-        assert sentence_spans(text)[0] == (0, len(read))
-
-
-def test_join_text_separates_distant_passages() -> None:
-    text, held = joined(part(0, 25, title=""), part(58, len(ABSTRACT), title=""))
-    assert text == f"{ABSTRACT[:25]} {ABSTRACT[58:]}"
-    assert held == [ABSTRACT[:25], ABSTRACT[58:]]
-
-
-def test_join_text_keeps_passages_with_unrelated_offsets() -> None:
-    texts = ["Metformin helps.", "It is a biguanide that adults take.", "It is old."]
-    items = [Evidence(Passage(1, "abstract", 0, len(text), text)) for text in texts]
-    text, held = joined(*items)
-    assert held == texts
-    assert len(text) == sum(map(len, texts)) + 2
-
-
-def test_join_text_of_a_title_only() -> None:
+        assert (text, held) == (f"{read}{ABSTRACT[:25]}", [ABSTRACT[:25]])
+        assert sentence_spans(text)[0] == (0, len(read.strip() or text))
     for title in ("", HEADING):
         item = Evidence(Passage(1, "title", 0, len(HEADING), HEADING), title=title)
         assert joined(item)[0] == HEADING
+
+
+def test_join_text_separates_passages_that_do_not_touch() -> None:
+    text, held = joined(part(0, 25, title=""), part(58, len(ABSTRACT), title=""))
+    assert text == f"{ABSTRACT[:25]} {ABSTRACT[58:]}"
+    assert held == [ABSTRACT[:25], ABSTRACT[58:]]
+    # These have unrelated offsets.
+    texts = ["Metformin helps.", "It is a biguanide that adults take.", "It is old."]
+    items = [Evidence(Passage(1, "abstract", 0, len(text), text)) for text in texts]
+    text, held = joined(*items)
+    assert (held, len(text)) == (texts, sum(map(len, texts)) + 2)
 
 
 def test_read_evidence_groups_passages_by_citation() -> None:

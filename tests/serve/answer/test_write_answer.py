@@ -16,6 +16,7 @@ from cluster.records import Entity
 from cluster.settings.answer_settings import AnswerSettings
 from serve.answer import write_answer
 from serve.answer.ask_model import WriterLimits
+from serve.answer.names.score_names import NameModel
 from serve.answer.write_answer import DEFAULT_STYLE, AnswerWriter, WrittenAnswer
 from serve.answer.write_exact import stated_in
 from serve.answer.write_ideal import answers_nothing
@@ -74,24 +75,20 @@ def write(
     encoder: Encode = encode,
     scorer: SupportScorer | None = None,
     style: AnswerSettings = DEFAULT_STYLE,
+    namer: NameModel | None = None,
     **limits: Any,
 ) -> WrittenAnswer:
     limits = {"deadline_s": 0.2 if isinstance(model, Sleeper) else 60, **limits}
     writer = AnswerWriter(
-        model, encoder, scorer, recognise, WordReader(), CALIBRATION, WriterLimits(**limits)
-    )
+        model, encoder, scorer, recognise, WordReader(), CALIBRATION, WriterLimits(**limits),
+        namer=namer,
+    )  # fmt: skip
     found = evidence(TEXT) if items is None else items
     return asyncio.run(writer.write(Question("q", body, kind, guess=guess), found, style))
 
 
 def names(*found: str) -> str:
     return json.dumps({"answers": list(found)})
-
-
-def test_supported_sentence_is_kept_with_its_pmid() -> None:
-    answer = write(Script(TEXT))
-    assert [(s.text, s.pmids) for s in answer.ideal] == [(TEXT, (1,))]
-    assert (answer.origin, answer.degraded) == ("generated", ())
 
 
 class LostScorer:
@@ -101,10 +98,37 @@ class LostScorer:
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
 
-def test_lost_nli_model_falls_back_to_similarity() -> None:
-    answer = write(Script(f"{TEXT} Aspirin prevents colorectal cancer."), scorer=LostScorer())
-    assert [(s.text, s.pmids) for s in answer.ideal] == [(TEXT, (1,))]
-    assert answer.degraded == ("support: model lost, sentences checked by likeness",)
+class Favourite:
+    """Language model that finds one name probable, or fails without one."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def score(self, question: str, sentences: Sequence[str], names: Sequence[str]) -> np.ndarray:
+        if not self.name:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+        return np.array([0.0 if name == self.name else -9.0 for name in names], np.float32)
+
+
+def test_namer_ranks_the_names_of_factoid_answers_only(subtests: pytest.Subtests) -> None:
+    items = evidence("Glucose falls with Aspirin, Warfarin and Statin, drug by drug.")
+    cases: list[tuple[QuestionType, str, str]] = [
+        ("factoid", "Warfarin", "Warfarin"),
+        ("factoid", "Statin", "Statin"),
+        ("list", "Statin", "Aspirin"),
+    ]
+    for kind, favourite, first in cases:
+        with subtests.test(kind=kind, favourite=favourite):
+            answer = write(None, kind, items, namer=Favourite(favourite))
+            assert isinstance(answer.exact, list)
+            assert answer.exact[0] == [first]
+
+
+def test_lost_namer_leaves_the_readers_order() -> None:
+    items = evidence("Glucose falls with Aspirin and Warfarin, drug by drug.")
+    answer = write(None, "factoid", items, namer=Favourite(""))
+    assert answer.exact == write(None, "factoid", items).exact
+    assert "names: model lost, ranked by the reader alone" in answer.degraded
 
 
 def lost(texts: Sequence[str]) -> np.ndarray:
@@ -112,15 +136,30 @@ def lost(texts: Sequence[str]) -> np.ndarray:
     raise TimeoutError
 
 
-def test_lost_encoder_falls_back_to_wording(
-    subtests: pytest.Subtests,
-) -> None:
+def kept(answer: WrittenAnswer) -> list[tuple[str, tuple[int, ...]]]:
+    return [(sentence.text, sentence.pmids) for sentence in answer.ideal]
+
+
+def test_supported_sentence_is_kept_with_its_pmid() -> None:
+    # An invented PMID is not cited.
+    for said in (TEXT, f"{TEXT[:-1]} [PMID: 99999999]."):
+        answer = write(Script(said))
+        assert kept(answer) == [(TEXT, (1,))]
+        assert (answer.origin, answer.degraded) == ("generated", ())
+
+
+def test_lost_nli_model_falls_back_to_similarity() -> None:
+    answer = write(Script(f"{TEXT} Aspirin prevents colorectal cancer."), scorer=LostScorer())
+    assert kept(answer) == [(TEXT, (1,))]
+    assert answer.degraded == ("support: model lost, sentences checked by likeness",)
+
+
+def test_lost_encoder_falls_back_to_wording() -> None:
     for kind, scorer in product(["summary", "factoid"], [None, LostScorer()]):
-        with subtests.test(scorer=scorer, kind=kind):
-            script = Script(f"{TEXT} Aspirin prevents colorectal cancer.", names("Metformin"))
-            answer = write(script, kind, encoder=lost, scorer=scorer)
-            assert [(s.text, s.pmids) for s in answer.ideal] == [(TEXT, (1,))]
-            assert "support: encoder lost, sentences checked by wording" in answer.degraded
+        script = Script(f"{TEXT} Aspirin prevents colorectal cancer.", names("Metformin"))
+        answer = write(script, kind, encoder=lost, scorer=scorer)
+        assert kept(answer) == [(TEXT, (1,))], (kind, scorer)
+        assert "support: encoder lost, sentences checked by wording" in answer.degraded
 
 
 def test_overlong_evidence_is_truncated_and_noted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,12 +180,6 @@ def test_overlong_evidence_is_truncated_and_noted(monkeypatch: pytest.MonkeyPatc
     assert told == f"evidence: the last {60 - len(answer.stances)} passages not weighed"
 
 
-def test_invented_pmid_is_not_cited() -> None:
-    answer = write(Script("Metformin lowers blood glucose by 30% in adults [PMID: 99999999]."))
-    assert answer.ideal[0].pmids == (1,)
-    assert "99999999" not in answer.ideal[0].text
-
-
 def test_extractive_answer_if_the_model_fails(subtests: pytest.Subtests) -> None:
     for model, why in [
         (None, "llm: not configured"),
@@ -158,11 +191,9 @@ def test_extractive_answer_if_the_model_fails(subtests: pytest.Subtests) -> None
     ]:
         with subtests.test(model=model, why=why):
             answer = write(model)
-            assert [(s.text, s.pmids) for s in answer.ideal] == [(TEXT, (1,))]
-            assert (answer.origin, answer.degraded) == (
-                "extractive",
-                (f"{why}, extractive answer",),
-            )
+            assert kept(answer) == [(TEXT, (1,))]
+            assert answer.origin == "extractive"
+            assert answer.degraded == (f"{why}, extractive answer",)
 
 
 def test_failed_model_is_not_asked_a_second_time() -> None:
@@ -219,8 +250,8 @@ def test_yesno_is_decided_before_it_is_explained(share: float, text: str, exact:
 
 def test_yes_needs_a_margin_over_no() -> None:
     """Small models prefer yes."""
-    unsure, sure = (write(Script(decided(share), TEXT), "yesno") for share in (0.8, 0.95))
-    assert (unsure.exact, sure.exact) == ("no", "yes")
+    shares = {0.8: "no", 0.95: "yes"}
+    assert {s: write(Script(decided(s), TEXT), "yesno").exact for s in shares} == shares
 
 
 @pytest.mark.parametrize(("share", "said"), [(0.95, NO), (0.1, YES)])
@@ -256,18 +287,22 @@ def read_off(word: str, text: str = TEXT, *passages: str) -> WrittenAnswer:
     return write(Script(text, word), "yesno", found, BODY, style=style)
 
 
-@pytest.mark.parametrize("word", ["yes", "no"])
-def test_decision_of_a_papers_preset_is_kept(word: str) -> None:
-    answer = read_off(word)
-    assert (answer.exact, answer.degraded) == (word, ())
-
-
 @pytest.mark.parametrize(
-    ("decision", "verdict"), [("mixed", "mixed"), ("not stated", "not_enough_evidence")]
+    ("decision", "exact", "verdict", "degraded"),
+    [
+        ("yes", "yes", "answered", ()),
+        ("no", "no", "mixed", ()),
+        # The evidence decides if the model gives neither yes nor no.
+        ("mixed", "yes", "mixed", ()),
+        ("not stated", "yes", "not_enough_evidence", ()),
+        ("perhaps", "yes", "answered", ("llm: nothing usable, extractive exact answer",)),
+    ],
 )
-def test_evidence_decides_if_the_model_gives_no_yesno(decision: str, verdict: str) -> None:
+def test_decision_of_a_papers_preset_is_kept(
+    decision: str, exact: str, verdict: str, degraded: tuple[str, ...]
+) -> None:
     answer = read_off(decision)
-    assert (answer.exact, answer.verdict, answer.degraded) == ("yes", verdict, ())
+    assert (answer.exact, answer.verdict, answer.degraded) == (exact, verdict, degraded)
 
 
 @pytest.mark.parametrize(
@@ -281,37 +316,16 @@ def test_opening_verdict_overrides_the_exact_stage(text: str, said: str, exact: 
 def test_generated_yesno_quotes_the_opposition() -> None:
     answer = read_off("yes", YES, *BOTH)
     assert (answer.verdict, answer.exact) == ("mixed", "yes")
-    assert [s.text for s in answer.ideal] == [YES, f"In contrast: {BOTH[1]}"]
-    assert [s.pmids for s in answer.ideal] == [(1,), (2,)]
-
-
-def test_answer_outside_the_choice_falls_back_to_the_evidence() -> None:
-    answer = read_off("perhaps")
-    assert answer.exact == "yes"
-    assert answer.degraded == ("llm: nothing usable, extractive exact answer",)
-
-
-def test_exact_prompt_contains_the_ideal_answer() -> None:
-    model = Script(TEXT, names("metformin"))
-    write(model, "factoid")
-    assert f"Summary: {TEXT}" in model.calls[1]["messages"][1]["content"]
+    assert kept(answer) == [(YES, (1,)), (f"In contrast: {BOTH[1]}", (2,))]
 
 
 @pytest.mark.parametrize(("kind", "limit"), [("factoid", 5), ("list", 100)])
 def test_entities_are_constrained_by_schema(kind: QuestionType, limit: int) -> None:
-    model = Script(TEXT, names("Metformin"))
-    assert write(model, kind).exact == [["Metformin"]]
+    # Names that the evidence lacks, or that the question has, are dropped.
+    model = Script(TEXT, names("Aspirin", "glucose", "metformin"))
+    assert write(model, kind).exact == [["metformin"]]
     assert model.calls[1]["json_schema"] == entities_schema(limit, 100)
-
-
-def test_name_missing_from_the_evidence_is_dropped() -> None:
-    assert write(Script(TEXT, names("Aspirin", "metformin")), "factoid").exact == [["metformin"]]
-
-
-def test_names_that_repeat_the_question_are_dropped() -> None:
-    body = "Which drug lowers blood glucose?"
-    answer = write(Script(TEXT, names("blood glucose", "Metformin")), "list", body=body)
-    assert answer.exact == [["Metformin"]]
+    assert f"Summary: {TEXT}" in model.calls[1]["messages"][1]["content"]
 
 
 def test_unusable_names_fall_back_to_the_evidence(subtests: pytest.Subtests) -> None:
@@ -326,18 +340,8 @@ def test_unusable_names_fall_back_to_the_evidence(subtests: pytest.Subtests) -> 
 
 def test_name_in_the_checked_answer_is_kept() -> None:
     found = evidence("Metformin-treated adults have lower blood glucose.")
-    answer = write(
-        Script("Adults with metformin have lower blood glucose.", names("metformin")),
-        "factoid",
-        found,
-    )
-    assert answer.exact == [["metformin"]]
-
-
-def test_exact_from_evidence_does_not_ask_the_model() -> None:
-    model = Script(TEXT)
-    answer = write(model, "factoid", exact_from="evidence")
-    assert (answer.exact, answer.degraded, len(model.calls)) == ([["Metformin"]], (), 1)
+    script = Script("Adults with metformin have lower blood glucose.", names("metformin"))
+    assert write(script, "factoid", found).exact == [["metformin"]]
 
 
 def test_written_answer_has_the_confidence_of_the_readers_names() -> None:
@@ -359,15 +363,18 @@ def test_reader_decides_if_the_model_only_writes() -> None:
 def test_ideal_from_evidence_is_no_degradation() -> None:
     model = Script("yes")
     answer = write(model, "yesno", body=BODY, ideal_from="evidence")
-    assert [(s.text, s.pmids) for s in answer.ideal] == [(TEXT, (1,))]
+    assert kept(answer) == [(TEXT, (1,))]
     assert (answer.origin, answer.exact, answer.degraded) == ("extractive", "yes", ())
     assert len(model.calls) == 1
+    assert write(Script(), ideal_from="evidence").shown is write(None).shown is None
 
 
-def test_summary_has_no_exact_stage() -> None:
+def test_exact_stage_is_left_out_for_summaries_and_by_the_settings() -> None:
     model = Script(TEXT)
-    assert write(model, "summary").exact is None
-    assert len(model.calls) == 1
+    assert (write(model, "summary").exact, len(model.calls)) == (None, 1)
+    model = Script(TEXT)
+    answer = write(model, "factoid", exact_from="evidence")
+    assert (answer.exact, answer.degraded, len(model.calls)) == ([["Metformin"]], (), 1)
 
 
 @pytest.mark.parametrize(("kind", "exact"), [("yesno", "no"), ("list", []), ("summary", None)])
@@ -386,9 +393,8 @@ def test_prompt_injection_in_evidence_is_quoted() -> None:
     assert answer.degraded == ()
 
 
-def test_generated_sentence_with_a_reference_is_dropped(
-    subtests: pytest.Subtests,
-) -> None:
+def test_generated_sentence_with_a_reference_is_dropped() -> None:
+    left = []
     for reference in [
         "see https://evil.example/log?q=1",
         "see www.curevit.com",
@@ -401,12 +407,11 @@ def test_generated_sentence_with_a_reference_is_dropped(
         "as 31337123 shows",
         "![x](//evil.example/p.png)",
     ]:
-        with subtests.test(reference=reference):
-            said = f"Metformin lowers blood glucose by 30% in adults, {reference}."
-            answer = write(Script(said), items=evidence(said))
-            assert said not in [
-                sentence.text for sentence in answer.ideal if answer.origin == "generated"
-            ]
+        said = f"Metformin lowers blood glucose by 30% in adults, {reference}."
+        answer = write(Script(said), items=evidence(said))
+        if answer.origin == "generated" and said in dict(kept(answer)):
+            left.append(reference)
+    assert left == []
 
 
 def test_prompt_is_limited_and_shown_passages_are_listed() -> None:
@@ -418,11 +423,6 @@ def test_prompt_is_limited_and_shown_passages_are_listed() -> None:
     assert answer.shown is not None
     assert 0 < len(answer.shown) < len(items)
     assert list(answer.shown) == [i.passage.id for i in items if i.passage.text in prompt]
-
-
-def test_shown_is_none_if_the_model_is_not_asked() -> None:
-    assert write(None).shown is None
-    assert write(Script(), ideal_from="evidence").shown is None
 
 
 def test_weighed_evidence_is_shown_by_sides() -> None:

@@ -103,7 +103,7 @@ def test_batch_becomes_a_word_document(
 
 def test_filters_restrict_every_question_of_a_batch(tmp_path: Path) -> None:
     dated = [replace(citation, year=2000 + citation.pmid) for citation in CORPUS]
-    service = SmallService(tmp_path / "index", citations=dated)
+    service = SmallService(citations=dated)
     with served(service, tmp_path, Asking(service)) as http:
         asked = {"id": "b", "questions": ROWS, "filters": {"year_from": 2003}}
         assert "filters" not in http.post("/v1/batches", json=asked).json()

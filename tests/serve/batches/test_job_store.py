@@ -82,28 +82,23 @@ def test_ended_job_expires(tmp_path: Path) -> None:
         assert not (tmp_path / "batches" / "old").exists()
 
 
-def test_cancelled_job_stays_cancelled(tmp_path: Path) -> None:
+def test_cancelled_job_stays_cancelled_and_uses_little_disk_space(tmp_path: Path) -> None:
+    many = [replace(QUESTIONS[0], id=f"q{n}") for n in range(5000)]
     with store_at(tmp_path) as store:
-        add(store)
+        add(store, questions=many)
         assert store.cancel("mine").state == "cancelled"
         for late in ("running", "done", "failed"):
             assert not store.advance("mine", Progress(late, done=3))  # type: ignore[arg-type]
         assert store.cancel("mine").state == "cancelled"
         assert store.next() is None
+        kept = list((tmp_path / "batches" / "mine").iterdir())
+        assert sum(path.stat().st_size for path in kept) < 1000
+        # The same batch is accepted again, and another one is not.
+        assert add(store, questions=many).total == 5000
+        with pytest.raises(BatchError, match="used by another batch"):
+            add(store, questions=many[:-1])
     with store_at(tmp_path) as again:
         assert again.progress("mine").state == "cancelled"
-
-
-def test_cancelled_job_uses_little_disk_space(tmp_path: Path) -> None:
-    many = [replace(QUESTIONS[0], id=f"q{n}") for n in range(5000)]
-    with store_at(tmp_path) as store:
-        add(store, "big", many)
-        store.cancel("big")
-        kept = list((tmp_path / "batches" / "big").iterdir())
-        assert sum(path.stat().st_size for path in kept) < 1000
-        assert add(store, "big", many).total == 5000
-        with pytest.raises(BatchError, match="used by another batch"):
-            add(store, "big", many[:-1])
 
 
 @pytest.mark.parametrize("name", ["job.json", "state.json"])
@@ -135,15 +130,6 @@ def test_new_job_ignores_files_of_a_removed_one(tmp_path: Path) -> None:
         add(store)
         assert not store.run_file("mine").exists()
         assert (left / "notes.txt").read_text() == "not ours"
-
-
-def test_folder_has_one_process_at_a_time(tmp_path: Path) -> None:
-    with store_at(tmp_path), pytest.raises(BatchError, match="another process") as caught:
-        JobStore(tmp_path / "batches", 10, 30)
-    assert caught.value.status == 503
-    assert "serve.batches.folder" in caught.value.message
-    with store_at(tmp_path) as store:
-        assert store.all() == []
 
 
 def test_waiting_jobs_are_limited_per_key_and_in_total(tmp_path: Path) -> None:

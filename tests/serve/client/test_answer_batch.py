@@ -35,12 +35,12 @@ class ServiceClient(HttpClient):
         self._lock = threading.Lock()
         self.asked: list[tuple[str, Mapping[str, Any]]] = []
 
-    def _post(self, path: str, request: Mapping[str, Any]) -> Reply:
+    def post(self, path: str, request: Mapping[str, Any]) -> Reply:
         with self._lock:
             self.asked.append((path, request))
         if request.get("id") in self._lost:
             raise CiteRayError(f"{request['id']} is lost")
-        return super()._post(path, request)
+        return super().post(path, request)
 
     def ids(self) -> list[str]:
         return [request["id"] for _, request in self.asked if "id" in request]

@@ -72,6 +72,9 @@ def test_permanent_errors_are_not_retried() -> None:
             assert len(server.heads) == 1
         assert isinstance(caught.value, InputError) is (exit_code == 2)
         assert caught.value.exit_code == exit_code
+    for url in ["", "127.0.0.1:80", "ftp://host", "http://", "http://a:b", "a b"]:
+        with pytest.raises(InputError, match="is not a URL"):
+            Endpoint(url, 1)
 
 
 def test_key_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,12 +93,6 @@ def test_key_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(InputError, match=API_KEY_ENV) as caught:
         Endpoint("http://127.0.0.1", 1)
     assert "schl" not in str(caught.value)
-
-
-def test_invalid_url_is_bad_input(subtests: pytest.Subtests) -> None:
-    for url in ["", "127.0.0.1:80", "ftp://host", "http://", "http://a:b", "a b"]:
-        with subtests.test(url=url), pytest.raises(InputError, match="is not a URL"):
-            Endpoint(url, 1)
 
 
 @pytest.mark.parametrize("failure", [EndpointError, BadRequestError])

@@ -82,31 +82,25 @@ def test_answer_without_evidence_lists_the_nearest_citations() -> None:
 
 
 def test_parts_are_printed_one_after_another() -> None:
-    second = replace(
-        ANSWER,
-        question=Question("q", "How?", "summary"),
-        verdict="not_enough_evidence",
-        ideal=(),
-    )
+    how = Question("q", "How?", "summary")
+    second = replace(ANSWER, question=how, verdict="not_enough_evidence", ideal=())
     lines = shown(replace(ANSWER, parts=(ANSWER, second), answer_id="abc"))
     assert "  stored as abc" in lines
-    places = [
-        lines.index(line) for line in ("Does it help? (summary)", NO_ANSWER, "How? (summary)")
-    ]
+    named = ("Does it help? (summary)", NO_ANSWER, "How? (summary)")
+    places = [lines.index(line) for line in named]
     assert places == sorted(places)
     assert lines.count("  It helps. [1] contradicted by [2]") == 1
 
 
 def test_disagreeing_sources_are_quoted() -> None:
-    for_, against, other = evidence("It helped.", "It did not help.", "Cats sleep.")
+    for_, against, other = ANSWER.evidence
     sides = (
         replace(for_, stance="support", stance_on="yes"),
         replace(against, stance="contradict", stance_on="yes"),
         other,
     )
-    lines = shown(
-        replace(ANSWER, verdict="mixed", exact="yes", sides=list_sides(sides, ANSWER.ideal))
-    )
+    mixed = replace(ANSWER, verdict="mixed", exact="yes", sides=list_sides(sides, ANSWER.ideal))
+    lines = shown(mixed)
     assert lines[0] == "Sources disagree."
     assert '  Supports yes: "It helped." [PMID 1]' in lines
     assert '  Contradicts yes: "It did not help." [PMID 2]' in lines

@@ -29,7 +29,6 @@ from serve.formats.bioasq import (
 from tests.serve.answering import answer as bare_answer
 from tests.serve.answering import passage
 
-DEV = Path(__file__).resolve().parents[3].parent / "shared/data/bioasq/questions-dev.json"
 GOOD = {"id": "a1", "type": "yesno", "body": "Is water wet?"}
 
 
@@ -56,12 +55,6 @@ def answer(
 
 def entry(name: str) -> dict[str, Any]:
     return to_entry(search_result(Question(name, "Is water wet?", "yesno")))
-
-
-def test_dev_questions_are_read() -> None:
-    if not DEV.is_file():
-        pytest.skip("the shared data are not here")
-    assert len(read_questions(DEV)) == 327
 
 
 def test_invalid_file_is_refused_by_place_and_field(

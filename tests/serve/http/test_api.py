@@ -197,9 +197,8 @@ def test_readiness_lists_loading_stages() -> None:
     assert (reply.status_code, reply.json()["ready"]) == (200, True)
 
 
-def asked_for(service: SmallService, path: str) -> str:
+def asked_for(http: TestClient, path: str) -> str:
     """Return the message of the 503 at `path`."""
-    http = client_of(service)
     reply = http.get(path) if "citations" in path else http.post(path, json={"question": QUESTION})
     assert reply.status_code == 503
     assert int(reply.headers["Retry-After"]) > 0
@@ -209,7 +208,8 @@ def asked_for(service: SmallService, path: str) -> str:
 
 
 def test_loading_or_lost_index_is_503() -> None:
-    loading, broken = SmallService(state="loading"), SmallService(broken=("shard-0", "shard-1"))
+    loading = client_of(SmallService(state="loading"))
+    broken = client_of(SmallService(broken=("shard-0", "shard-1")))
     for path, lost in (
         ("/v1/answer", "no shard"),
         ("/v1/search", "no shard"),

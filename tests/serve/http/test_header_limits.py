@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from itertools import product
 
 import pytest
-import uvicorn
 from fastapi import FastAPI, Request, Response
 from uvicorn.config import HTTP_PROTOCOLS
 
@@ -19,7 +18,6 @@ from serve.http.header_limits import (
     HEADER_S_VARIABLE,
     INSTALL,
     PROXY_CALLBACK,
-    LimitedHttpProtocol,
     install,
 )
 from tests.hostile.raw_http import ask, head, statuses
@@ -73,12 +71,6 @@ def replies(port: int, sent: bytes) -> bytes:
             while more := wire.recv(65536):
                 said += more
     return said
-
-
-def test_server_uses_the_limited_protocol(installed: None) -> None:
-    config = uvicorn.Config(lambda: FastAPI(), factory=True)
-    config.load()
-    assert config.http_protocol_class is LimitedHttpProtocol
 
 
 @pytest.mark.ray

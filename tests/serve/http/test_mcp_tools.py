@@ -83,19 +83,18 @@ def test_failed_call_is_a_tool_error_of_one_sentence(url: str, subtests: pytest.
         ("search_pubmed", {"question": "a", "url": "http://x"}, "url: "),
         ("search_pubmed", {"question": [[[[]]]]}, "question: "),
     ]
-    for tool, arguments, said in cases:
+
+    async def refused(client: Client) -> list[Any]:
+        with pytest.raises(MCPError, match="no tool is named 'shell'; there are: search_pubmed"):
+            await client.call_tool("shell", {"command": "id"})
+        return [await client.call_tool(tool, arguments) for tool, arguments, _ in cases]
+
+    for (tool, arguments, said), result in zip(cases, ask(url, refused), strict=True):
         with subtests.test(tool=tool, arguments=arguments):
-            result = call(url, tool, arguments)
             assert result.is_error is True
             assert said in words(result)
             assert "\n" not in words(result)
             assert len(words(result)) < 500
-
-    async def refused(client: Client) -> None:
-        with pytest.raises(MCPError, match="no tool is named 'shell'; there are: search_pubmed"):
-            await client.call_tool("shell", {"command": "id"})
-
-    ask(url, refused)
     with served_api(SmallService(state="loading")) as loading:
         result = call(loading, "answer_question", {"question": QUESTION})
     assert (result.is_error, "still loading: shard-0001" in words(result)) == (True, True)

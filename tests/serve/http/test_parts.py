@@ -37,14 +37,6 @@ def test_response_has_an_answer_for_each_part(reply: dict[str, Any]) -> None:
     assert (answer.verdict, answer.exact) == ("answered", None)
 
 
-def test_question_with_one_part_has_no_parts(http: TestClient) -> None:
-    for asked in (
-        {"question": "Does metformin activate AMPK?"},
-        {"question": QUESTION, "type": "list"},
-    ):
-        assert http.post("/v1/answer", json=asked).json()["parts"] == []
-
-
 def test_parts_are_streamed_one_after_another(http: TestClient, reply: dict[str, Any]) -> None:
     streamed = http.post("/v1/answer", json={"question": QUESTION, "stream": True}).text
     events = [block.split("\n") for block in streamed.strip().split("\n\n")]

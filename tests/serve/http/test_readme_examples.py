@@ -33,7 +33,7 @@ ADDRESS = "http://127.0.0.1:8000"
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("readme")
-    service = SmallService(folder / "index")
+    service = SmallService()
     with served(service, folder, Asking(service)) as http:
         yield str(http.base_url).rstrip("/")
 

@@ -52,6 +52,7 @@ def test_operators_preset_is_usable_and_listed_last(ward: TestClient) -> None:
         assert_refused(reply, "unknown; there are: aqams")
     reply = ward.get("/v1/systems").json()
     names = [card["name"] for card in reply["systems"]]
+    assert names[:6] == ["citeray", "citeray-model", "citeray-ner", "auto", "auto-model", "hybrid"]
     assert sorted(names) == sorted(system_names())
     assert reply["recommended"] == names[0] == "citeray"
     last = reply["systems"][-1]

@@ -99,13 +99,6 @@ def test_request_sends_the_key_of_the_environment(
     assert endpoint.bodies[0]["path"] == "/v1/chat/completions"
 
 
-@pytest.mark.parametrize("status", [429, 503])
-def test_busy_server_is_retried(endpoint: Endpoint, status: int) -> None:
-    endpoint.play(status, {"error": "busy"})
-    endpoint.play(200, completion("Yes."))
-    assert ask(endpoint) == "Yes."
-
-
 @pytest.mark.parametrize(
     ("status", "said", "times"),
     [(401, "TEST_LLM_KEY", 1), (429, "429", 4), (500, r"answered 500.*told", 1)],
@@ -117,6 +110,11 @@ def test_refusal_is_raised_after_limited_retries(
     with pytest.raises(LLMError, match=said):
         ask(endpoint)
     assert len(endpoint.bodies) == times
+    endpoint.replies.clear()
+    for busy in (429, 503):
+        endpoint.play(busy, {"error": "busy"})
+    endpoint.play(200, completion("Yes."))
+    assert ask(endpoint) == "Yes."
 
 
 def test_malformed_completion_raises_llm_error(
@@ -135,33 +133,34 @@ def test_silent_server_times_out(endpoint: Endpoint) -> None:
         ask(endpoint, timeout_s=0.1)
 
 
-def model_of(endpoint: Endpoint) -> OpenAIChatModel:
-    endpoint.play(200, completion("Yes."))
-    return OpenAIChatModel(endpoint.url, "m", timeout_s=10)
-
-
 async def ask_times(model: OpenAIChatModel, times: int) -> None:
     for _ in range(times):
         await model.chat(MESSAGES, max_tokens=8, temperature=0.0)
 
 
-def test_calls_share_a_connection_until_the_loop_ends(endpoint: Endpoint) -> None:
-    asyncio.run(ask_times(model_of(endpoint), 3))
-    assert (len(endpoint.bodies), endpoint.opened) == (3, 1)
-    assert endpoint.closed.acquire(timeout=60)
-
-
-def test_model_can_be_used_from_a_second_event_loop(endpoint: Endpoint) -> None:
-    model = model_of(endpoint)
-    asyncio.run(ask_times(model, 1))
-    asyncio.run(ask_times(model, 1))
-    assert (len(endpoint.bodies), endpoint.opened) == (2, 2)
-
-
-def test_closed_connection_is_reopened(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Handler, "protocol_version", "HTTP/1.0")
-    asyncio.run(ask_times(model_of(endpoint), 2))
-    assert (len(endpoint.bodies), endpoint.opened) == (2, 2)
+@pytest.mark.parametrize(
+    ("protocol", "calls", "opened"),
+    [
+        ("HTTP/1.1", (3,), 1),
+        # Another event loop, and a server that closes each connection.
+        ("HTTP/1.1", (1, 1), 2),
+        ("HTTP/1.0", (2,), 2),
+    ],
+)
+def test_calls_share_a_connection_until_the_loop_ends(
+    endpoint: Endpoint,
+    monkeypatch: pytest.MonkeyPatch,
+    protocol: str,
+    calls: tuple[int, ...],
+    opened: int,
+) -> None:
+    monkeypatch.setattr(Handler, "protocol_version", protocol)
+    endpoint.play(200, completion("Yes."))
+    model = OpenAIChatModel(endpoint.url, "m", timeout_s=10)
+    for times in calls:
+        asyncio.run(ask_times(model, times))
+    assert (len(endpoint.bodies), endpoint.opened) == (sum(calls), opened)
+    assert all(endpoint.closed.acquire(timeout=60) for _ in range(opened))
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9/v1", "localhost"])

@@ -105,14 +105,14 @@ def test_special_tokens_are_removed(subtests: pytest.Subtests) -> None:
             )
 
 
-def test_invisible_characters_are_removed() -> None:
+def test_only_invisible_characters_are_removed() -> None:
     letters = (chr(code) for code in range(sys.maxunicode + 1))
     hidden = [c for c in letters if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")]
     assert quote(f"a{''.join(hidden)}b") in ("ab", "a b")
-
-
-def test_words_keep_their_visible_characters() -> None:
-    assert quote("i\u200bg\u00adn\u2060ore\ufe0f \U000e0049\U000e0067it") == "ignore it"
+    hidden_within = "i\u200bg\u00adn\u2060ore\ufe0f \U000e0049\U000e0067it"
+    assert quote(hidden_within) == "ignore it"
+    texts = ["p < 0.05", "p<0.05", "a <= b", "age >65", "[3]"]
+    assert [quote(text) for text in texts] == texts
 
 
 def test_question_cannot_open_an_evidence_block() -> None:
@@ -120,11 +120,6 @@ def test_question_cannot_open_an_evidence_block() -> None:
     assert text.count("<evidence>") == text.count("</evidence>") == 1
     # Dollar signs of an abstract are not variables.
     assert "cost $question 5" in text
-
-
-def test_comparison_signs_are_kept() -> None:
-    texts = ["p < 0.05", "p<0.05", "a <= b", "age >65", "[3]"]
-    assert [quote(text) for text in texts] == texts
 
 
 def test_missing_and_unused_variables_are_rejected() -> None:

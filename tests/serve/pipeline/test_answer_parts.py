@@ -10,7 +10,6 @@ import pytest
 from cluster.answers import NOT_ENOUGH, Answer, Question
 from cluster.settings.presets import load_system
 from serve.answer.write_answer import WrittenAnswer
-from serve.contracts.answer_events import Event, Finished, Found, PartAnswered
 from serve.contracts.request import Request
 from serve.pipeline import answer_question
 from serve.pipeline.answer_parts import Clock, parts_of
@@ -94,20 +93,6 @@ def test_part_without_own_evidence_uses_that_of_the_whole_question() -> None:
     assert {i.passage.id for i in among_others.evidence} == {i.passage.id for i in context}
     known = asyncio.run(answerer.answer(request("What inhibits BCR-ABL?"), context=context))
     assert {item.passage.pmid for item in known.evidence} == {3}
-
-
-def test_parts_arrive_in_order_before_the_answer() -> None:
-    async def collect() -> list[Event]:
-        return [event async for event in answerer_of().answer_events(request())]
-
-    events = [e for e in asyncio.run(collect()) if isinstance(e, Found | PartAnswered | Finished)]
-    assert [type(event) for event in events] == [Found, PartAnswered, PartAnswered, Finished]
-    found, *parts, finished = events
-    assert isinstance(found, Found)
-    assert found.result.question.body == BODY
-    assert [(p.number, p.of) for p in parts if isinstance(p, PartAnswered)] == [(1, 2), (2, 2)]
-    assert isinstance(finished, Finished)
-    assert finished.answer.parts == tuple(p.answer for p in parts if isinstance(p, PartAnswered))
 
 
 def test_single_question_is_searched_and_written_once(monkeypatch: pytest.MonkeyPatch) -> None:

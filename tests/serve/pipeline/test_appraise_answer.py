@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cluster.answers import Answer, Evidence, RankedCitation, Sentence
+from cluster.answers import Answer, Evidence, RankedCitation, Sentence, TracedSource
 from cluster.appraisal import Agreement, Sort
 from cluster.records import Citation, Entity, Passage
 from serve.pipeline.appraise_answer import (
@@ -47,17 +47,20 @@ LISTED = answer(
 
 
 @pytest.mark.parametrize(
-    ("sort", "pmids"),
-    [("relevance", [1, 2, 3, 4]), ("date", [3, 4, 1, 2]), ("design", [2, 4, 1, 3])],
+    ("sort", "pmids", "evidence"),
+    [
+        ("relevance", [1, 2, 3, 4], [1, 4]),
+        ("date", [3, 4, 1, 2], [4, 1]),
+        ("design", [2, 4, 1, 3], [1, 4]),
+    ],
 )
-def test_citations_are_sorted_as_requested(sort: Sort, pmids: list[int]) -> None:
+def test_citations_and_evidence_are_sorted_as_requested(
+    sort: Sort, pmids: list[int], evidence: list[int]
+) -> None:
     listed = arranged(LISTED, sort)
     assert [citation.pmid for citation in listed.citations] == pmids
+    assert [item.passage.pmid for item in listed.evidence] == evidence
     assert listed.sort == sort
-
-
-def test_evidence_is_sorted_as_citations() -> None:
-    assert [i.passage.pmid for i in arranged(LISTED, "date").evidence] == [4, 1]
 
 
 def test_count_evidence_by_year_and_design() -> None:
@@ -98,13 +101,31 @@ def test_side_is_quoted_with_its_own_sentence_even_at_the_end_of_a_passage() -> 
 
 
 def test_agreement_weights_sources_by_design() -> None:
-    agreed = measure_agreement(list_sides(SIDED, IDEAL))
+    agreed = measure_agreement(list_sides(SIDED, IDEAL), IDEAL)
     assert agreed is not None
     assert (agreed.sources, agreed.supporting) == (3, 2)
     assert agreed.share == pytest.approx(2 / 3, abs=1e-4)
     # 0.8 for the trial, 0.2 for the mice, 1 for the meta-analysis.
     assert agreed.weighted == 0.5
-    assert measure_agreement(list_sides([SIDED[-1]], IDEAL)) is None
+    assert measure_agreement(list_sides([SIDED[-1]], IDEAL), IDEAL) is None
+
+
+def test_agreement_counts_a_review_and_its_traced_study_once() -> None:
+    evidence = [
+        found(1, stance="support", design="review"),
+        found(2, stance="support", design="randomised_trial"),
+        found(3, stance="support", design="cohort"),
+    ]
+    traced = [replace(said("It helps.", 2, 1), traced=TracedSource("primary", via=1, pmid=2))]
+    agreed = measure_agreement(list_sides(evidence, traced), traced)
+    assert agreed == Agreement(sources=2, supporting=2, share=1.0, weighted=1.0)
+    # If the study does not take the review's side, the review is a source of its own.
+    evidence[1] = replace(evidence[1], stance="contradict")
+    agreed = measure_agreement(list_sides(evidence, traced), traced)
+    assert agreed is not None
+    assert (agreed.sources, agreed.supporting) == (3, 2)
+    unfound = [replace(said("It helps.", 1), traced=TracedSource("secondary", via=1))]
+    assert measure_agreement(list_sides(evidence[:1], unfound), unfound) is not None
 
 
 IN_MICE, IN_RATS, ON_PEOPLE = (
@@ -114,30 +135,35 @@ IN_MICE, IN_RATS, ON_PEOPLE = (
 )
 
 
-def test_caveat_on_an_answer_from_mice_only() -> None:
-    (caveat,) = tell_caveats([said("It helps.", 1)], [IN_MICE])
-    assert caveat == (
-        "The source of this answer (PMID 1) is a study in mice; the finding may not hold in people."
-    )
-
-
-def test_caveat_names_its_sentences_and_species() -> None:
-    ideal = [said("It helps.", 3), said("It is safe.", 1, 2)]
-    (caveat,) = tell_caveats(ideal, [IN_MICE, IN_RATS, ON_PEOPLE])
-    assert "sources of sentence 2 (PMID 1, 2) are studies in mice and rats;" in caveat
-
-
-def test_caveat_on_cell_studies_says_in_vitro() -> None:
-    lab = found(1, design="in_vitro", subjects=("in vitro",))
-    (caveat,) = tell_caveats([said("It helps.", 1)], [lab])
-    assert "is a study in vitro;" in caveat
+IN_VITRO = found(1, design="in_vitro", subjects=("in vitro",))
+HELPS = said("It helps.", 1)
 
 
 @pytest.mark.parametrize(
-    "sentence", [said("It helps.", 1, 3), said("It helps.", 9), said("It helps.")]
-)
-def test_no_caveat_if_a_source_may_be_about_people(sentence: Sentence) -> None:
-    assert tell_caveats([sentence], [IN_MICE, ON_PEOPLE]) == ()
+    ("ideal", "evidence", "caveat"),
+    [
+        (
+            [HELPS], [IN_MICE],
+            "The source of this answer (PMID 1) is a study in mice; the finding may not hold in "
+            "people.",
+        ),
+        (
+            [said("It helps.", 3), said("It is safe.", 1, 2)], [IN_MICE, IN_RATS, ON_PEOPLE],
+            "sources of sentence 2 (PMID 1, 2) are studies in mice and rats;",
+        ),
+        ([HELPS], [IN_VITRO], "is a study in vitro;"),
+        # A source may be about people.
+        ([said("It helps.", 1, 3)], [IN_MICE, ON_PEOPLE], ""),
+        ([said("It helps.", 9)], [IN_MICE, ON_PEOPLE], ""),
+        ([said("It helps.")], [IN_MICE, ON_PEOPLE], ""),
+    ],
+)  # fmt: skip
+def test_caveat_if_no_source_is_about_people(
+    ideal: list[Sentence], evidence: list[Evidence], caveat: str
+) -> None:
+    told = tell_caveats(ideal, evidence)
+    assert len(told) == bool(caveat)
+    assert caveat in "".join(told)
 
 
 AMPK = Entity("AMPK", 0, 4, "D055372", "gene", ("AMP-activated protein kinase",))
@@ -155,22 +181,25 @@ def test_concept_coverage_counts_synonyms_in_cited_evidence() -> None:
     assert (covered.in_answer, covered.missing_from_answer) == (0.5, ("AMPK",))
 
 
-def test_concept_coverage_counts_exact_names_but_not_parts_of_words() -> None:
-    ideal = [said("Metforminium acts.", 1)]
-    covered = cover_concepts([DRUG], ideal, [["AMPK"]], [])
-    assert covered is not None
-    assert covered.in_answer == 0.0
-    covered = cover_concepts([DRUG], ideal, [["Metformin"]], [])
-    assert covered is not None
-    assert covered.in_answer == 1.0
-    assert cover_concepts([GUESSED], ideal, None, []) is None
+BLEEDING = Entity("bleeding", 0, 8, "D006470", "mesh")
 
 
-def test_concept_coverage_ignores_inflection() -> None:
-    bleeding = Entity("bleeding", 0, 8, "D006470", "mesh")
-    covered = cover_concepts([bleeding], [said("Fewer bleeds were treated.", 1)], None, [])
+@pytest.mark.parametrize(
+    ("concept", "text", "exact", "share"),
+    [
+        (DRUG, "Metforminium acts.", [["AMPK"]], 0.0),
+        (DRUG, "Metforminium acts.", [["Metformin"]], 1.0),
+        (BLEEDING, "Fewer bleeds were treated.", None, 1.0),
+    ],
+    ids=["part of a word", "exact name", "inflection"],
+)
+def test_concept_coverage_compares_whole_words(
+    concept: Entity, text: str, exact: list[list[str]] | None, share: float
+) -> None:
+    covered = cover_concepts([concept], [said(text, 1)], exact, [])
     assert covered is not None
-    assert covered.in_answer == 1.0
+    assert covered.in_answer == share
+    assert cover_concepts([GUESSED], [said(text, 1)], exact, []) is None
 
 
 def test_withheld_answer_is_not_weighed() -> None:
@@ -233,8 +262,7 @@ def test_weight_lines_name_designs_agreement_and_concepts() -> None:
 
 def test_evidence_and_citations_have_the_study_design() -> None:
     record = Citation(1, publication_types=("Meta-Analysis",))
-    passage = Passage(1, "title", 0, 1, "A")
-    evidence = Evidence.of(passage, record, {})
+    evidence = Evidence.of(Passage(1, "title", 0, 1, "A"), record, {})
     assert evidence is not None
     assert evidence.design == "meta_analysis"
     assert RankedCitation.of(record, 1.0, {}).design_from == "publication_types"

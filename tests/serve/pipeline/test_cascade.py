@@ -1,7 +1,6 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -106,8 +105,8 @@ def test_invalid_ladder_settings_are_rejected() -> None:
 MANY = [*CORPUS, *(citation(n, f"Metformin was given to group {n}.") for n in range(10, 30))]
 
 
-def ask(tmp_path: Path, system: SystemSettings, budget_ms: int = 0) -> SearchResult:
-    answerer = make_answerer(tmp_path, MANY)
+def ask(system: SystemSettings, budget_ms: int = 0) -> SearchResult:
+    answerer = make_answerer(None, MANY)
     question = replace(QUESTION, budget_ms=budget_ms)
     return asyncio.run(answerer.search(Request(question, system, 3)))
 
@@ -119,11 +118,9 @@ def never_sure(name: str) -> SystemSettings:
     return system.model_copy(update={"ladder": ladder})
 
 
-def test_reply_states_the_time_and_the_steps(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
+def test_reply_states_the_time_and_the_steps() -> None:
     for budget_ms, rungs in [(0, ("hybrid", "rerank")), (1, ("dense",))]:
-        reply = ask(tmp_path_factory.mktemp("index"), never_sure("auto"), budget_ms)
+        reply = ask(never_sure("auto"), budget_ms)
         assert reply.spent is not None
         assert (reply.spent.budget_ms, reply.spent.rungs) == (budget_ms, rungs)
         assert reply.spent.ms > 0
@@ -138,8 +135,8 @@ class Helpful:
         return "[2] > [1]" if ranks else "Query 1: What is AMPK?\nQuery 2: What is metformin?"
 
 
-def test_cascade_reaches_the_language_model_if_uncertain(tmp_path: Path) -> None:
-    answerer = make_answerer(tmp_path, MANY, model=Helpful())
+def test_cascade_reaches_the_language_model_if_uncertain() -> None:
+    answerer = make_answerer(None, MANY, model=Helpful())
     rungs = ("hybrid", "rerank", "sub-questions", "listwise")
     for budget_ms, expected in [(1, ("bm25",)), (2000, rungs[:2]), (0, rungs)]:
         question = replace(QUESTION, budget_ms=budget_ms)
@@ -151,30 +148,28 @@ def test_cascade_reaches_the_language_model_if_uncertain(tmp_path: Path) -> None
 def test_last_step_of_auto_equals_citeray() -> None:
     auto, citeray = load_system("auto"), load_system("citeray")
     assert auto.ladder is not None
-    same = {"name": "", "about": ""}
+    same = {"name": "", "about": "", "title": "", "group": "own", "order": 0}
     top = auto.at(auto.ladder.rungs[-1]).model_copy(update=same)
     assert top == citeray.model_copy(update=same)
 
 
-def test_budget_skips_optional_steps_of_a_fixed_preset(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_budget_skips_optional_steps_of_a_fixed_preset(monkeypatch: pytest.MonkeyPatch) -> None:
     async def slow(reranker: SmallReranker, question: str, texts: list[str]) -> None:
         await asyncio.sleep(60)
 
     monkeypatch.setattr(SmallReranker, "score", slow)
-    reply = ask(tmp_path, load_system("citeray"), budget_ms=1)
+    reply = ask(load_system("citeray"), budget_ms=1)
     assert reply.degraded == ("rerank: late, first-stage order kept",)
     assert reply.spent is not None
     assert reply.spent.rungs == ()
     assert reply.citations
 
 
-def test_model_writes_only_if_the_budget_allows(tmp_path: Path) -> None:
+def test_model_writes_only_if_the_budget_allows() -> None:
     system = load_system("citeray-model")
     with chat_endpoint("Metformin activates AMPK in the liver of diabetic mice.") as endpoint:
         serve = load_settings().serve
-        answerer = make_answerer(tmp_path, CORPUS, serve=serve, writer=endpoint.model())
+        answerer = make_answerer(None, CORPUS, serve=serve, writer=endpoint.model())
 
         async def scenario() -> tuple[str, str, tuple[str, ...]]:
             free = await answerer.answer(Request(QUESTION, system, 3))

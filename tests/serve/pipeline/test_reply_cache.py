@@ -1,6 +1,5 @@
 import asyncio
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,15 +26,15 @@ class Counted(BackendWrapper):
         return await super().call(stage, method, *arguments)
 
 
-def counted_backend(index: Path) -> tuple[Counted, CachingBackend]:
-    counted = Counted(backend_of(index, CORPUS).backend)
+def counted_backend() -> tuple[Counted, CachingBackend]:
+    counted = Counted(backend_of(CORPUS).backend)
     counted.asked = []
     return counted, CachingBackend(counted)
 
 
-def test_replies_are_cached_unless_the_call_failed(tmp_path: Path) -> None:
+def test_replies_are_cached_unless_the_call_failed() -> None:
     async def scenario() -> None:
-        counted, backend = counted_backend(tmp_path)
+        counted, backend = counted_backend()
         encode = partial(backend.call, "encoder", "encode")
         counted.failing = 1
         with pytest.raises(RuntimeError):
@@ -48,9 +47,9 @@ def test_replies_are_cached_unless_the_call_failed(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_cache_key_includes_all_arguments(tmp_path: Path) -> None:
+def test_cache_key_includes_all_arguments() -> None:
     async def scenario() -> None:
-        _, backend = counted_backend(tmp_path)
+        _, backend = counted_backend()
         encode = partial(backend.call, "encoder", "encode")
         shard = partial(backend.call, "shard-0000")
         vector = (await encode("metformin")).vector
@@ -69,9 +68,9 @@ def test_cache_key_includes_all_arguments(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_cancelled_caller_does_not_cancel_the_shared_call(tmp_path: Path) -> None:
+def test_cancelled_caller_does_not_cancel_the_shared_call() -> None:
     async def scenario() -> None:
-        _, backend = counted_backend(tmp_path)
+        _, backend = counted_backend()
         encode = partial(backend.call, "encoder", "encode")
         late = asyncio.create_task(encode("metformin"))
         other = asyncio.create_task(encode("metformin"))

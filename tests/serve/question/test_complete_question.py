@@ -21,7 +21,7 @@ from serve.contracts.backend import IndexFacts
 from serve.contracts.request import Request
 from serve.contracts.stage_calls import StageMethod
 from serve.contracts.stage_watch import StageWatch
-from serve.contracts.watched_model import ModelLimits, WatchedModel
+from serve.contracts.watched_model import WatchedModel
 from serve.llm.language_model import NO_MODEL, NoModelError
 from serve.pipeline.read_request import read_request
 from serve.question.complete_question import (
@@ -82,7 +82,7 @@ class _Stages:
 
     def __init__(self, said: Said) -> None:
         self.chat_model, self.watch = said.model, said.watch
-        self.model = WatchedModel(said, said.watch, ModelLimits())
+        self.model = WatchedModel(said, said.watch)
         self.backend = SimpleNamespace(facts=replace(FACTS, completes=said.completes))
 
     async def call(self, method: StageMethod[..., Any], text: str) -> list[Entity]:

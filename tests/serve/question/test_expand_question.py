@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -147,16 +148,11 @@ def rows(text: str, *tagged: tuple[str, str, float]) -> list[TaggedToken]:
 
 def test_subwords_are_merged_with_the_mean_score() -> None:
     # The example of paper 000, section 3.2.1.
+    tagged = [("treat", "O", 0.9), ("trypa", "B-Disease", 0.8), ("##nosomiases", "I-Disease", 0.6)]
     text = "treat trypanosomiases"
-    tagged = rows(
-        text,
-        ("treat", "O", 0.9),
-        ("trypa", "B-Disease_disorder", 0.8),
-        ("##nosomiases", "I-Disease_disorder", 0.6),
-    )
-    (merged,) = merge_subwords(text, tagged)
+    (merged,) = merge_subwords(text, rows(text, *tagged))
     assert (merged.text, merged.begin, merged.end) == ("trypanosomiases", 6, 21)
-    assert merged.kind == "Disease_disorder"
+    assert merged.kind == "Disease"
     assert merged.score == pytest.approx(0.7)
 
 
@@ -227,22 +223,21 @@ def vocabulary(tmp_path: Path) -> Vocabulary:
     return Vocabulary.open(tmp_path / "linking.arrow")
 
 
-def test_linked_mention_keeps_span_kind_and_score(vocabulary: Vocabulary) -> None:
-    linked = LinkedRecogniser(Finding("heart attack"), vocabulary)
-    (entity,) = linked.entities("After a heart attack?")
-    assert (entity.concept, entity.synonyms) == ("mesh:1", ("myocardial infarction",))
-    said = (entity.text, entity.begin, entity.kind, entity.score)
-    assert said == ("heart attack", 8, "Disease", 0.7)
-
-
-def test_mentions_are_linked_despite_articles_and_plurals(vocabulary: Vocabulary) -> None:
-    for said in ("heart attacks", "the heart attack", "A heart-attack"):
-        (entity,) = LinkedRecogniser(Finding(said), vocabulary).entities(said)
-        assert (entity.text, entity.concept) == (said, "mesh:1")
-        assert entity.synonyms == ("myocardial infarction",)
-
-
-def test_mention_without_a_concept_is_unchanged(vocabulary: Vocabulary) -> None:
-    found = Finding("heart attack of the mind").entities("heart attack of the mind")
-    linked = LinkedRecogniser(Finding("heart attack of the mind"), vocabulary)
-    assert linked.entities("heart attack of the mind") == found
+@pytest.mark.parametrize(
+    ("said", "concept", "synonyms"),
+    [
+        ("heart attack", "mesh:1", ("myocardial infarction",)),
+        ("heart attacks", "mesh:1", ("myocardial infarction",)),
+        ("the heart attack", "mesh:1", ("myocardial infarction",)),
+        ("A heart-attack", "mesh:1", ("myocardial infarction",)),
+        ("heart attack of the mind", "", ()),
+    ],
+)
+def test_mention_is_linked_despite_articles_and_plurals(
+    vocabulary: Vocabulary, said: str, concept: str, synonyms: tuple[str, ...]
+) -> None:
+    text = f"After {said}?"
+    (found,) = Finding(said).entities(text)
+    (entity,) = LinkedRecogniser(Finding(said), vocabulary).entities(text)
+    # The span, kind and score of the mention are kept.
+    assert entity == replace(found, concept=concept, synonyms=synonyms)

@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -23,13 +24,42 @@ def draw(models: Sequence[WatchedModel]) -> list[str]:
     return asyncio.run(write_paragraphs("pseudo-document", QUESTION, models, TOKENS))
 
 
-def test_hyde_returns_the_models_abstract() -> None:
-    with chat_endpoint("BACKGROUND: Metformin\n activates AMPK.") as endpoint:
+def rewrite(kind: Any, model: WatchedModel) -> list[str]:
+    if kind == "sub-questions":
+        return asyncio.run(decompose(QUESTION, model, TOKENS))
+    return asyncio.run(write_paragraphs(kind, QUESTION, [model], TOKENS))
+
+
+@pytest.mark.parametrize(
+    ("kind", "reply", "texts"),
+    [
+        (
+            "hyde",
+            "BACKGROUND: Metformin\n activates AMPK.",
+            ["BACKGROUND: Metformin activates AMPK."],
+        ),
+        ("continue", "It does.", ["It does."]),
+        ("sub-questions", "Query 1: metformin\nQuery 2: AMPK", ["metformin", "AMPK"]),
+    ],
+)
+def test_models_texts_are_returned(kind: str, reply: str, texts: list[str]) -> None:
+    with chat_endpoint(reply) as endpoint:
         model, watch = watched(endpoint)
-        texts = asyncio.run(write_paragraphs("hyde", QUESTION, [model], TOKENS))
-    assert texts == ["BACKGROUND: Metformin activates AMPK."]
+        assert rewrite(kind, model) == texts
     assert QUESTION in endpoint.users()[0]
     assert watch.degraded == []
+    # A continuation has no other prompt than the question.
+    bare = [{"role": "user", "content": QUESTION}]
+    assert (endpoint.asked[0]["messages"] == bare) is (kind == "continue")
+
+
+@pytest.mark.parametrize("reply", [500, "", "...\n"])
+@pytest.mark.parametrize("kind", ["hyde", "continue", "sub-questions"])
+def test_lost_or_empty_reply_is_noted(kind: str, reply: str | int) -> None:
+    with chat_endpoint(reply) as endpoint:
+        model, watch = watched(endpoint)
+        assert rewrite(kind, model) == []
+    assert watch.degraded == LOST
 
 
 def test_rewriting_uses_temperature_of_the_paper_and_tokens_of_the_preset() -> None:
@@ -43,43 +73,14 @@ def test_rewriting_uses_temperature_of_the_paper_and_tokens_of_the_preset() -> N
     assert [body["temperature"] for body in endpoint.asked] == [0.1, 0.1, 0.0, 0.0]
 
 
-@pytest.mark.parametrize("reply", [500, "", "...\n"])
-def test_lost_or_empty_hyde_reply_is_noted(reply: str | int) -> None:
-    with chat_endpoint(reply) as endpoint:
-        model, watch = watched(endpoint)
-        assert asyncio.run(write_paragraphs("hyde", QUESTION, [model], TOKENS)) == []
-    assert watch.degraded == LOST
-
-
-def test_decompose_returns_three_queries() -> None:
-    with chat_endpoint("Query 1: metformin\nQuery 2: AMPK\nQuery 3: liver") as endpoint:
-        assert asyncio.run(decompose(QUESTION, watched(endpoint)[0], TOKENS)) == [
-            "metformin",
-            "AMPK",
-            "liver",
-        ]
-
-
-@pytest.mark.parametrize("reply", [503, "I cannot do that."])
-def test_lost_decomposition_is_noted(reply: str | int) -> None:
-    with chat_endpoint(reply) as endpoint:
-        model, watch = watched(endpoint)
-        assert asyncio.run(decompose(QUESTION, model, TOKENS)) == []
-    assert watch.degraded == LOST
-
-
-def test_read_queries_accepts_any_numbering(subtests: pytest.Subtests) -> None:
-    for text, queries in [
-        ("1. one\n2) two\n3 - three", ["one", "two", "three"]),
-        ('**Query 1:** "one"\n\n- Query 2:   two  words', ["one", "two words"]),
-        ("Here they are:\nQuery 1: a\nQuery 2: a\nQuery 3: b", ["a", "b"]),
-        ("Query 1: a\nQuery 2: b\nQuery 3: c\nQuery 4: d", ["a", "b", "c"]),
-    ]:
-        with subtests.test(text=text, queries=queries):
-            assert read_queries(text) == queries
-
-
-def test_reply_without_a_query_is_rejected() -> None:
+def test_read_queries_accepts_any_numbering() -> None:
+    queries = {
+        "1. one\n2) two\n3 - three": ["one", "two", "three"],
+        '**Query 1:** "one"\n\n- Query 2:   two  words': ["one", "two words"],
+        "Here they are:\nQuery 1: a\nQuery 2: a\nQuery 3: b": ["a", "b"],
+        "Query 1: a\nQuery 2: b\nQuery 3: c\nQuery 4: d": ["a", "b", "c"],
+    }
+    assert {text: read_queries(text) for text in queries} == queries
     with pytest.raises(LLMError, match="no numbered query"):
         read_queries("Query 1:\nQuery 2:")
 
@@ -99,15 +100,6 @@ def test_two_models_write_one_pseudo_document_each() -> None:
         assert draw(models) == ["One.", "Two."]
         assert draw(models) == ["One."]
     assert watch.degraded == ["rewrite: failed, fewer than 2 pseudo-documents"]
-
-
-def test_continuation_prompt_is_the_question_only() -> None:
-    with chat_endpoint("It does.", 500) as endpoint:
-        model, watch = watched(endpoint)
-        assert asyncio.run(write_paragraphs("continue", QUESTION, [model], TOKENS)) == ["It does."]
-        assert asyncio.run(write_paragraphs("continue", QUESTION, [model], TOKENS)) == []
-    assert endpoint.asked[0]["messages"] == [{"role": "user", "content": QUESTION}]
-    assert watch.degraded == LOST
 
 
 def test_entity_query_weights_question_and_names() -> None:

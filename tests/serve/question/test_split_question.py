@@ -58,14 +58,10 @@ WHOLE = [
 ]
 
 
-@pytest.mark.parametrize("body", SPLIT)
-def test_parts_are_split_with_their_types(body: str) -> None:
-    assert tuple((part.text, part.type) for part in split_question(body)) == SPLIT[body]
-
-
-@pytest.mark.parametrize("body", WHOLE)
-def test_single_question_is_not_split(body: str) -> None:
-    assert split_question(body) == ()
+def test_only_questions_with_several_parts_are_split_with_their_types() -> None:
+    parts = {body: split_question(body) for body in (*SPLIT, *WHOLE)}
+    found = {body: tuple((part.text, part.type) for part in of) for body, of in parts.items()}
+    assert found == {**SPLIT, **dict.fromkeys(WHOLE, ())}
 
 
 def test_no_sample_question_has_parts() -> None:

@@ -58,18 +58,18 @@ def test_answer_is_stored_on_request_streamed_or_not(http: TestClient) -> None:
 
 
 def test_changes_of_a_stored_answer_name_sources_retracted_since(
-    http: TestClient, saved: Saved, tmp_path: Path
+    http: TestClient, saved: Saved
 ) -> None:
     stored = http.post("/v1/answer", json=ASKED).json()["answer_id"]
     assert http.get(f"/v1/answers/{stored}/changes").json() == {"changed": "", "sources": []}
     notice = Link("RetractionIn", 77, "J Urol. 2026;1:2")
-    later = SmallService(tmp_path / "later", citations=[replace(CORPUS[0], links=(notice,))])
+    later = SmallService(citations=[replace(CORPUS[0], links=(notice,))])
     changes = client_of(later, saved=saved).get(f"/v1/answers/{stored}/changes").json()
     assert changes["changed"] == "1 retraction"
     (source,) = changes["sources"]
     assert (source["pmid"], source["kind"]) == (1, "retracted")
     assert "PMID 77" in source["detail"]
-    gone = SmallService(tmp_path / "gone", citations=CORPUS[1:])
+    gone = SmallService(citations=CORPUS[1:])
     changes = client_of(gone, saved=saved).get(f"/v1/answers/{stored}/changes").json()
     assert changes["changed"] == "1 deletion"
 

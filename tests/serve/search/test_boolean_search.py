@@ -12,6 +12,7 @@ from cluster.index.boolean import match_segment
 from cluster.index.boolean.expressions import EVERYTHING, And, Not, Term
 from cluster.records import MeshHeading
 from serve.pipeline.answer_question import QuestionAnswerer
+from serve.question.understand_question import Heading
 from serve.search import shard_stage
 from serve.search.boolean_search import fetch_citations, match_all
 from tests.serve.small_graph import make_answerer, parts_of, patient_settings
@@ -29,20 +30,26 @@ def answerer(until: str = "") -> QuestionAnswerer:
     serve = patient_settings().model_copy(update={"until": until})
     made = make_answerer(None, CORPUS, serve=serve)
 
-    def headings(names: Sequence[str]) -> dict[str, str]:
-        return {name: "D005334" for name in names if name in ("Fever", "Pyrexia")}
+    def headings(names: Sequence[str]) -> dict[str, Heading]:
+        fever = Heading("D005334", "Fever")
+        return {name: fever for name in names if name in ("Fever", "Pyrexia")}
 
-    parts_of(made)["expander"].headings = headings
+    expander = parts_of(made)["expander"]
+    expander.headings = headings
+    expander.closest_headings = lambda name: ("Fever",)
     return made
 
 
 def test_headings_are_found_by_name_and_entry_term() -> None:
-    for name in ("Fever", "Pyrexia", "d005334"):
+    mapped = '"Pyrexia" is searched as the MeSH heading "Fever"'
+    for name, notes in (("Fever", ()), ("Pyrexia", (mapped,)), ("d005334", ())):
         found = asyncio.run(match_all(answerer().calls(), Term("mh", name)))
         assert found.pmids.tolist() == [1, 3]
         assert found.newest_first().tolist() == [3, 1]
         assert (found.read.version, found.coverage, found.degraded) == ("v000001", "2/2", ())
-    with pytest.raises(InputError, match=r"Fewer\[mh\]: not a MeSH heading that this index knows"):
+        assert found.notes == notes
+    refused = r"Fewer\[mh\]: not a MeSH heading that this index knows.*; did you mean 'Fever'\?"
+    with pytest.raises(InputError, match=refused):
         asyncio.run(match_all(answerer().calls(), Not(Term("mh", "Fewer"))))
 
 

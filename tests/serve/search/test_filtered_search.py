@@ -44,12 +44,10 @@ def pmids(found: SearchResult) -> set[int]:
     return {c.pmid for c in found.citations}
 
 
-def test_filters_apply_to_every_system(
-    tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
-) -> None:
+def test_filters_apply_to_every_system(subtests: pytest.Subtests) -> None:
     for system in ["citeray", "bm25", "dense", "auto", "biorag-v3"]:
         with subtests.test(system=system):
-            answerer = make_answerer(tmp_path_factory.mktemp("case"), CORPUS)
+            answerer = make_answerer(None, CORPUS)
             review = find(answerer, Filters(publication_types=REVIEW), system)
             assert 3 in pmids(review) <= {3, 5}
             assert {e.passage.pmid for e in review.evidence} <= {3, 5}
@@ -59,8 +57,8 @@ def test_filters_apply_to_every_system(
             assert 2 in pmids(later)
 
 
-def test_until_in_the_settings_limits_every_question(tmp_path: Path) -> None:
-    answerer = make_answerer(tmp_path, CORPUS)
+def test_until_in_the_settings_limits_every_question() -> None:
+    answerer = make_answerer(None, CORPUS)
     answerer._settings = answerer._settings.model_copy(update={"until": "2009-12-31"})
     found = find(answerer, Filters(), "bm25")
     assert (pmids(found), found.filters) == ({1}, Filters(until="2009-12-31"))
@@ -69,9 +67,9 @@ def test_until_in_the_settings_limits_every_question(tmp_path: Path) -> None:
     assert narrowed.filters == Filters(until="2009-12-31", year_from=1990)
 
 
-def test_given_evidence_is_not_filtered(tmp_path: Path) -> None:
+def test_given_evidence_is_not_filtered() -> None:
     given = (Passage(2, "abstract", 0, 25, "Metformin lowers glucose."),)
-    found = find(make_answerer(tmp_path, CORPUS), Filters(year_to=2000), "bm25", given=given)
+    found = find(make_answerer(None, CORPUS), Filters(year_to=2000), "bm25", given=given)
     assert [e.passage.pmid for e in found.evidence] == [2]
 
 
@@ -80,7 +78,7 @@ def test_filters_limit_pubmed_queries_and_their_results(tmp_path: Path, system: 
     # The test server ignores the dates of a query.
     with eutils(EUtils()) as server:
         server.start_over(dict.fromkeys((1, 2, 3, 4), date(2020, 1, 1)))
-        answerer = make_answerer(tmp_path / "index", CORPUS, online=QuickOnline(server, tmp_path))
+        answerer = make_answerer(None, CORPUS, online=QuickOnline(server, tmp_path))
         filters = Filters(year_from=2000, until="2015-06-30")
         found = find(answerer, filters, system)
         searches = [sent for sent in server.requests if "mindate" in sent]

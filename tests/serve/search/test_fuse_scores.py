@@ -39,16 +39,15 @@ def test_rrf_adds_reciprocal_ranks() -> None:
 
 
 def test_each_branch_is_cut_to_its_limit_over_all_shards() -> None:
+    weighted = FusionSettings(method="weighted")
     found = candidates(
         (1, 0.9, 0.0, True, False), (2, 0.8, 0.0, True, False), (3, 0.1, 5.0, False, True)
     )
-    fused = fuse(found, RetrieverSettings(dense=1, bm25=1), FusionSettings(method="weighted"))
+    fused = fuse(found, RetrieverSettings(dense=1, bm25=1), weighted)
     assert sorted(fused.pmids.tolist()) == [1, 3]
-
-
-def test_branch_with_limit_zero_is_ignored() -> None:
+    # With the limit 0, a branch is ignored.
     found = candidates((1, 0.9, 1.0, False, True), (2, 0.1, 2.0, False, True))
-    fused = fuse(found, RetrieverSettings(dense=0, bm25=5), FusionSettings(method="weighted"))
+    fused = fuse(found, RetrieverSettings(dense=0, bm25=5), weighted)
     assert fused.pmids.tolist() == [2, 1]
     assert fused.score.tolist() == pytest.approx([1.0, 0.5])
 

@@ -13,18 +13,10 @@ def hits(*pmids: int, year: int | None = None) -> list[Hit]:
     return [Hit(Fetched(Citation(p, year=year), (), ()), None, 1 / p, {}) for p in pmids]
 
 
-@pytest.mark.parametrize(
-    ("rankings", "order"),
-    [
-        ([[5, 4, 3]], [5, 4, 3]),
-        # 3: 1 + 1/3, 5: 1/3 + 1, 4: 1/2 + 1/2.
-        ([[3, 4, 5], [5, 4, 3]], [3, 5, 4]),
-        # 3: 1/3 + 1 + 1 + 1/3, then 1 and 5: 4/3, then 2 and 4: 1.
-        ([[1, 2, 3], [3, 2, 1], [3, 4, 5], [5, 4, 3]], [3, 1, 5, 2, 4]),
-    ],
-)
-def test_rankings_are_fused_by_reciprocal_rank(rankings: list[list[int]], order: list[int]) -> None:
-    assert [h.pmid for h in fuse_hits([hits(*pmids) for pmids in rankings], k=0)] == order
+def test_hits_of_all_rankings_are_fused() -> None:
+    # 3: 1/3 + 1 + 1 + 1/3, then 1 and 5: 4/3, then 2 and 4: 1.
+    rankings = [hits(1, 2, 3), hits(3, 2, 1), hits(3, 4, 5), hits(5, 4, 3)]
+    assert [h.pmid for h in fuse_hits(rankings, k=0)] == [3, 1, 5, 2, 4]
 
 
 def test_question_of_unknown_type_uses_the_rankings_of_summaries() -> None:

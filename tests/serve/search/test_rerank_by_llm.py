@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from cluster.errors import LLMError
 from cluster.settings.search_settings import RerankSettings
-from serve.contracts.watched_model import ModelLimits
 from serve.search.rerank_by_llm import (
     read_grade,
     read_permutation,
@@ -86,9 +85,8 @@ def test_listwise_reranking_returns_none_if_the_model_is_lost(
 
 
 def test_window_passages_are_cut_to_the_prompt_limit() -> None:
-    limits = ModelLimits(evidence_characters=100)
     with chat_endpoint("[1]") as endpoint:
-        model, _ = watched(endpoint, limits)
+        model, _ = watched(endpoint, evidence_characters=100)
         asyncio.run(rerank_listwise(QUESTION, ["x" * 500] * 4, model, LISTWISE))
     assert endpoint.users()[0].count("x") == 4 * 21
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -73,11 +72,11 @@ def test_neutral_passages_are_removed_after_the_answer() -> None:
     assert texts(first_passages(told)) == [PARTS[0]]
 
 
-def test_added_passages_are_evidence_but_not_snippets(tmp_path: Path) -> None:
+def test_added_passages_are_evidence_but_not_snippets() -> None:
     body = "Metformin activates AMPK in muscle of mice. " * 12
     end = "In conclusion the enzyme was active."
     title = "Metformin activates an enzyme."
-    answerer = make_answerer(tmp_path, [citation(1, f"{body}{end}", title)])
+    answerer = make_answerer(None, [citation(1, f"{body}{end}", title)])
     system = load_system("bm25").model_copy(update={"whole": 1})
     question = Question("q", "Does metformin activate AMPK in muscle?", "factoid")
     found = asyncio.run(answerer.search(Request(question, system, 10, snippets=True)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -13,9 +14,16 @@ from cluster.records import Citation, Entity, MeshHeading
 from cluster.text.analysis import ANALYSER
 from cluster.text.vocabulary import Concept
 from serve.question.field_tags.parse_boolean import write_pubmed
-from serve.strategy.choose_terms import ChosenBlock, Count, choose_blocks, choose_terms
-from serve.strategy.concept_blocks import Concepts, ReferenceSet, concept_blocks
-from serve.strategy.strategy_limits import limit_terms
+from serve.question.understand_question import Heading
+from serve.strategy.choose_terms import (
+    ChosenBlock,
+    Count,
+    choose_blocks,
+    choose_terms,
+    without_common_words,
+)
+from serve.strategy.concept_blocks import Concepts, ReferenceSet, concept_blocks, years_in
+from serve.strategy.strategy_limits import design_headings, limit_terms
 from tests.small_index import citation
 
 pytestmark = pytest.mark.unit
@@ -66,6 +74,13 @@ def test_everyday_words_form_blocks_only_if_there_are_no_others() -> None:
     assert [b.name for b in concept_blocks("Blood in tissue?", [], ANALYSER)] == ["Blood", "tissue"]
 
 
+def test_years_form_no_blocks() -> None:
+    question = "Did losartan help in 2015-2020, or since 2021, at 5000 mg?"
+    names = [block.name for block in concept_blocks(question, [], ANALYSER)]
+    assert names == ["losartan", "help", "5000", "mg"]
+    assert years_in(question) == ["2015-2020", "2021"]
+
+
 def test_reference_set_matches_words_phrases_and_headings_as_the_index_does() -> None:
     known = reference("Heart failure therapies.", "Failure of the heart.", headings=["Humans"])
     assert known.found_by(Term("tiab", "heart failure")) == {0}
@@ -97,6 +112,21 @@ def test_heading_is_kept_and_words_only_if_they_add_recall_at_few_hits() -> None
     assert asyncio.run(choose_terms(nothing, known, counter, CITATIONS)) is None
 
 
+def test_words_as_frequent_elsewhere_form_blocks_only_if_there_are_no_others() -> None:
+    known = reference("aspirin is effective", "aspirin")
+    counter = Counted({"aspirin[tiab]": 9, "effective[tiab]": 120})
+    blocks = []
+    for word in ("aspirin", "effective"):
+        block = asyncio.run(choose_terms(Concepts(word, tiab(word)), known, counter, CITATIONS))
+        assert block is not None
+        blocks.append(block)
+    assert without_common_words(blocks) == blocks[:1]
+    assert without_common_words(blocks[1:]) == blocks[1:]
+    # A recognised entity is kept, even if it is the subject of the whole index.
+    entity = replace(blocks[1], is_entity=True)
+    assert without_common_words([blocks[0], entity]) == [blocks[0], entity]
+
+
 def block_of(word: str, *found: int) -> ChosenBlock:
     return ChosenBlock(word, tiab(word), (Count(1),), frozenset(found))
 
@@ -110,16 +140,12 @@ HITS = {
 
 
 @pytest.mark.parametrize(
-    ("most", "kept", "hits"),
-    [(100, ["a1"], 100), (50, ["a1", "b1"], 40), (5, ["a1", "b1", "c1"], 10)],
+    ("most", "kept"), [(100, ["a1"]), (50, ["a1", "b1"]), (5, ["a1", "b1", "c1"])]
 )
-def test_blocks_are_added_until_few_enough_hits_are_left(
-    most: int, kept: list[str], hits: int
-) -> None:
+def test_blocks_are_added_until_few_enough_hits_are_left(most: int, kept: list[str]) -> None:
     known = reference(*["x"] * 4)
     chosen = asyncio.run(choose_blocks(BLOCKS, [], known, Counted(HITS), most))
     assert [block.name for block in chosen.kept] == kept
-    assert chosen.count.hits == hits
     assert {b.name for b in (*chosen.kept, *chosen.left_out)} == {"a1", "b1", "c1"}
 
 
@@ -144,7 +170,7 @@ def test_filters_become_limits_and_others_are_named() -> None:
         year_from=2015, until="2024-05-31", languages=("eng", "ger"), mesh=("D000544",),
         humans=False, retracted=False,
     )  # fmt: skip
-    parts, notes = limit_terms(filters, {"d000544": "Alzheimer Disease"})
+    parts, notes = limit_terms(filters, {"d000544": "Alzheimer Disease"}, {})
     assert [write_pubmed(part) for part in parts] == [
         "2015:2024/05/31[dp]",
         "eng[la] OR ger[la]",
@@ -154,4 +180,32 @@ def test_filters_become_limits_and_others_are_named() -> None:
     assert parts[1] == Or((Term("la", "eng"), Term("la", "ger")))
     assert len(notes) == 1
     assert "retracted" in notes[0]
-    assert limit_terms(Filters(year_to=2020), {})[0] == [Term("dp", "1000:2020")]
+    assert limit_terms(Filters(year_to=2020), {}, {})[0] == [Term("dp", "1000:2020")]
+
+
+COHORTS = {"cohort studies": Heading("D015331", "Cohort Studies")}
+ANIMALS = {"animals": Heading("D000818", "Animals")}
+
+
+@pytest.mark.parametrize(
+    ("designs", "known", "query"),
+    [
+        (("randomised_trial",), {}, '"Randomized Controlled Trial"[pt]'),
+        (("cohort", "case_report"), COHORTS, '"Case Reports"[pt] OR "Cohort Studies"[mh:noexp]'),
+        (("cohort", "in_vitro"), COHORTS, None),
+        (("case_control",), COHORTS, None),
+    ],
+)
+def test_designs_become_publication_types_and_headings(
+    designs: tuple[str, ...], known: Mapping[str, Heading], query: str | None
+) -> None:
+    parts, notes = limit_terms(Filters(design=designs), {}, known)
+    assert [write_pubmed(part) for part in parts] == ([query] if query else [])
+    assert bool(notes) == (query is None)
+
+
+def test_animal_studies_exclude_people() -> None:
+    [limit], notes = limit_terms(Filters(design=("animal",)), {}, ANIMALS)
+    assert write_pubmed(limit).endswith(" OR (Animals[mh:noexp] NOT Humans[mh:noexp])")
+    assert notes == ()
+    assert {"animals", "cohort studies"} <= set(design_headings(("cohort",)))

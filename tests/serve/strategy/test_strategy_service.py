@@ -10,6 +10,7 @@ import httpx
 import pytest
 from mcp import Client
 
+from serve.client.open_client import HttpClient
 from tests.serve.api import served_api
 from tests.serve.http.page.library import library_service
 from tests.serve.saved.kept import saved_at
@@ -50,6 +51,8 @@ def test_stored_answer_and_tool_give_the_same_strategy(url: str) -> None:
     made = post(url, "/v1/strategy", QUESTION)
     stored = post(url, "/v1/answer", {**QUESTION, "store": True})["answer_id"]
     assert post(url, f"/v1/answers/{stored}/strategy") == made
+    with HttpClient(url, timeout_s=60) as client:
+        assert client.strategy_of(stored, 500) == made
 
     async def called() -> Any:
         async with Client(f"{url}/mcp") as client:

@@ -33,60 +33,43 @@ def cite(sentence: str, *texts: str) -> tuple[int, ...]:
     return found.pmids if found else ()
 
 
-def test_sentence_cites_its_passage() -> None:
-    assert cite("Metformin lowers blood glucose.", LOSARTAN, METFORMIN) == (2,)
+def test_sentence_cites_the_passage_that_states_it() -> None:
+    for said, texts, pmids in [
+        ("Metformin lowers blood glucose.", (LOSARTAN, METFORMIN), (2,)),
+        ("Aspirin prevents colorectal cancer.", (LOSARTAN, METFORMIN), ()),
+        ("Metformin lowers blood glucose by 40% in type 2 diabetes.", (METFORMIN,), ()),
+        # The number is that of another sentence.
+        ("A lowers mortality by 30%.", ("A lowers mortality by 12%. Headache came in 30%.",), ()),
+        # The best sentence of a passage counts.
+        (METFORMIN, (f"We asked. {METFORMIN} More work is needed on many other matters.",), (1,)),
+    ]:
+        assert cite(said, *texts) == pmids, said
 
 
-def test_sentence_on_something_else_is_dropped() -> None:
-    assert cite("Aspirin prevents colorectal cancer.", LOSARTAN, METFORMIN) == ()
-
-
-def test_changed_number_is_dropped() -> None:
-    assert cite("Metformin lowers blood glucose by 40% in type 2 diabetes.", METFORMIN) == ()
-
-
-def test_number_of_another_sentence_does_not_support() -> None:
-    text = "Drug A lowers mortality by 12%. Headache came in 30%."
-    assert cite("Drug A lowers mortality by 30%.", text) == ()
-
-
-def test_support_of_a_passage_is_that_of_its_best_sentence() -> None:
-    text = f"We asked a question. {METFORMIN} More work is needed on many other matters."
-    assert cite(METFORMIN, text) == (1,)
-
-
-def test_at_most_three_pmids_by_support_then_rank() -> None:
-    texts = dict(zip("abcde", (0.7, 0.9, 0.9, 0.8, 0.75), strict=True))
-    found = attribute(["S."], evidence(*texts), Fixed(texts), threshold=0.5)
-    assert found[0] is not None
-    assert found[0].pmids == (2, 3, 4)
-
-
-def test_much_weaker_support_is_not_cited_beside_strong() -> None:
-    scorer = Fixed({"a": 1.0, "b": 0.6})
-    found = attribute(["S."], evidence("a", "b"), scorer, threshold=0.5)
-    assert found[0] is not None
-    assert found[0].pmids == (1,)
-
-
-def test_support_is_that_of_the_best_passage() -> None:
-    found = attribute(["S."], evidence("a", "b"), Fixed({"a": 0.6, "b": 0.9}), threshold=0.5)
-    assert found[0] is not None
-    assert found[0].support == 0.9
-
-
-def test_support_equal_to_the_threshold_is_cited() -> None:
-    assert attribute(["S."], evidence("a"), Fixed({"a": 0.5}), threshold=0.5) != [None]
+@pytest.mark.parametrize(
+    ("scores", "pmids"),
+    [
+        ((0.7, 0.9, 0.9, 0.8, 0.75), (2, 3, 4)),
+        ((1.0, 0.6), (1,)),
+        ((0.6, 0.9), (2,)),
+        ((0.5,), (1,)),
+        ((0.49,), None),
+        ((), None),
+    ],
+    ids=["three at most", "none much weaker", "best first", "at the threshold", "below", "none"],
+)
+def test_supporting_passages_are_cited_by_strength(
+    scores: tuple[float, ...], pmids: tuple[int, ...] | None
+) -> None:
+    texts = dict(zip("abcde", scores, strict=False))
+    (found,) = attribute(["S."], evidence(*texts), Fixed(texts), threshold=0.5)
+    assert (found and (found.pmids, found.support)) == (pmids and (pmids, max(scores)))
 
 
 def test_sentences_are_attributed_in_order() -> None:
     said = ["Metformin lowers blood glucose.", "Cats sleep."]
     found = attribute(said, evidence(METFORMIN), SimilaritySupport(encode), threshold=0.5)
     assert [f.text if f else None for f in found] == ["Metformin lowers blood glucose.", None]
-
-
-def test_no_sentence_is_supported_without_evidence() -> None:
-    assert attribute(["S."], [], SimilaritySupport(encode), threshold=0.5) == [None]
 
 
 def says_no(question: str, texts: Sequence[str]) -> list[Reading]:

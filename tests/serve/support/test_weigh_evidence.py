@@ -33,50 +33,54 @@ class Told:
         return found
 
 
-def test_stance_is_the_side_that_reaches_its_threshold(subtests: pytest.Subtests) -> None:
-    for support, stance in [
-        (Support(0.5, 0.0), "support"),
-        (Support(0.4, 0.5), "contradict"),
-        (Support(0.4, 0.4), "neutral"),
-        (Support(0.7, 0.6), "support"),
-        (Support(0.6, 0.7), "contradict"),
-    ]:
-        with subtests.test(support=support, stance=stance):
-            assert THRESHOLDS.stance(support) == stance
+def test_stance_is_the_side_that_reaches_its_threshold() -> None:
+    stances = {
+        (0.5, 0.0): "support",
+        (0.4, 0.5): "contradict",
+        (0.4, 0.4): "neutral",
+        (0.7, 0.6): "support",
+        (0.6, 0.7): "contradict",
+    }
+    assert {sides: THRESHOLDS.stance(Support(*sides)) for sides in stances} == stances
 
 
-def test_split_by_stance_orders_by_strength() -> None:
-    items = evidence("for 0.6", "against 0.7", "nothing", "for 0.9", "against 0.9")
-    for_, against = split_by_stance("claim", items, Told(), THRESHOLDS, 2)
-    assert [item.passage.text for item in for_] == ["for 0.9", "for 0.6"]
-    assert [item.passage.text for item in against] == ["against 0.9", "against 0.7"]
+@pytest.mark.parametrize(
+    ("texts", "supporting", "contradicting"),
+    [
+        (
+            ("for 0.6", "against 0.7", "nothing", "for 0.9", "against 0.9"),
+            ["for 0.9", "for 0.6"],
+            ["against 0.9", "against 0.7"],
+        ),
+        # Neutral passages fill up the supporting ones.
+        (("neutral one", "for 0.6", "neutral two"), ["for 0.6", "neutral one"], []),
+    ],
+)
+def test_passages_are_split_by_stance_and_ordered_by_strength(
+    texts: Sequence[str], supporting: list[str], contradicting: list[str]
+) -> None:
+    sides = split_by_stance("claim", evidence(*texts), Told(), THRESHOLDS, 2)
+    found = [[item.passage.text for item in side] for side in sides]
+    assert found == [supporting, contradicting]
 
 
-def test_split_by_stance_adds_neutral_passages() -> None:
-    items = evidence("neutral one", "for 0.6", "neutral two")
-    for_, against = split_by_stance("claim", items, Told(), THRESHOLDS, 2)
-    assert [item.passage.text for item in for_] == ["for 0.6", "neutral one"]
-    assert against == []
-
-
-def test_contradicting_pmids_are_ordered_by_strength() -> None:
-    items = evidence("for 0.9", "against 0.6", "against 0.9", "nothing")
+@pytest.mark.parametrize(
+    ("texts", "contradicted"),
+    [
+        (("for 0.9", "against 0.6", "against 0.9", "nothing"), (3, 2)),
+        (("for 0.9", *["against 0.9"] * 5), (2, 3, 4)),
+        # The sentence cites this citation itself.
+        (("against 0.9",), ()),
+    ],
+)
+def test_contradicting_pmids_are_noted_by_strength(
+    texts: Sequence[str], contradicted: tuple[int, ...]
+) -> None:
     said = [Sentence("It helps.", (1,), 0.9)]
-    (noted,), stances = note_contradictions(said, items, Told(), THRESHOLDS)
-    assert noted.contradicted == (3, 2)
-    assert list(stances.values()) == ["support", "contradict", "contradict", "neutral"]
-
-
-def test_at_most_three_pmids_contradict() -> None:
-    items = evidence("for 0.9", *["against 0.9"] * 5)
-    (noted,), _ = note_contradictions([Sentence("It.", (1,), 1.0)], items, Told(), THRESHOLDS)
-    assert noted.contradicted == (2, 3, 4)
-
-
-def test_cited_citation_does_not_contradict() -> None:
-    said = [Sentence("It helps.", (1,), 0.9)]
-    (noted,), _ = note_contradictions(said, evidence("against 0.9"), Told(), THRESHOLDS)
-    assert noted.contradicted == ()
+    (noted,), stances = note_contradictions(said, evidence(*texts), Told(), THRESHOLDS)
+    assert noted.contradicted == contradicted
+    sides = {"for": "support", "against": "contradict", "nothing": "neutral"}
+    assert list(stances.values()) == [sides[text.split()[0]] for text in texts]
 
 
 def test_no_stances_without_an_answer() -> None:

@@ -18,7 +18,7 @@ from cluster.index.layout import (
 from cluster.index.manifest import ShardEntry
 from cluster.index.read_shard import ShardReader
 from cluster.index.write_segment import SegmentPlan
-from cluster.records import Citation, Deletion
+from cluster.records import Citation
 from cluster.storage.locations import StoredLocation
 from cluster.storage.whole_files import sha256_of
 from pipelines.indexing.shards.build_shard import (
@@ -74,16 +74,6 @@ def test_latest_record_wins_and_superseded_ones_are_counted(tmp_path: Path) -> N
     # Only live citations count in term statistics.
     counted = read_counts(tmp_path / segment_directory(0, "segment") / TERM_COUNTS).table
     assert counted.column("form").to_pylist() == ["new keyword"]
-
-
-def test_deletion_removes_only_earlier_records(tmp_path: Path) -> None:
-    a = stage(tmp_path / "a", [citation(1, "one"), citation(2, "two")], shards=1)
-    b = stage(tmp_path / "b", [citation(3, "three")], [Deletion(1, "b", 1)], shards=1)
-    c = stage(tmp_path / "c", [citation(1, "one, again")], [Deletion(99, "c", 1)], shards=1)
-    assert [x.pmid for x in live([a, b])] == [2, 3]
-    assert [x.abstract for x in live([a, b, c])] == ["one, again", "two", "three"]
-    (summary,) = build(tmp_path, [a, b])
-    assert (summary.entry.citations, summary.superseded, summary.deleted) == (2, 0, 1)
 
 
 def test_duplicate_part_is_counted_once(tmp_path: Path) -> None:

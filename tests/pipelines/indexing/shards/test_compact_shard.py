@@ -35,7 +35,7 @@ from pipelines.indexing.shards.compact_shard import (
 from pipelines.indexing.staging.plan_build import quantiser_of, segment_plan
 from pipelines.indexing.staging.stage_citations import staged_ranges
 from pipelines.verify.verify_index import verify_index
-from tests.pipelines.histories import File, SmallIndex, lengths, name_of
+from tests.pipelines.histories import File, SmallIndex, deletes, lengths, live, name_of
 from tests.pipelines.indexing.shards.test_update_shard import built, counts, titles
 from tests.pipelines.test_update_histories import scores
 from tests.small_index import CODEC, DIMENSIONS
@@ -113,12 +113,14 @@ def test_daily_updates_leave_few_segments_and_equal_a_fresh_build(
     # Flushing the files of many versions to a busy disk takes minutes.
     monkeypatch.setattr(os, "fsync", lambda _: None)
     dice = random.Random(3)
-    texts = ["aspirin", "warfarin bleeding", "heparin", "v2 iron", "", None, "-v1"]
+    texts = ["aspirin", "warfarin bleeding", "heparin", "v2 iron", "", None, None, "-v1", "-v2"]
     first: File = [(pmid, f"aspirin study {pmid}") for pmid in range(1, 60)]
+    # Few PMIDs, so that some come, go and come again within one file and in several.
     days: list[File] = [
-        [(dice.randint(1, 90), dice.choice(texts)) for _ in range(dice.choice([1, 3, 6]))]
+        [(dice.randint(52, 67), dice.choice(texts)) for _ in range(dice.choice([1, 4, 9]))]
         for _ in range(20)
     ]
+    days[3:3] = [[(68, "came"), (68, None), (69, "came"), (69, None)], [(69, "again")]]
     only = ["index.bm25_over=[citations]"]
     index = SmallIndex(tmp_path / "index", shards=1, overrides=only)
     index.build([first])
@@ -127,7 +129,13 @@ def test_daily_updates_leave_few_segments_and_equal_a_fresh_build(
         assert len(shard.segments) <= MOST_SEGMENTS
     fresh = SmallIndex(tmp_path / "fresh", shards=1, overrides=only)
     fresh.build([first, *days])
-    assert index.citations(range(1, 91)) == fresh.citations(range(1, 91))
+    found = index.citations(range(1, 70))
+    expected = live([first, *days])
+    assert {pmid: f.citation for pmid, f in found.items()} == expected
+    recorded = {pmid for day in [first, *days] for pmid, text in day if not deletes(text)}
+    citations, _, deleted = counts(index)
+    assert (citations, deleted) == (len(expected), len(recorded) - len(expected))
+    assert found == fresh.citations(range(1, 70))
     assert counts(index) == counts(fresh)
     assert index.manifest is not None
     assert fresh.manifest is not None
@@ -137,9 +145,9 @@ def test_daily_updates_leave_few_segments_and_equal_a_fresh_build(
         frequencies = [i.readers()[0].frequencies(terms, table) for i in (index, fresh)]
         assert frequencies[0] == frequencies[1]
     # The limit of a search applies to each segment, so that several segments return more.
-    found = scores(index, "aspirin bleeding", "citations")
+    scored = scores(index, "aspirin bleeding", "citations")
     for pmid, score in scores(fresh, "aspirin bleeding", "citations").items():
-        assert found[pmid] == pytest.approx(score, rel=1e-5, abs=1e-6)
+        assert scored[pmid] == pytest.approx(score, rel=1e-5, abs=1e-6)
     assert verify_index(tmp_path / "index").findings == ()
 
 

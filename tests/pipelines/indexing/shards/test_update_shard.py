@@ -49,54 +49,6 @@ def counts(index: SmallIndex) -> tuple[int, int, int]:
     return manifest.citations, manifest.superseded, manifest.deleted
 
 
-STATES: dict[str, tuple[list[File], dict[int, str], tuple[int, int, int]]] = {
-    "a deletion": (
-        [FIRST, [(2, None)], [(5, "statins"), (2, None)]],
-        {1: "aspirin", 3: "heparin", 5: "statins"},
-        (3, 0, 1),
-    ),
-    "a revival": (
-        [FIRST, [(2, None)], [(2, "revived")]],
-        {1: "aspirin", 2: "revived", 3: "heparin"},
-        (3, 1, 0),
-    ),
-    "lower versions": (
-        [[(1, "v2 aspirin"), (1, "aspirin"), (2, "v2 iron")], [(2, "iron")]],
-        {1: "v2 aspirin", 2: "v2 iron"},
-        (2, 2, 0),
-    ),
-    "deletions of other versions": (
-        [[(1, "v2 aspirin"), (2, "v2 iron"), (1, "-v1")], [(2, "-v1")]],
-        {1: "v2 aspirin", 2: "v2 iron"},
-        (2, 0, 0),
-    ),
-    "a deletion before any record": (
-        [FIRST, [(4, None)], [(4, "late")]],
-        {1: "aspirin", 2: "warfarin", 3: "heparin", 4: "late"},
-        (4, 0, 0),
-    ),
-    "came and went in one file": (
-        [FIRST, [(4, "new"), (4, None)]],
-        {1: "aspirin", 2: "warfarin", 3: "heparin"},
-        (3, 0, 1),
-    ),
-    "came, went and came again": (
-        [FIRST, [(4, "new"), (4, None)], [(4, "again")]],
-        {1: "aspirin", 2: "warfarin", 3: "heparin", 4: "again"},
-        (4, 1, 0),
-    ),
-}
-
-
-@pytest.mark.parametrize(("files", "held", "counted"), STATES.values(), ids=STATES)
-def test_updates_equal_a_sequential_reading_of_the_sources(
-    tmp_path: Path, files: list[File], held: dict[int, str], counted: tuple[int, int, int]
-) -> None:
-    index = built(tmp_path, *files)
-    assert titles(index) == held
-    assert counts(index) == counted
-
-
 def test_untouched_shard_keeps_its_segments(tmp_path: Path) -> None:
     index = built(tmp_path, FIRST, shards=4)
     before = index.manifest

@@ -1,3 +1,5 @@
+"""Staged citations, and whether the staging of a source is complete."""
+
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -5,12 +7,22 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from cluster.errors import InputError
+from cluster.errors import CiteRayError, InputError
 from cluster.index.layout import shard_of
 from cluster.index.write_segment import EMBEDDED_SCHEMA
+from cluster.settings.settings import load_settings
+from cluster.storage.locations import Location
+from pipelines.indexing.staging import plan_build
 from pipelines.indexing.staging.embed_passages import embed_citations, split_citations
+from pipelines.indexing.staging.plan_build import (
+    ExpectedCitations,
+    segment_id,
+    segment_plan,
+    staged_account,
+)
 from pipelines.indexing.staging.stage_citations import (
     PARSED,
+    ParsedSource,
     complete_account,
     part_files,
     positions_in,
@@ -34,14 +46,18 @@ def pmids(batch: pa.RecordBatch) -> list[int]:
     return found
 
 
+def account_of(source: Path) -> ParsedSource:
+    found = source.stat()
+    as_read = {"bytes": found.st_size, "modified_ns": found.st_mtime_ns}
+    return account("n1.xml", len(CITATIONS), **as_read)
+
+
 def staged_source(tmp_path: Path) -> tuple[Path, Path]:
     """Return a source file and its complete staging."""
     source = tmp_path / "n1.xml"
     source.write_text("<PubmedArticleSet/>")
-    directory = stage(tmp_path / "staging", CITATIONS)
-    found = source.stat()
-    whole = account("n1.xml", len(CITATIONS), bytes=found.st_size, modified_ns=found.st_mtime_ns)
-    write_account(directory, whole, [])
+    directory = stage(staging_directory(tmp_path / "staging", source), CITATIONS)
+    write_account(directory, account_of(source), [])
     return source, directory
 
 
@@ -132,3 +148,58 @@ def test_dimensions_are_read_from_the_first_vectors(tmp_path: Path) -> None:
     assert staged_dimensions([textless, stage(tmp_path / "b", CITATIONS)]) == DIMENSIONS
     with pytest.raises(InputError, match="no citation with a title or an abstract"):
         staged_dimensions([textless])
+
+
+@pytest.mark.parametrize("lost", ["part", "account"])
+def test_incompletely_staged_source_is_reported(tmp_path: Path, lost: str) -> None:
+    source, directory = staged_source(tmp_path)
+    assert staged_account(source, directory).kept == 20
+    (part_files(directory)[0] if lost == "part" else directory / "parsed.json").unlink()
+    with pytest.raises(CiteRayError, match=r"n1\.xml: not staged to its end; run the same"):
+        staged_account(source, directory)
+
+
+def test_source_changed_during_the_run_is_reported(tmp_path: Path) -> None:
+    source, directory = staged_source(tmp_path)
+    os.utime(source, ns=(1, 1))
+    write_account(directory, account_of(source), [])
+    with pytest.raises(CiteRayError, match=r"n1\.xml: changed while it was read; run the same"):
+        staged_account(source, directory)
+
+
+def test_expected_citations_are_counted_or_estimated_by_size(tmp_path: Path) -> None:
+    source, directory = staged_source(tmp_path)
+    unread = tmp_path / "n2.xml"
+    unread.write_bytes(bytes(7_500))
+    expected = ExpectedCitations([(source, directory), (unread, tmp_path / "none")])
+    assert expected.after("n2.xml", 1) == 7
+    assert expected.after("n1.xml", 3) == 27
+
+
+def test_progress_reads_each_account_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, directory = staged_source(tmp_path)
+    reads: list[Location] = []
+
+    def read(place: Location) -> ParsedSource | None:
+        reads.append(place)
+        return read_account(place)
+
+    monkeypatch.setattr(plan_build, "read_account", read)
+    pending = []
+    for number in range(1500):
+        link = tmp_path / f"{number}.xml"
+        link.symlink_to(source)
+        pending.append((link, directory))
+    expected = ExpectedCitations(pending)
+    for number in range(20_000):
+        expected.after(f"{number % 1500}.xml", 1)
+    assert len(reads) == 1500
+
+
+def test_segment_id_does_not_depend_on_build_hardware(tmp_path: Path) -> None:
+    on_cpu = load_settings().index
+    on_gpu = on_cpu.model_copy(update={"build_gpus": 0.5})
+    sources = [account("n1.xml", 10)]
+    assert segment_id("build", on_cpu, sources) == segment_id("build", on_gpu, sources)
+    plans = [segment_plan("s", tmp_path / "quantiser", 8, chosen) for chosen in (on_cpu, on_gpu)]
+    assert [plan.gpus for plan in plans] == [0, 0.5]

@@ -403,13 +403,6 @@ def test_hard_negatives_are_texts_of_other_questions(monkeypatch: pytest.MonkeyP
     assert "Fever fell" not in texts[questions[0].question]
 
 
-def test_claim_sentences_have_one_side() -> None:
-    for row in read_rows("claims", CLAIM_KEYS):
-        texts = [text for side in ("affirms", "denies", "open") for text in row[side]]
-        assert len(texts) == len(set(texts)), row["about"]
-        assert not set(row["ask"]) & set(row["opposite"]), row["about"]
-
-
 def test_abstract_claims_have_both_answers() -> None:
     sides = {"yes": YES, "no": NO, "silent": SILENT}
     rows = read_rows("abstracts", ("text", *sides))

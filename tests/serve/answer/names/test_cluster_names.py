@@ -2,35 +2,56 @@
 
 from __future__ import annotations
 
-import pytest
-
 from cluster.records import Entity
 from serve.answer.names.cluster_names import cluster_names
 
 Name = tuple[str, str]
 
 
-def clusters(*names: Name, definitions: tuple[tuple[str, str], ...] = ()) -> list[int]:
-    known = dict(names)
+def clusters(*names: Name, known: tuple[Name, ...] = ()) -> list[int]:
+    concepts = dict(names)
 
     def recognise(text: str) -> list[Entity]:
-        return [Entity(text, 0, len(text), known[text], "thing")] if known[text] else []
+        return [Entity(text, 0, len(text), concepts[text], "thing")] if concepts[text] else []
 
-    return cluster_names([text for text, _ in names], definitions, recognise)
+    return cluster_names([text for text, _ in names], known, recognise)
 
 
-def joined(*names: Name, definitions: tuple[tuple[str, str], ...] = ()) -> bool:
+def joined(*names: Name, known: tuple[Name, ...] = ()) -> bool:
     """Return whether all names are in one cluster; otherwise each must be in its own."""
-    count = len(set(clusters(*names, definitions=definitions)))
+    count = len(set(clusters(*names, known=known)))
     assert count in (1, len(names))
     return count == 1
 
 
-def test_mentions_of_a_concept_are_joined() -> None:
-    assert joined(("heart attack", "mesh:1"), ("myocardial infarction", "mesh:1"))
+LONG = "epidermal growth factor receptor"
+T2D, T2DM = "type 2 diabetes", "type 2 diabetes mellitus"
+SARS = ("SARS-CoV", "severe acute respiratory syndrome coronavirus 2")
+TNF = ("TNF", "tumor necrosis factor alpha")
+ALS = (("ALS", "amyotrophic lateral sclerosis"), ("ALS", "advanced life support"))
+# Names with their concepts, and abbreviations with their long forms.
+JOINED: dict[str, tuple[list[Name], tuple[Name, ...]]] = {
+    "mentions of a concept": ([("heart attack", "m:1"), ("myocardial infarction", "m:1")], ()),
+    "unrelated names, despite a number": ([("PD-1", "m:1"), ("CD279", "m:1")], ()),
+    "roman and arabic numbers": ([("type II diabetes", "m:1"), (T2D, "m:1")], ()),
+    "a long form": ([("EGFR", "kw:1"), (LONG, "m:1")], (("EGFR", LONG),)),
+    "spellings of it": ([("EGFR", ""), (LONG, "")], (("EGFR", LONG), ("EGFR", LONG.title()))),
+    "synonyms": ([("T2D", ""), (T2D, "m:1"), (T2DM, "m:1")], (("T2D", T2D), ("T2D", T2DM))),
+}
+APART: dict[str, tuple[list[Name], tuple[Name, ...]]] = {
+    "concepts with equal spelling": ([("CAT", "m:1"), ("cat", "m:2")], ()),
+    "an ambiguous abbreviation": ([("ALS", ""), *((long, "") for _, long in ALS)], ALS),
+    "an abbreviation without the number": ([(SARS[0], ""), (SARS[1], "")], (SARS,)),
+    "an abbreviation without the letter": ([(TNF[0], ""), (TNF[1], "")], (TNF,)),
+}
 
 
-def test_spellings_of_a_name_are_joined(subtests: pytest.Subtests) -> None:
+def test_names_of_one_thing_are_joined_and_others_are_not() -> None:
+    assert [why for why, (names, known) in JOINED.items() if not joined(*names, known=known)] == []
+    assert [why for why, (names, known) in APART.items() if joined(*names, known=known)] == []
+
+
+def test_spellings_of_a_name_are_joined() -> None:
     for one, other in [
         ("IL-6", "IL6"),
         ("IL\u20116", "il 6"),
@@ -39,13 +60,10 @@ def test_spellings_of_a_name_are_joined(subtests: pytest.Subtests) -> None:
         ("statin", "Statins"),
         ("Crohn's disease", "Crohn disease"),
     ]:
-        with subtests.test(one=one, other=other):
-            assert joined((one, ""), (other, ""))
+        assert joined((one, ""), (other, "")), (one, other)
 
 
-def test_different_numbers_or_letters_are_not_joined(
-    subtests: pytest.Subtests,
-) -> None:
+def test_different_numbers_or_letters_are_not_joined() -> None:
     for one, other in [
         ("IL-6", "IL-8"),
         ("interleukin 1 2", "interleukin 12"),
@@ -58,9 +76,8 @@ def test_different_numbers_or_letters_are_not_joined(
         ("T1D", "T2D"),
         ("factor VIII", "factor IX"),
     ]:
-        with subtests.test(one=one, other=other):
-            assert not joined((one, ""), (other, ""))
-            assert not joined((one, "mesh:1"), (other, "mesh:1"))
+        for concept in ("", "mesh:1"):
+            assert not joined((one, concept), (other, concept)), (one, other)
 
 
 def test_third_name_does_not_join_different_letters() -> None:
@@ -68,50 +85,3 @@ def test_third_name_does_not_join_different_letters() -> None:
     alpha, third, beta = clusters(*family)
     assert alpha != beta
     assert third in (alpha, beta)
-
-
-def test_unrelated_names_of_a_concept_are_joined_despite_numbers() -> None:
-    assert joined(("PD-1", "mesh:1"), ("CD279", "mesh:1"))
-
-
-def test_roman_and_arabic_numbers_are_equal() -> None:
-    assert joined(("type II diabetes", "mesh:1"), ("type 2 diabetes", "mesh:1"))
-
-
-def test_concepts_with_equal_spelling_are_not_joined() -> None:
-    assert not joined(("CAT", "mesh:1"), ("cat", "mesh:2"))
-
-
-LONG = "epidermal growth factor receptor"
-
-
-def test_abbreviation_is_joined_to_its_long_form() -> None:
-    assert joined(("EGFR", "kw:1"), (LONG, "mesh:1"), definitions=(("EGFR", LONG),))
-
-
-def test_ambiguous_abbreviation_is_not_joined() -> None:
-    two = (("ALS", "amyotrophic lateral sclerosis"), ("ALS", "advanced life support"))
-    names = [("ALS", ""), *((long, "") for _, long in two)]
-    assert not joined(*names, definitions=two)
-
-
-def test_spellings_of_a_long_form_are_not_ambiguous() -> None:
-    twice = (("EGFR", LONG), ("EGFR", LONG.title()))
-    assert joined(("EGFR", ""), (LONG, ""), definitions=twice)
-
-
-def test_abbreviation_of_synonyms_is_joined() -> None:
-    two = (("T2D", "type 2 diabetes"), ("T2D", "type 2 diabetes mellitus"))
-    names = [(long, "mesh:1") for _, long in two]
-    assert joined(("T2D", ""), *names, definitions=two)
-
-
-@pytest.mark.parametrize(
-    ("short", "long"),
-    [
-        ("SARS-CoV", "severe acute respiratory syndrome coronavirus 2"),
-        ("TNF", "tumor necrosis factor alpha"),
-    ],
-)
-def test_abbreviation_without_the_number_is_not_joined(short: str, long: str) -> None:
-    assert not joined((short, ""), (long, ""), definitions=((short, long),))

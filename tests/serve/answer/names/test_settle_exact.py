@@ -25,29 +25,17 @@ QUICK = settings(max_examples=60)
 @pytest.mark.slow
 @QUICK
 @given(GROUPS)
-def test_settle_names_is_idempotent(groups: list[list[str]]) -> None:
-    once = settle_names(groups, limit=5, max_chars=10)
-    assert settle_names(once, limit=5, max_chars=10) == once
-
-
-@pytest.mark.slow
-@QUICK
-@given(GROUPS)
-def test_settle_names_only_returns_parts_of_given_names(groups: list[list[str]]) -> None:
+def test_settled_names_are_few_short_distinct_parts_of_the_given_ones(
+    groups: list[list[str]],
+) -> None:
     given_ = [" ".join(name.split()) for group in groups for name in group]
-    for group in settle_names(groups, limit=5, max_chars=10):
-        assert all(any(name in whole for whole in given_) for name in group)
-
-
-@pytest.mark.slow
-@QUICK
-@given(GROUPS)
-def test_settle_names_applies_limits_without_duplicates(groups: list[list[str]]) -> None:
     settled = settle_names(groups, limit=3, max_chars=10)
-    names = [name.casefold() for group in settled for name in group]
+    names = [name for group in settled for name in group]
     assert len(settled) <= 3
     assert all(0 < len(name) <= 10 for name in names)
-    assert len(names) == len(set(names))
+    assert len(names) == len({name.casefold() for name in names})
+    assert all(any(name in whole for whole in given_) for name in names)
+    assert settle_names(settled, limit=3, max_chars=10) == settled
 
 
 @pytest.mark.slow
@@ -59,41 +47,34 @@ def test_trim_name_keeps_numbers_and_units(name: str) -> None:
     assert read_wording(trim_name(name)).numbers == read_wording(name).numbers
 
 
-def test_trim_name_removes_quotes_and_stops(subtests: pytest.Subtests) -> None:
-    for name, trimmed in [
-        ('"IL-6".', "IL-6"),
-        ("5'", "5'"),
-        (".05", ".05"),
-        ("24 %,", "24 %"),
-        ("  two\n words ", "two words"),
+def test_trim_name_removes_quotes_and_stops() -> None:
+    trimmed = {
+        '"IL-6".': "IL-6",
+        "5'": "5'",
+        ".05": ".05",
+        "24 %,": "24 %",
+        "  two\n words ": "two words",
+    }
+    assert {name: trim_name(name) for name in trimmed} == trimmed
+
+
+def test_settle_names_drops_repeated_groups_but_keeps_different_units() -> None:
+    for groups, settled in [
+        ([["24%"], ["24"], ["24 mg"]], [["24%"], ["24"], ["24 mg"]]),
+        ([["AQP4", "aquaporin-4"], ["Aquaporin-4"], ["IgG"]], [["AQP4", "aquaporin-4"], ["IgG"]]),
     ]:
-        with subtests.test(name=name, trimmed=trimmed):
-            assert trim_name(name) == trimmed
+        assert settle_names(groups, limit=5, max_chars=99) == settled
 
 
-def test_settle_names_keeps_different_units() -> None:
-    assert settle_names([["24%"], ["24"], ["24 mg"]], limit=5, max_chars=99) == [
-        ["24%"],
-        ["24"],
-        ["24 mg"],
-    ]
-
-
-def test_settle_names_drops_repeated_groups() -> None:
-    groups = [["AQP4", "aquaporin-4"], ["Aquaporin-4"], ["IgG"]]
-    assert settle_names(groups, limit=5, max_chars=99) == [["AQP4", "aquaporin-4"], ["IgG"]]
-
-
-def test_opening_verdict_needs_punctuation(subtests: pytest.Subtests) -> None:
-    for text, verdict in [
-        ("Yes, exercise reduces the risk of recurrence.", "yes"),
-        ("No. Valproate is contraindicated in pregnancy.", "no"),
-        ("No significant difference was found.", None),
-        ("Noonan syndrome is caused by PTPN11.", None),
-        ("Exercise reduces the risk.", None),
-    ]:
-        with subtests.test(text=text, verdict=verdict):
-            assert opening_verdict(text) == verdict
+def test_opening_verdict_needs_punctuation() -> None:
+    verdicts = {
+        "Yes, exercise reduces the risk of recurrence.": "yes",
+        "No. Valproate is contraindicated in pregnancy.": "no",
+        "No significant difference was found.": None,
+        "Noonan syndrome is caused by PTPN11.": None,
+        "Exercise reduces the risk.": None,
+    }
+    assert {text: opening_verdict(text) for text in verdicts} == verdicts
 
 
 def test_names_in_matches_whole_words(subtests: pytest.Subtests) -> None:

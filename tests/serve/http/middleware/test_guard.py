@@ -129,17 +129,15 @@ def test_metrics_count_requests_questions_and_losses() -> None:
 def test_cors_allows_only_configured_origins(service: SmallService) -> None:
     origin = {"Origin": "https://portal.example.org"}
     asks = {**origin, "Access-Control-Request-Method": "POST"}
-    closed, named = (
-        client_of(service),
-        client_of(service, 'http.cors_origins=["https://portal.example.org"]'),
-    )
-    assert "access-control-allow-origin" not in closed.get("/healthz", headers=origin).headers
+    allows = "access-control-allow-origin"
+    closed = client_of(service)
+    named = client_of(service, f'http.cors_origins=["{origin["Origin"]}"]')
+    assert allows not in closed.get("/healthz", headers=origin).headers
     assert closed.options("/v1/search", headers=asks).status_code == 405
     assert named.options("/v1/search", headers=asks).status_code == 200
-    allowed = named.get("/healthz", headers=origin).headers["access-control-allow-origin"]
-    assert allowed == origin["Origin"]
+    assert named.get("/healthz", headers=origin).headers[allows] == origin["Origin"]
     other = named.get("/healthz", headers={"Origin": "https://elsewhere.example.org"})
-    assert "access-control-allow-origin" not in other.headers
+    assert allows not in other.headers
 
 
 def test_unexpected_error_is_a_500_without_details() -> None:
@@ -156,15 +154,9 @@ def test_unexpected_error_is_a_500_without_details() -> None:
 
 def test_requests_that_search_or_answer_need_an_admission_slot() -> None:
     place = f"/v1/answers/{'0' * 32}"
-    assert is_work("POST", f"{place}/replay")
-    assert is_work("POST", "/v1/watches")
-    for path in (
-        "/v1/batches/b1/references",
-        "/v1/citations",
-        "/v1/citations/1/related",
-        "/v1/answers/a1/changes",
-    ):
-        assert is_work("GET", path)
-    for path in ("/v1/watches", "/v1/citations/1"):
-        assert not is_work("GET", path)
-    assert not is_work("GET", place)
+    work = [("POST", f"{place}/replay"), ("POST", "/v1/watches"), ("GET", "/v1/citations")]
+    work += [("GET", f"/v1/{path}") for path in ("batches/b1/references", "citations/1/related")]
+    work.append(("GET", "/v1/answers/a1/changes"))
+    others = [("GET", path) for path in ("/v1/watches", "/v1/citations/1", place)]
+    assert [request for request in work if not is_work(*request)] == []
+    assert [request for request in others if is_work(*request)] == []

@@ -45,3 +45,23 @@ def test_strategy_is_made_edited_and_exported(library: Page) -> None:
     query.fill("metformin[ad]")
     library.get_by_role("button", name="Search", exact=True).click()
     expect(library.get_by_role("alert").filter(has_text="[ad]")).to_be_visible()
+
+
+def test_address_of_a_strategy_makes_it_and_its_table_scrolls_on_a_phone(library: Page) -> None:
+    library.set_viewport_size({"width": 390, "height": 800})
+    home = library.url
+    library.goto(f"{home}?q=Does+metformin+activate+AMPK%3F&year_from=2015&tab=strategy&max_hits=9")
+    blocks = library.get_by_role("region", name="Blocks", exact=True)
+    expect(blocks).to_contain_text("Limits: 2015:3000[dp].")
+    expect(library.get_by_role("tab", name="Strategy")).to_have_attribute("aria-selected", "true")
+    expect(library.locator("#strategy-max")).to_have_value("9")
+    # The link leads to the same strategy.
+    library.evaluate(CLIPBOARD)
+    blocks.get_by_role("button", name="Copy link").click()
+    assert library.evaluate("window.copied") == library.url
+    # The table is wider than the screen, but the page is not.
+    table = library.get_by_role("region", name="Blocks of the strategy")
+    assert table.evaluate("(place) => place.scrollWidth > place.clientWidth")
+    expect(blocks.get_by_text("Scroll the table sideways")).to_be_visible()
+    assert table.evaluate("(place) => getComputedStyle(place).overflowX") == "auto"
+    assert library.evaluate("document.documentElement.scrollWidth") <= 390

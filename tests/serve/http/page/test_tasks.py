@@ -53,20 +53,6 @@ def test_answer_is_copied_with_references_in_1_click(page: Page, hand: Hand) -> 
     assert hand.clicks <= 1
 
 
-def test_follow_up_question_needs_no_click(page: Page) -> None:
-    ask(page)
-    expect(page.get_by_label("Ask a follow-up")).to_be_visible()
-    with page.expect_request("**/v1/answer") as sent:
-        type_and_enter(page, "#follow", "And warfarin?")
-    (turn,) = sent.value.post_data_json["turns"]
-    assert turn["question"] == QUESTION
-    assert turn["answer"].startswith(f"Yes {SAID}")
-    card = page.get_by_role("article", name="Answer")
-    expect(page.locator("#thread summary")).to_have_text(f"{QUESTION} Yes")
-    expect(card).to_contain_text("Understood as: Does metformin activate AMPK? And warfarin?")
-    assert "And+warfarin" in page.url
-
-
 def test_ten_citations_are_exported_to_ris_in_2_clicks(library: Page) -> None:
     hand = Hand(library)
     type_and_enter(library, "#question", QUESTION)

@@ -23,37 +23,46 @@ def url() -> Iterator[str]:
         yield url
 
 
-def call(url: str, name: str, **arguments: Any) -> Any:
-    async def connected() -> Any:
+def calls(url: str, *asked: tuple[str, dict[str, Any]]) -> list[Any]:
+    """Return the replies to calls of tools, by one client."""
+
+    async def connected() -> list[Any]:
         async with Client(f"{url}/mcp") as client:
-            return await client.call_tool(name, arguments)
+            return [await client.call_tool(name, arguments) for name, arguments in asked]
 
     return asyncio.run(connected())
 
 
 def test_tools_return_references_and_related_citations(url: str) -> None:
-    styled = call(url, "format_references", pmids=[1, 2], style="ama")
+    styled, filed, missing, none, related, unknown = calls(
+        url,
+        ("format_references", {"pmids": [1, 2], "style": "ama"}),
+        ("format_references", {"pmids": [2], "format": "bibtex"}),
+        ("format_references", {"pmids": [1, 99]}),
+        ("format_references", {"pmids": []}),
+        ("related_citations", {"pmid": 1, "k": 2, "system": "bm25"}),
+        ("related_citations", {"pmid": 99}),
+    )
     assert styled.structured_content["text"].startswith("1. Doe J. Metformin and AMPK.")
-    filed = call(url, "format_references", pmids=[2], format="bibtex")
     assert "@article{pmid2," in filed.content[0].text
-    for pmids, said in (([1, 99], "PMID 99: not in this index"), ([], "pmids: ")):
-        reply = call(url, "format_references", pmids=pmids)
+    assert [c["pmid"] for c in related.structured_content["citations"]] == [4]
+    for reply, said in ((missing, "PMID 99: not in"), (none, "pmids: "), (unknown, "PMID 99 ")):
         assert (reply.is_error, said in reply.content[0].text) == (True, True)
-    reply = call(url, "related_citations", pmid=1, k=2, system="bm25")
-    assert [c["pmid"] for c in reply.structured_content["citations"]] == [4]
-    assert call(url, "related_citations", pmid=99).is_error is True
 
 
 def test_answer_ends_with_its_references_and_a_record_is_not_shortened(url: str) -> None:
-    asked = {"question": "Does metformin activate AMPK?", "type": "yesno"}
-    reply = call(url, "answer_question", **asked)
+    reply, whole, short = calls(
+        url,
+        ("answer_question", {"question": "Does metformin activate AMPK?", "type": "yesno"}),
+        ("get_citation", {"pmid": 1, "max_chars": 2000}),
+        ("get_citation", {"pmid": 1, "max_chars": 10}),
+    )
     _, _, listed = reply.content[0].text.partition("\nReferences:\n")
     assert "PMID 1: Doe J. Metformin and AMPK." in listed
     assert any(line.startswith("Doe J.") for line in reply.structured_content["references"])
     assert reply.structured_content["left_out"] == 0
     # A record is not shortened, so a lower limit is an error.
-    assert call(url, "get_citation", pmid=1, max_chars=2000).is_error is False
-    assert call(url, "get_citation", pmid=1, max_chars=10).is_error is True
+    assert (whole.is_error, short.is_error) == (False, True)
 
 
 PMIDS = range(1, 31)

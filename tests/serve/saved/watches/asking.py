@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from cluster.answers import Answer, Evidence, Question, Sentence
 from cluster.exposure import ExposedSource, Exposure
 from cluster.records import Citation, Section
+from serve.saved.stores import Saved
+from serve.saved.watches.check_watches import Budget, check_watches
 from tests.serve.answering import answer as bare_answer
 from tests.serve.answering import passage
 
@@ -71,3 +74,9 @@ class Clock:
 
     async def sleep(self, seconds: float) -> None:
         self.now += seconds
+
+
+def check_supporting(saved: Saved, version: str, *supporting: int) -> None:
+    """Check the saved questions on `version`, whose answers rest on the PMIDs `supporting`."""
+    ask = FakeAsk(lambda _: made_answer(supporting, version=version))
+    asyncio.run(check_watches(saved.watches, ask, version, Budget(6000)))

@@ -50,24 +50,6 @@ def check(saved: Saved, ask: FakeAsk, version: str, most: int | None = None) -> 
     return asyncio.run(check_watches(saved.watches, ask, version, budget))
 
 
-def test_question_is_checked_once_per_version(saved: Saved) -> None:
-    (one,) = watch(saved, "A?")
-    first = asking("v000001")
-    assert check(saved, first, "v000001") == Checked(asked=1)
-    assert check(saved, first, "v000001") == Checked()
-    assert check(saved, asking("v000002", 1, 2), "v000002") == Checked(asked=1, notable=1)
-    history = saved.watches.checks(one)
-    assert [(c.version, c.notable, c.diff is None) for c in history] == [
-        ("v000002", True, False), ("v000001", False, True),
-    ]  # fmt: skip
-    assert history[0].diff is not None
-    assert [cited.pmid for cited in history[0].diff.supporting_added] == [2]
-    kept = saved.watches.get(one)
-    assert (kept.version, kept.failures, kept.error) == ("v000002", 0, "")
-    assert kept.answer is not None
-    assert sorted(kept.sources) == [1, 2]
-
-
 def test_retracted_article_at_the_top_of_the_list_is_reported(saved: Saved) -> None:
     (one,) = watch(saved, "A?")
     listed = (RankedCitation.of(citation(7, "", "Paper 7"), 1.0, {}),)

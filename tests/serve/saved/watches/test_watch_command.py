@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
-from serve.saved.watches.check_watches import Budget, check_watches
 from tests.commands.run_here import run_here
 from tests.serve.saved.kept import saved_at
-from tests.serve.saved.watches.asking import FakeAsk, made_answer
+from tests.serve.saved.watches.asking import check_supporting
 
 
 def test_watch_commands_add_list_compare_and_remove(tmp_path: Path) -> None:
@@ -24,9 +22,8 @@ def test_watch_commands_add_list_compare_and_remove(tmp_path: Path) -> None:
     assert (code, out, err.startswith("no saved questions")) == (0, "", True)
     assert run_here("watch", "list", "--owner", "bob", *url, "--json") == (0, "[]\n", "")
     saved = saved_at(tmp_path)
-    for version, pmids in (("v1", (1,)), ("v2", (1, 2))):
-        ask = FakeAsk(lambda q, v=version, p=pmids: made_answer(p, version=v))  # type: ignore[misc]
-        asyncio.run(check_watches(saved.watches, ask, version, Budget(6000)))
+    check_supporting(saved, "v1", 1)
+    check_supporting(saved, "v2", 1, 2)
     code, out, _ = run_here("watch", "diff", added["id"][:8], *url)
     assert code == 0
     assert "New evidence for the answer: PMID 2, Paper 2 (2002)." in out

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import hmac
 import json
 import socket
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +18,6 @@ from cluster.errors import InputError
 from serve.saved.stores import Saved
 from serve.saved.tables import DELIVERIES
 from serve.saved.watches import webhooks
-from serve.saved.watches.check_watches import Budget, check_watches
 from serve.saved.watches.deliveries import MOST_TRIES, Delivery
 from serve.saved.watches.webhooks import (
     DeliveryError,
@@ -32,61 +28,36 @@ from serve.saved.watches.webhooks import (
     read_secret,
     send,
 )
+from tests.recorders import Recorder, recorder
 from tests.serve.saved.kept import saved_at
-from tests.serve.saved.watches.asking import FakeAsk, made_answer
+from tests.serve.saved.watches.asking import check_supporting
 
 SECRET = "s" * 32
 VARIABLE = "CITERAY_WEBHOOK_SECRET"
 DELIVERY = Delivery("d1", "w1", "", '{"type":"watch.changed"}', 0.0, 0, "waiting", "")
 
 
-class Receiver(HTTPServer):
-    """Local HTTP server that replies with `replies` in turn, then with 204."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.got: list[tuple[dict[str, str], bytes]] = []
-        self.replies: list[int] = []
-        self.port = self.server_port
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Receiver
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
-        self.server.got.append(({k.lower(): v for k, v in self.headers.items()}, body))
-        self.send_response(self.server.replies.pop(0) if self.server.replies else 204)
-        self.send_header("Location", f"http://127.0.0.1:{self.server.port}/elsewhere")
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
 @pytest.fixture
-def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
     monkeypatch.setenv(VARIABLE, SECRET)
-    with Receiver() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
+    with recorder() as server:
+        # Followed, this redirect would be another request.
+        server.redirects["/hook?from=citeray"] = f"http://localhost:{server.port}/elsewhere"
+        server.statuses = [204]
         yield server
-        server.shutdown()
-        thread.join()
 
 
-def local(folder: Path, receiver: Receiver, *, private: bool = True) -> Saved:
+def local(folder: Path, receiver: Recorder, *, private: bool = True) -> Saved:
     hosts = f"['localhost:{receiver.port}']"
     return saved_at(folder, webhook_hosts=hosts, webhook_private=str(private).lower())
 
 
-def changed(saved: Saved, receiver: Receiver) -> str:
+def changed(saved: Saved, receiver: Recorder) -> str:
     """Save a question with a webhook, change its answer once, and return its id."""
     url = f"http://localhost:{receiver.port}/hook?from=citeray"
     place = saved.watches.add("", {"question": "A?"}, url).id
-    for version, pmids in (("v1", (1,)), ("v2", (1, 2))):
-        ask = FakeAsk(lambda q, v=version, p=pmids: made_answer(p, version=v))  # type: ignore[misc]
-        asyncio.run(check_watches(saved.watches, ask, version, Budget(6000)))
+    check_supporting(saved, "v1", 1)
+    check_supporting(saved, "v2", 1, 2)
     return place
 
 
@@ -106,11 +77,11 @@ def make_due(saved: Saved) -> None:
 
 
 @pytest.mark.usefixtures("each_database")
-def test_change_is_sent_with_a_signature(tmp_path: Path, receiver: Receiver) -> None:
+def test_change_is_sent_with_a_signature(tmp_path: Path, receiver: Recorder) -> None:
     saved = local(tmp_path, receiver)
     place = changed(saved, receiver)
     assert deliver(saved) == 1
-    ((headers, body),) = receiver.got
+    ((headers, body),) = receiver.requests
     told = json.loads(body)
     assert (told["type"], told["watch"], told["index_version"]) == ("watch.changed", place, "v2")
     assert told["changes"] == ["New evidence for the answer: PMID 2, Paper 2 (2002)."]
@@ -123,47 +94,47 @@ def test_change_is_sent_with_a_signature(tmp_path: Path, receiver: Receiver) -> 
 
 
 @pytest.mark.usefixtures("each_database")
-def test_failed_delivery_is_retried_with_the_same_id(tmp_path: Path, receiver: Receiver) -> None:
+def test_failed_delivery_is_retried_with_the_same_id(tmp_path: Path, receiver: Recorder) -> None:
     saved = local(tmp_path, receiver)
     place = changed(saved, receiver)
-    receiver.replies = [500, 302]
+    receiver.statuses = [500, 302, 204]
     for _ in range(2):
         assert deliver(saved) == 0
         assert deliver(saved) == 0  # The retry is not due yet.
         make_due(saved)
     assert deliver(saved) == 1
-    assert len(receiver.got) == 3
-    assert len({headers["webhook-id"] for headers, _ in receiver.got}) == 1
+    assert len(receiver.requests) == 3
+    assert len({headers["webhook-id"] for headers, _ in receiver.requests}) == 1
     assert last_delivery(saved, place) == ("delivered", 3, "")
 
 
 def test_delivery_is_given_up_after_the_last_try_and_needs_the_lease(
-    tmp_path: Path, receiver: Receiver
+    tmp_path: Path, receiver: Recorder
 ) -> None:
     saved = local(tmp_path, receiver)
     place = changed(saved, receiver)
     assert deliver_due(saved.deliveries, lambda one: send(one, saved.settings), lambda: False) == 0
-    receiver.replies = [500] * MOST_TRIES
+    receiver.statuses = [500] * MOST_TRIES
     for _ in range(MOST_TRIES + 3):
         make_due(saved)
         deliver(saved)
     assert last_delivery(saved, place) == ("given up", MOST_TRIES, "localhost: HTTP 500")
-    assert len(receiver.got) == MOST_TRIES
+    assert len(receiver.requests) == MOST_TRIES
 
 
-def test_private_address_receives_nothing(tmp_path: Path, receiver: Receiver) -> None:
+def test_private_address_receives_nothing(tmp_path: Path, receiver: Recorder) -> None:
     saved = local(tmp_path, receiver, private=False)
     place = changed(saved, receiver)
     secure = f"https://localhost:{receiver.port}/"
     with saved.database.write() as connection:
         connection.execute(update(DELIVERIES).values(url=secure))
     assert deliver(saved) == 0
-    assert receiver.got == []
+    assert receiver.requests == []
     assert "private address" in last_delivery(saved, place)[2]
 
 
 def test_message_is_sent_to_the_checked_address(
-    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, receiver: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = f"hooks.invalid:{receiver.port}"
     saved = saved_at(tmp_path, webhook_hosts=f"['{place}']", webhook_private="true")
@@ -177,7 +148,7 @@ def test_message_is_sent_to_the_checked_address(
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     send(replace(DELIVERY, url=f"http://{place}/"), saved.settings)
-    assert receiver.got[0][0]["host"] == place
+    assert receiver.requests[0][0]["host"] == place
     assert looked.count("hooks.invalid") == 1
 
 

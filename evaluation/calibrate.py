@@ -1,0 +1,183 @@
+"""Collect outcomes of held-out questions and fit the probability that an answer is right to them.
+
+The model is a logistic regression over a few features of each answer. Thresholds are chosen from
+cross-validated predictions, so that no question is predicted by a model fitted to it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster.bioasq_file import read_rows
+from cluster.errors import InputError
+from cluster.storage.whole_files import write_atomically
+
+FEATURES: Mapping[str, tuple[str, ...]] = {
+    "yesno": ("share", "said", "relevance", "salience"),
+    "factoid": ("name", "margin", "mean_name", "relevance"),
+    "list": ("name", "margin", "mean_name", "relevance"),
+    "summary": ("relevance", "salience", "cosine"),
+}
+FOLDS = 10
+# Share of the questions that the collection answers which may be called unrelated to it.
+MISSED = 0.01
+# Minimum number of outcomes per question type.
+FEWEST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """An answer to a held-out question.
+
+    `wrong` is its loss: 0 for a right answer, 1 for a wrong one, and for a list the share of its
+    names that are wrong. `source` names the data set of the question.
+    """
+
+    kind: str
+    features: Mapping[str, float]
+    wrong: float
+    source: str = ""
+
+
+def read_outcomes(paths: Sequence[Path]) -> list[Outcome]:
+    """Read outcomes from JSON lines; raises InputError for an invalid file or row."""
+    return [outcome for path in paths for outcome in _read_outcomes(path)]
+
+
+def _read_outcomes(path: Path) -> Iterator[Outcome]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); name a file of outcomes") from error
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield Outcome(**json.loads(line))
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"{path}, line {number}: not an outcome ({error}); it needs `kind`, `features` and "
+                "`wrong`"
+            ) from error
+
+
+def write_outcomes(path: Path, outcomes: Iterable[Outcome]) -> None:
+    """Write outcomes as JSON lines."""
+    lines = (json.dumps(asdict(outcome)) for outcome in outcomes)
+    write_atomically(path, "".join(f"{line}\n" for line in lines).encode())
+
+
+def fit_calibration(outcomes: Sequence[Outcome], seed: int = 0) -> dict[str, Any]:
+    """Return the calibration of each type of question, and `related`, for `serve.answer`.
+
+    Raises InputError for a type with too few outcomes, or with only right or only wrong ones.
+    """
+    types = {}
+    for kind, features in FEATURES.items():
+        held = [outcome for outcome in outcomes if outcome.kind == kind]
+        labels = {outcome.wrong >= 0.5 for outcome in held}
+        if len(held) < FEWEST or len(labels) < 2:
+            raise InputError(
+                f"{len(held)} outcomes of {kind} questions, of {len(labels)} kinds: a calibration "
+                f"needs at least {FEWEST} questions of each type, right and wrong ones"
+            )
+        types[kind] = _fit(held, features, seed)
+    return {"types": types, "related": related_level(outcomes)}
+
+
+def related_level(outcomes: Iterable[Outcome]) -> float:
+    """Return the relevance that the best article of a question has if the collection answers it.
+
+    At most the share MISSED of the right answers is below it, counting one more than was observed
+    (conformal prediction); 0 if there are too few of them.
+    """
+    held = sorted(o.features["relevance"] for o in outcomes if o.wrong < 0.5)
+    place = int(MISSED * (len(held) + 1))
+    return round(1 / (1 + math.exp(-held[place - 1])), 4) if place else 0.0
+
+
+def _fit(outcomes: Sequence[Outcome], features: Sequence[str], seed: int) -> dict[str, Any]:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
+    try:
+        rows = np.array([[o.features[name] for name in features] for o in outcomes])
+    except KeyError as error:
+        raise InputError(
+            f"an outcome has no feature {error}: it is from another version; ask the questions "
+            "again"
+        ) from error
+    wrong = np.array([o.wrong for o in outcomes])
+    right = wrong < 0.5
+    model = LogisticRegression(C=1.0)
+    smaller = int(min(right.sum(), (~right).sum()))
+    folds = StratifiedKFold(max(2, min(FOLDS, smaller)), shuffle=True, random_state=seed)
+    predicted: NDArray[np.float64] = cross_val_predict(
+        model, rows, right, cv=folds, method="predict_proba"
+    )[:, 1]
+    model.fit(rows, right)
+    weights = [float(model.intercept_[0]), *map(float, model.coef_[0])]
+    points = sorted(zip(predicted.tolist(), wrong.tolist(), strict=True), reverse=True)
+    return {
+        "features": list(features),
+        "weights": [round(weight, 4) for weight in weights],
+        "points": [[round(p, 4), round(w, 4)] for p, w in points],
+    }
+
+
+# Returns the reply of POST /v1/answer to a request with `guess`.
+Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+TYPES = ("yesno", "factoid", "list", "summary")
+
+
+def collect_outcomes(
+    paths: Sequence[Path], ask: Ask, system: str | None, *, unanswerable: bool = False
+) -> Iterator[Outcome]:
+    """Ask the questions of BioASQ files and score each answer; skip questions without gold.
+
+    A factoid answer is right if its first name is, a summary if it cites a gold document. With
+    `unanswerable`, the index has no answer to the questions, so that every answer is wrong and no
+    gold is needed. Raises InputError for a row without `body` or `type`.
+    """
+    for path in paths:
+        for place, row in enumerate(read_rows(path)):
+            if row.get("type") not in TYPES or "body" not in row:
+                raise InputError(f"{path}: question {place}: needs `body` and a `type`")
+            request = {"question": row["body"], "type": row["type"], "guess": True, "k": 10}
+            reply = ask({**request, "system": system} if system else request)
+            wrong = 1.0 if unanswerable else score_answer(row, reply)
+            if wrong is not None and reply["signals"]:
+                yield Outcome(row["type"], reply["signals"], wrong, path.name)
+
+
+def score_answer(gold: Mapping[str, Any], reply: Mapping[str, Any]) -> float | None:
+    """Return the loss of an answer, 0 to 1; None without a gold answer.
+
+    If the gold answer is "maybe", neither yes nor no is right.
+    """
+    said = reply["guess"] or reply
+    if gold["type"] == "summary":
+        documents = {str(url).rsplit("/", 1)[-1] for url in gold.get("documents", ())}
+        cited = {str(pmid) for sentence in said["ideal"] for pmid in sentence["pmids"]}
+        return float(not documents & cited) if documents else None
+    exact = gold.get("exact_answer")
+    if not exact:
+        return None
+    if gold["type"] == "yesno":
+        return float(said["exact"] != str(exact).strip().lower())
+    wanted = {_plain(n) for group in exact for n in ([group] if isinstance(group, str) else group)}
+    names = said["exact"] or []
+    right = [any(_plain(name) in wanted for name in group) for group in names]
+    if not right:
+        return 1.0
+    return float(not right[0]) if gold["type"] == "factoid" else 1 - sum(right) / len(right)
+
+
+def _plain(name: str) -> str:
+    return " ".join(str(name).casefold().split())

@@ -1,1 +1,0 @@
-"""Calibration of the confidence of answers on held-out questions."""

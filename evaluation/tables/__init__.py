@@ -1,1 +1,0 @@
-"""Result tables over several runs, with the challenges' own columns."""
