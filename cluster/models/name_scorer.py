@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
 
+from cluster.models.adapters import quiet_loading
 from cluster.models.hardware import choose_device, choose_dtype
 from cluster.models.load_safely import LOAD_ERRORS, SAFE_WEIGHTS, SAFELY, unloadable
 
@@ -64,9 +65,10 @@ class NameScorer:
         device = choose_device(device)
         try:
             tokenizer = AutoTokenizer.from_pretrained(folder, **SAFELY)
-            model = AutoModelForCausalLM.from_pretrained(
-                folder, dtype=choose_dtype(dtype, device), **SAFE_WEIGHTS
-            )
+            with quiet_loading():
+                model = AutoModelForCausalLM.from_pretrained(
+                    folder, dtype=choose_dtype(dtype, device), **SAFE_WEIGHTS
+                )
         except LOAD_ERRORS as error:
             raise unloadable(folder, "a causal language model", error) from error
         return cls(model.to(device), tokenizer, threads)
