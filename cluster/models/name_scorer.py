@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch.nn.utils.rnn import pad_sequence
-from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from cluster.models.adapters import quiet_loading
 from cluster.models.hardware import choose_device, choose_dtype
@@ -93,22 +93,18 @@ class NameScorer:
 
     def _score(self, prompt: torch.Tensor, names: Sequence[str]) -> NDArray[np.float32]:
         read = self._model(prompt[None], use_cache=True, logits_to_keep=1)
+        # In place: one row of the cache for each name.
+        read.past_key_values.batch_repeat_interleave(len(names))
         rows = [self._ids(name + END) for name in names]
         tokens = pad_sequence(rows, batch_first=True)
         mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
         seen = torch.ones(len(rows), len(prompt), dtype=mask.dtype, device=mask.device)
         later = self._model(
             tokens,
-            past_key_values=_repeated(read.past_key_values, len(rows)),
+            past_key_values=read.past_key_values,
             attention_mask=torch.cat([seen, mask], 1),
         )
         first = read.logits[:, -1:].expand(len(rows), -1, -1)
         logits = torch.cat([first, later.logits[:, :-1]], 1).float()
         found = logits.log_softmax(-1).gather(2, tokens[..., None])[..., 0]
         return ((found * mask).sum(1) / mask.sum(1)).cpu().numpy().astype(np.float32)
-
-
-def _repeated(cache: DynamicCache, count: int) -> DynamicCache:
-    """Return the cache of one prompt for `count` continuations."""
-    cache.batch_repeat_interleave(count)
-    return cache
