@@ -14,7 +14,7 @@ INSTALL := $(PIP) install --quiet --no-deps --no-compile --progress-bar on
 COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || true
 
 CHROMIUM := { apt-get update -q && apt-get install -q -y chromium; }
-IMAGE_TOOLS := { apt-get update -q && apt-get install -q -y buildah debootstrap iproute2; }
+IMAGE_TOOLS := { apt-get update -q && apt-get install -q -y buildah mmdebstrap iproute2; }
 
 # Every process of a graph and of the tests imports our modules: they are compiled once, even where
 # the shell forbids it.
@@ -30,7 +30,8 @@ serve: $(STAMP)
 
 PYTEST := $(BIN)/python -m pytest --no-loadscope-reorder --durations 15
 UNITS := $(PYTEST) --numprocesses $(shell nproc) -m unit
-# One worker runs the tests on Ray, which wait for processes of their own about half of the time.
+# One worker runs the tests on Ray, which wait for processes of their own about half of the time. In
+# `make test-durability`, another one builds the image.
 OTHERS := $(PYTEST) --numprocesses $(shell echo $$(( $$(nproc) + 1 )))
 
 # Before a commit: style, types and unit tests.
@@ -44,9 +45,9 @@ test: check
 
 # The nightly tests that protect data and users; CI runs them after `make test`.
 test-durability: $(DEV_STAMP)
-	@command -v buildah >/dev/null && command -v debootstrap >/dev/null || $(IMAGE_TOOLS) >/dev/null 2>&1 || \
-		echo "no buildah or debootstrap: the test of the image is skipped (on Debian: apt-get install buildah debootstrap)"
-	$(PYTEST) --numprocesses 2 -m "nightly and durability"
+	@command -v buildah >/dev/null && command -v mmdebstrap >/dev/null || $(IMAGE_TOOLS) >/dev/null 2>&1 || \
+		echo "no buildah or mmdebstrap: the test of the image is skipped (on Debian: apt-get install buildah mmdebstrap)"
+	$(OTHERS) -m "nightly and durability"
 
 # Every nightly test.
 test-nightly: $(DEV_STAMP)

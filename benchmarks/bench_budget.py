@@ -52,10 +52,10 @@ async def measure(
     p50, p95 = np.percentile(took, (50, 95))
     budget = f"{budget_ms} ms" if budget_ms else "none"
     over = sum(ms > budget_ms for ms in took) if budget_ms else 0
-    told = ", ".join(f"{rung} {count}" for rung, count in rungs.most_common() if rung) or "-"
+    steps = ", ".join(f"{rung} {count}" for rung, count in rungs.most_common() if rung) or "-"
     return (
         f"| `{name}` | {budget} | {np.mean(precision):.3f} | {np.mean(took):.0f} | {p50:.0f}, "
-        f"{p95:.0f} | {over} | {told} |"
+        f"{p95:.0f} | {over} | {steps} |"
     )
 
 

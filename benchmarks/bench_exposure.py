@@ -9,7 +9,7 @@ Builds an index of generated citations and of the records in REAL, without a mod
 article that is not in the index; a quarter are expressions of concern. After each file, audits the
 stored answers as `citeray audit` does, and looks up the exposure of each answer as the service
 does. Prints the answers that were missed and those found falsely, by the references in the source
-files, the time of a lookup, and three questions whose answer turns without the exposed sources.
+files, the time of a lookup, and three questions whose answer changes without the exposed sources.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class XmlIndex(SmallIndex):
             for table in read_source(path, directory, SPLITTER):
                 write_part(embed_citations(table, embed_words, None), directory, self.shards)
             places.append(directory)
-        accounts = [account for place in places if (account := read_account(place))]
+        accounts = [account for position in places if (account := read_account(position))]
         return places, accounts
 
 
@@ -192,8 +192,8 @@ def by_service(
             assert exposure is not None
             for source in exposure.exposed:
                 kinds = {CITES_RETRACTED: source.retracted, CITES_DOUBTED: source.doubted}
-                told = {source.state} | {kind for kind, pmids in kinds.items() if pmids}
-                found.update((number, source.pmid, kind) for kind in told if kind)
+                states = {source.state} | {kind for kind, pmids in kinds.items() if pmids}
+                found.update((number, source.pmid, kind) for kind in states if kind)
 
     found: set[tuple[int, int, str]] = set()
     spent: list[float] = []
@@ -202,7 +202,7 @@ def by_service(
 
 
 def show_turns() -> None:
-    """Print three questions whose answer turns without the exposed sources."""
+    """Print three questions whose answer changes without the exposed sources."""
     withdrawn = citation(99, "Withdrawn.", publication_types=(RETRACTED_TYPE,))
     for exposed, others in TURNS:
         corpus = [citation(n, text, references=(99,)) for n, text in enumerate(exposed, 1)]
@@ -213,7 +213,7 @@ def show_turns() -> None:
         if answer.exposure is None or answer.exposure.without is None:
             raise SystemExit("no source was found exposed")
         if answer.exposure.without.stays:
-            raise SystemExit("the answer stays")
+            raise SystemExit("the answer does not change")
         print(f"  {BODY} {answer.verdict}, {answer.exact}. {' '.join(answer.caveats)}")
 
 

@@ -74,7 +74,7 @@ class Rerank:
     def run(self, query: str, documents: list[Document]) -> dict[str, list[Document]]:
         scores = self._reranker.score(query, [document.content or "" for document in documents])
         order = np.argsort(-scores, kind="stable")
-        return {"documents": [documents[place] for place in order]}
+        return {"documents": [documents[position] for position in order]}
 
 
 def documents_of(index: Path) -> list[Document]:

@@ -85,8 +85,8 @@ def tell_names(given: argparse.Namespace) -> None:
         for kind, sentences in cases.items():
             threshold = settings.support.threshold
             found_here = kept(sentences, evidence, body, scorer, recognise, threshold)
-            for place, count in enumerate((len(sentences), *found_here)):
-                counts[kind][place] += count
+            for position, count in enumerate((len(sentences), *found_here)):
+                counts[kind][position] += count
     print("| sentences of ideal answers | number | supported by likeness | kept |")
     print("| --- | --- | --- | --- |")
     for kind, (number, supported, true) in counts.items():

@@ -192,8 +192,8 @@ class Check:
     def store(self, out: Path) -> None:
         """Write the measurements and, once they are complete, the coefficients."""
         versions = {"torch": torch.__version__, "dtype": self.encoder.dtype}
-        told = {"device": self.name, **versions, **self.found, "failed": self.failed}
-        (out / "measurements.json").write_text(json.dumps(told, indent=1) + "\n")
+        measurements = {"device": self.name, **versions, **self.found, "failed": self.failed}
+        (out / "measurements.json").write_text(json.dumps(measurements, indent=1) + "\n")
         if {"lengths", PLAIN, CODED, "reader"} <= self.found.keys():
             figures = {
                 "kind": "gpu-coefficients",

@@ -54,7 +54,7 @@ def of_codes(texts: Sequence[str], encoder: Encoder, codec: TokenCodec, folder: 
 
 def of_floats(vectors: Sequence[torch.Tensor]) -> Scored:
     def best(tokens: np.ndarray, candidates: np.ndarray) -> list[int]:
-        chosen = [vectors[place] for place in candidates]
+        chosen = [vectors[position] for position in candidates]
         ids = [candidates.tolist()]
         found = rank.rerank(ids, [torch.from_numpy(tokens)], [chosen], device="cpu")
         return [result["id"] for result in found[0][:TOP]]

@@ -48,24 +48,24 @@ def _stage(index: Path, number: int, count: int, first: int, shards: int) -> Par
     write_part(
         embed_citations(split_citations(rows, SPLITTER), embed_stand_in, None), directory, shards
     )
-    told = account(name, len(rows), sha256=f"{number} {count} {first}")
-    write_account(directory, told, ())
-    return told
+    staged = account(name, len(rows), sha256=f"{number} {count} {first}")
+    write_account(directory, staged, ())
+    return staged
 
 
 def build(settings: Settings, encoder: EncoderEntry, count: int) -> Manifest:
     """Publish the first version, with `count` citations and PMIDs from 1."""
     index = Path(settings.index.path)
-    told = _stage(index, 1, count, 1, settings.index.shards)
+    staged = _stage(index, 1, count, 1, settings.index.shards)
     quantiser = index / "staging" / "quantiser.faiss"
     plan = segment_plan(
-        segment_id("bench", settings.index, [told]), quantiser, WIDTH, settings.index
+        segment_id("bench", settings.index, [staged]), quantiser, WIDTH, settings.index
     )
     train_quantiser(stand_in(["a"] * 1000), quantiser, plan)
-    places = [index / "staging" / told.name]
+    places = [index / "staging" / staged.name]
     summaries = [build_shard(index, n, places, plan) for n in range(settings.index.shards)]
     with hold_lease(index, "build") as lease:
-        manifest = publish_build(lease, quantiser, None, settings, encoder, [told], summaries)
+        manifest = publish_build(lease, quantiser, None, settings, encoder, [staged], summaries)
     shutil.rmtree(index / "staging")
     return manifest
 
@@ -73,13 +73,13 @@ def build(settings: Settings, encoder: EncoderEntry, count: int) -> Manifest:
 def update(settings: Settings, previous: Manifest, number: int, count: int, first: int) -> Manifest:
     """Publish an update of `previous`: source `number` with `count` records from PMID `first`."""
     index = Path(settings.index.path)
-    told = _stage(index, number, count, first, settings.index.shards)
-    name = segment_id("bench", settings.index, [told], previous)
+    staged = _stage(index, number, count, first, settings.index.shards)
+    name = segment_id("bench", settings.index, [staged], previous)
     plan = segment_plan(name, quantiser_of(index, previous), WIDTH, settings.index)
-    places = [index / "staging" / told.name]
+    places = [index / "staging" / staged.name]
     updates = [update_shard(index, n, s, places, plan) for n, s in enumerate(previous.shards)]
     with hold_lease(index, "update") as lease:
-        manifest = publish_update(lease, previous, settings.vocabulary, [told], updates)
+        manifest = publish_update(lease, previous, settings.vocabulary, [staged], updates)
     shutil.rmtree(index / "staging")
     return manifest
 

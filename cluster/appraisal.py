@@ -9,7 +9,7 @@ from typing import Any, Literal
 from cluster.notices import has_erratum, notice_words, shown_links
 from cluster.records import Citation, Link
 from cluster.study_design.design_classifier import classify_design
-from cluster.study_design.designs import Design, ToldBy
+from cluster.study_design.designs import Design, DesignSource
 
 Sort = Literal["relevance", "date", "design"]
 
@@ -27,7 +27,7 @@ class Weighed:
     """
 
     design: Design = "other"
-    design_from: ToldBy = ""
+    design_from: DesignSource = ""
     subjects: tuple[str, ...] = ()
     erratum: bool = False
     notice: str = ""
@@ -36,11 +36,11 @@ class Weighed:
 
 def weighed(citation: Citation) -> dict[str, Any]:
     """Return the fields of `Weighed` for a citation, as keyword arguments."""
-    told = classify_design(citation)
+    design = classify_design(citation)
     return {
-        "design": told.name,
-        "design_from": told.told_by,
-        "subjects": told.subjects,
+        "design": design.name,
+        "design_from": design.source,
+        "subjects": design.subjects,
         "erratum": has_erratum(citation),
         "notice": notice_words(citation),
         "links": shown_links(citation),

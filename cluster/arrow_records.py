@@ -89,7 +89,7 @@ def citation_from_row(row: Mapping[str, Any]) -> Citation:
     """
     values = dict(row)
     for name, part in _PARTS.items():
-        values[name] = tuple(part(**told) for told in values.get(name, ()))
+        values[name] = tuple(part(**fields) for fields in values.get(name, ()))
     values["other_abstracts"] = tuple(
         OtherAbstract(o["language"], o["kind"], _sections(o["sections"]))
         for o in values.get("other_abstracts", ())

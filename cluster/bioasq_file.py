@@ -18,5 +18,5 @@ def read_rows(path: Path) -> list[Any]:
     content = parse_json(read_given(path), str(path))
     rows = content.get("questions") if isinstance(content, dict) else None
     if not isinstance(rows, list):
-        raise InputError(f'{path}: not BioASQ\'s form; it must be {{"questions": [...]}}')
+        raise InputError(f'{path}: not in BioASQ\'s format; it must be {{"questions": [...]}}')
     return rows

@@ -11,7 +11,7 @@ from cluster.notices import DOUBTED, RETRACTED
 Doubt = Literal["retracted", "expression of concern"]
 References = Mapping[int, tuple[int, ...] | None]
 """PMIDs that each article cites; None if the index does not have them."""
-# Articles named in a sentence; the rest are only counted.
+# Maximum number of articles named in a sentence; the rest are only counted.
 MAX_NAMED = 5
 UNKNOWN = "Exposure to retractions is unknown: this index has no references of these sources."
 _ARE: Mapping[Doubt, tuple[str, str]] = {
@@ -31,7 +31,7 @@ _CITED: Mapping[Doubt, tuple[str, str]] = {
 class ExposedSource:
     """A source that is retracted or under an expression of concern, or cites such an article.
 
-    `state` is its own state, "" if there is nothing against it. `retracted` and `doubted` are the
+    `state` is its own state, "" if it is neither. `retracted` and `doubted` are the
     PMIDs that it cites.
     """
 
@@ -133,8 +133,8 @@ def exposure_words(exposure: Exposure | None) -> tuple[str, ...]:
             said.append(f"{_share(len(citing), total)} {cite} {_cited_words(doubt, citing)}.")
     if exposure.without is not None and said:
         them = "it" if len(exposure.exposed) == 1 else "them"
-        turns = "turns from mixed to" if exposure.without.before == "mixed" else "turns to"
-        verb = "stays" if exposure.without.stays else turns
+        change = "changes from mixed to" if exposure.without.before == "mixed" else "changes to"
+        verb = "is still" if exposure.without.stays else change
         said.append(f"Without {them} the answer {verb} {exposure.without.outcome}.")
     if unknown:
         said.append(f"The references of {unknown} of {total} sources are unknown.")

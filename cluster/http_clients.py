@@ -62,7 +62,7 @@ class _Transport(httpx.BaseTransport):
         proxy = find_proxy(request.url)
         if proxy not in self._by_proxy:
             made = _make(httpx.HTTPTransport, proxy, request.url, DEFAULT_LIMITS)
-            # Another thread may have added a transport in the meantime, which is kept.
+            # Keep a transport that another thread has added in the meantime.
             self._by_proxy.setdefault(proxy, made)
         return self._by_proxy[proxy].handle_request(request)
 

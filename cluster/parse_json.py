@@ -21,24 +21,24 @@ def contained(values: Iterable[Any]) -> Iterator[Any]:
             yield from value
 
 
-def parse_json(text: str, place: str) -> Any:
+def parse_json(text: str, where: str) -> Any:
     """Return the value of `text`. Unlike Python's parser, reject NaN and Infinity.
 
-    Raises InputError that names `place` if the text is not JSON, has a number too large for a
+    Raises InputError that names `where` if the text is not JSON, has a number too large for a
     float, or is nested deeper than `MAX_DEPTH` levels.
     """
     try:
         value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
     except ValueError as error:
-        raise InputError(f"{place}: not JSON: {error}") from None
+        raise InputError(f"{where}: not JSON: {error}") from None
     except RecursionError:
-        raise InputError(f"{place}: nested too deep (more than {MAX_DEPTH} levels)") from None
+        raise InputError(f"{where}: nested too deep (more than {MAX_DEPTH} levels)") from None
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [each for each in contained(level) if isinstance(each, dict | list)]
         if not level:
             return value
-    raise InputError(f"{place}: nested too deep (more than {MAX_DEPTH} levels)")
+    raise InputError(f"{where}: nested too deep (more than {MAX_DEPTH} levels)")
 
 
 def _finite(digits: str) -> float:
@@ -49,4 +49,4 @@ def _finite(digits: str) -> float:
 
 
 def _refuse(name: str) -> None:
-    raise ValueError(f"{name} is not a number of JSON")
+    raise ValueError(f"{name} is not a valid JSON number")

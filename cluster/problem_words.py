@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-# Texts by pydantic's type of the error; the fields in braces come from its context.
+# Messages by pydantic's type of the error; the fields in braces come from its context.
 WORDS = {
     "missing": "is missing",
     "extra_forbidden": "is unknown",

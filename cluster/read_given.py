@@ -21,8 +21,8 @@ def read_given(path: Path, max_bytes: int = MAX_FILE_BYTES) -> str:
     return text
 
 
-def read_text(path: Path, place: str, max_bytes: int, mend: str) -> str:
-    """Like `read_given`, but return "" for an empty file, and name `place` in messages.
+def read_text(path: Path, where: str, max_bytes: int, mend: str) -> str:
+    """Like `read_given`, but return "" for an empty file, and name `where` in messages.
 
     `mend` is the fix that the message about a file that is too large suggests.
     """
@@ -30,10 +30,10 @@ def read_text(path: Path, place: str, max_bytes: int, mend: str) -> str:
         with path.open("rb") as file:
             content = file.read(max_bytes + 1)
     except OSError as error:
-        raise InputError(f"{place}: cannot be read: {error.strerror}") from None
+        raise InputError(f"{where}: cannot be read: {error.strerror}") from None
     if len(content) > max_bytes:
-        raise InputError(f"{place}: more than {max_bytes} bytes; {mend}")
+        raise InputError(f"{where}: more than {max_bytes} bytes; {mend}")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"{place}: not in UTF-8: {error}; save it as UTF-8") from None
+        raise InputError(f"{where}: not in UTF-8: {error}; save it as UTF-8") from None

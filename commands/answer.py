@@ -127,7 +127,7 @@ def answer(
 
 def _check_documents(documents: int, file_format: str) -> None:
     if documents != 10 and file_format != "bioasq":
-        raise InputError("--documents: goes with --format bioasq")
+        raise InputError("--documents: only with --format bioasq")
 
 
 def _note(output: Path, questions: Path, file_format: str) -> None:
@@ -139,7 +139,7 @@ def _note(output: Path, questions: Path, file_format: str) -> None:
 
 
 def _warn_of_guesses(context: Context, output: Path) -> dict[str, int]:
-    """Say how many answers of a run are guesses, and return the count for the summary."""
+    """Report how many answers of a run are guesses, and return the count for the summary."""
     from serve.formats.bioasq import count_guesses
 
     guesses = count_guesses(output)
@@ -219,12 +219,13 @@ def make_batch(
     from serve.formats.bioasq import read_questions
     from serve.formats.biogen import read_topics_a
     from serve.formats.given_snippets import give_snippets
-    from serve.graph.load_stages import load_scorer
-    from serve.support.weigh_evidence import Thresholds
 
     if file_format == "synergy":
         return synergy_batch(questions, feedback, system, answers=answers, given=given)
     if file_format == "biogen-a":
+        from serve.graph.load_stages import load_scorer
+        from serve.support.weigh_evidence import Thresholds
+
         topics, support = read_topics_a(questions), settings.support
         thresholds = Thresholds(support.threshold, support.contradiction)
         return biogen_batch.biogen_a_batch(topics, system, load_scorer(settings), thresholds)
@@ -247,7 +248,7 @@ def _check_format(file_format: str, feedback: Sequence[Path], *, no_answers: boo
     if file_format not in FORMATS:
         raise InputError(f"--format {file_format}: unknown; there are: {', '.join(FORMATS)}")
     if feedback and file_format != "synergy":
-        raise InputError("--feedback: goes with --format synergy")
+        raise InputError("--feedback: only with --format synergy")
     if no_answers and file_format not in GIVING:
         raise InputError(f"--no-answers: cannot be combined with --format {file_format}")
     return not no_answers and file_format != "biogen-a"
@@ -258,7 +259,7 @@ def _check_evidence(evidence: str, file_format: str, *, answers: bool) -> bool:
     if evidence not in ("search", "given"):
         raise InputError(f"--evidence {evidence}: unknown; there are: search, given")
     if evidence == "given" and file_format not in GIVING:
-        raise InputError(f"--evidence given: goes with --format {' or '.join(GIVING)}")
+        raise InputError(f"--evidence given: only with --format {' or '.join(GIVING)}")
     if evidence == "given" and not answers:
         raise InputError("--evidence given: cannot be combined with --no-answers")
     return evidence == "given"

@@ -205,8 +205,8 @@ def main() -> None:
     except CiteRayError as error:
         _end(str(error), error.exit_code, as_json=as_json)
     except UsageError as error:
-        if told := explain_usage(error):
-            _end(told, error.exit_code, as_json=as_json)
+        if message := explain_usage(error):
+            _end(message, error.exit_code, as_json=as_json)
         sys.exit(error.exit_code)
     except typer.Abort:
         _end("stopped: no more input", 1, as_json=as_json)
@@ -224,15 +224,15 @@ def main() -> None:
         missing = str(error.name).partition(".")[0]
         if missing in OURS:
             raise
-        told = f"{missing} is not installed; install the wheel with its extra [cpu] or [gpu]"
-        _end(told, 2, as_json=as_json)
+        message = f"{missing} is not installed; install the wheel with its extra [cpu] or [gpu]"
+        _end(message, 2, as_json=as_json)
 
 
-def _end(told: str, code: int, *, as_json: bool) -> NoReturn:
+def _end(message: str, code: int, *, as_json: bool) -> NoReturn:
     if as_json:
-        print(json.dumps({"error": one_line(told)}), file=sys.stderr)
+        print(json.dumps({"error": one_line(message)}), file=sys.stderr)
     else:
-        make_log_console().print(f"citeray: {one_line(told)}", style="red")
+        make_log_console().print(f"citeray: {one_line(message)}", style="red")
     sys.exit(code)
 
 

@@ -19,7 +19,6 @@ from cluster.settings.settings import Settings, load_settings
 from commands.context import Context
 from serve.client.open_client import HttpClient, endpoint_url
 from serve.client.print_answer import print_answer
-from serve.client.run_graph import serving, start_graph
 
 # Fields of a request, named as the options of `citeray ask`. With a small model no factoid answer
 # meets the default error budget; a budget of 1 always shows the best answer.
@@ -97,6 +96,9 @@ def run_demo(context: Context, keep: Path | None) -> list[dict[str, Any]]:
 
     The language model loads while the index is built, because it needs minutes on a small machine.
     """
+    # Imported here because the import of Ray takes seconds, which nothing else in this file needs.
+    from serve.client.run_graph import serving, start_graph
+
     begun = time.monotonic()
     out = context.out
     with ExitStack() as stack:

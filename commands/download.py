@@ -74,9 +74,9 @@ def download(
 ) -> None:
     """Download PubMed files and check each against its md5; run again to fetch missing files.
 
-    An interrupted download resumes. If a file cannot be downloaded, it is named and the exit code
-    is 1. With --query the records come from NCBI's E-utilities, configured by the entrez settings,
-    as files that `index build` accepts.
+    An interrupted download resumes. If a file cannot be downloaded, it is reported and the exit
+    code is 1. With --query the records come from NCBI's E-utilities, configured by the entrez
+    settings, as files that `index build` accepts.
     """
     if query is not None:
         _download_query(make_context(config, overrides, json), query, destination, limit)

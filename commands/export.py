@@ -117,8 +117,8 @@ def _wanted(given: list[str], cited: list[int], source: Path | str | None) -> li
     found = [pmid for text in given for pmid in _read_argument(text)]
     wanted = list(dict.fromkeys([*found, *cited]))
     if not wanted:
-        place = f"{source}: cites no PMID" if source else "no PMID"
-        raise InputError(f"{place}; give PMIDs, a file of them, or --from RUN.json")
+        where = f"{source}: cites no PMID" if source else "no PMID"
+        raise InputError(f"{where}; give PMIDs, a file of them, or --from RUN.json")
     if len(wanted) > MOST_PMIDS:
         raise InputError(f"{len(wanted):,} PMIDs; export {MOST_PMIDS:,} at most at a time")
     return wanted
@@ -130,18 +130,18 @@ def _read_argument(text: str) -> list[int]:
     if text == STDIN:
         return _read_pmids(sys.stdin.read(MOST_BYTES + 1), "standard input")
     if text.isascii() and text.isdigit():
-        raise InputError(f"{cut(text)}: no PMID, which is 1 to 999,999,999")
+        raise InputError(f"{cut(text)}: not a PMID, a number from 1 to 999,999,999")
     return _read_pmids(read_given(Path(text), MOST_BYTES), text)
 
 
-def _read_pmids(text: str, place: str) -> list[int]:
+def _read_pmids(text: str, where: str) -> list[int]:
     """Return the PMIDs in `text`, separated by white space or commas."""
     if len(text) > MOST_BYTES:
-        raise InputError(f"{place}: more than {MOST_BYTES:,} characters; split it")
+        raise InputError(f"{where}: more than {MOST_BYTES:,} characters; split it")
     words = text.replace(",", " ").split()
     for number, word in enumerate(words, 1):
         if not _PMID.fullmatch(word):
-            raise InputError(f"{place}: word {number}, {cut(word, 40)!r}, is not a PMID; remove it")
+            raise InputError(f"{where}: word {number}, {cut(word, 40)!r}, is not a PMID; remove it")
     return list(map(int, words))
 
 
@@ -153,11 +153,11 @@ def _look_up(context: Context, wanted: list[int]) -> list[Citation]:
     lookup = CitationLookup(context.settings)
     found = [(pmid, lookup.find(pmid)) for pmid in wanted]
     if missing := [pmid for pmid, citation in found if citation is None]:
-        place = context.settings.index.path
+        path = context.settings.index.path
         named = ", ".join(map(str, missing[:MOST_NAMED]))
         more = f" and {len(missing) - MOST_NAMED:,} more" if len(missing) > MOST_NAMED else ""
         raise InputError(
-            f"PMID {named}{more}: not in the index at {place}, version {lookup.version}; leave it "
+            f"PMID {named}{more}: not in the index at {path}, version {lookup.version}; leave it "
             "out, or build the index with it"
         )
     return [citation for _, citation in found if citation is not None]

@@ -122,6 +122,8 @@ def warn_of_lost_model(context: Context, losses: Mapping[str, int]) -> None:
 
     `losses` counts the entries of the answers' `degraded`.
     """
+    if not losses:
+        return
     # Imported here, because most commands do not use a language model.
     from serve.answer.ask_model import LOST_MODEL
 

@@ -23,7 +23,7 @@ from cluster.settings.presets import (
 )
 from commands.context import Context, with_setting
 from commands.language_model import hint_at_local_server, with_language_model
-from serve.client.open_client import Client, local_client, running_client
+from serve.client.open_client import Client, running_client
 from serve.contracts.request_forms import AnswerRequest, explain_problems
 
 _LISTS = (*VALUES, "all_of")
@@ -134,12 +134,12 @@ def explain_options(problems: Sequence[Any]) -> str:
     return explain_problems([{**item, "loc": _option(item["loc"])} for item in problems])
 
 
-def _option(place: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the option that sets the field at `place` of a request."""
-    if place[:1] == ("filters",) and len(place) > 1:
-        name = str(place[1])
+def _option(keys: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the option that sets the field at `keys` of a request."""
+    if keys[:1] == ("filters",) and len(keys) > 1:
+        name = str(keys[1])
         return (f"--{name}" if name in ("until", "design") else f"--filter {name}",)
-    return place
+    return keys
 
 
 def read_turns(files: Sequence[Path] | None) -> list[dict[str, str]]:
@@ -204,8 +204,6 @@ def open_client(chosen: Chosen, *, answers: bool) -> Client:
     The local graph loads the language model only if the preset uses it. It is always used for
     presets from a file and for earlier versions of the index, which an endpoint cannot serve.
     """
-    from serve.answer.ask_model import asks_model
-
     context, settings = chosen.context, chosen.context.settings
     if chosen.here:
         context.log.print(f"{chosen.here}; loading the index and the models")
@@ -217,6 +215,10 @@ def open_client(chosen: Chosen, *, answers: bool) -> Client:
             f"no endpoint at {settings.serve.host}:{settings.serve.port}; loading the index and "
             "the models (an endpoint, started with `citeray serve`, keeps them loaded)"
         )
+    # Imported here because the graph takes seconds to import, which a running endpoint saves.
+    from serve.answer.ask_model import asks_model
+    from serve.client.local_client import local_client
+
     if answers:
         hint_at_local_server(context)
     model = asks_model(settings, load_system(chosen.system), answers=answers)

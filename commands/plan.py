@@ -110,10 +110,11 @@ def plan(
     """Plan shards, replicas, memory, hours and cost for a corpus and a load.
 
     The figures come from a calibration of this machine (--calibrate, saved for later runs), or from
-    the calibration that ships with CiteRay. What depends on a GPU that was not measured is unknown.
-    The exit code is 1 if the plan is not feasible: the p95 target cannot be met, a process does not
-    fit on a node or a graph on its GPU, or limits of the settings contradict each other. It is also
-    1 if the plan cannot tell because something is unknown; the files are written in any case.
+    the calibration that ships with CiteRay. Figures that depend on a GPU that was not measured are
+    unknown. The exit code is 1 if the plan is not feasible: the p95 target cannot be met, a process
+    does not fit on a node or a graph on its GPU, or limits of the settings contradict each other.
+    It is also 1 if the plan cannot tell because something is unknown; the files are written in any
+    case.
     """
     context = make_context(config, overrides, json)
     reply = parse_seconds(llm_reply, "--llm-reply") if llm_reply else None

@@ -46,14 +46,14 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Fill in what is generated, and point links to where the site has their files."""
-    place = page.file.src_uri
-    source = next((source for source, to in PAGES.items() if to == place), f"docs/{place}")
+    path = page.file.src_uri
+    source = next((source for source, to in PAGES.items() if to == path), f"docs/{path}")
     filled = MARKER.sub(lambda marker: GENERATED[marker[1]](), markdown)
-    return LINK.sub(lambda link: site_link(source, place, link[1]) + (link[2] or ""), filled)
+    return LINK.sub(lambda link: site_link(source, path, link[1]) + (link[2] or ""), filled)
 
 
-def site_link(source: str, place: str, target: str) -> str:
-    """`target`, as it stands in the repository's file `source`, for the site's page `place`."""
+def site_link(source: str, where: str, target: str) -> str:
+    """`target`, as it stands in the repository's file `source`, for the site's page `where`."""
     if not target or "://" in target or target.startswith("mailto:"):
         return target
     path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
@@ -61,4 +61,4 @@ def site_link(source: str, place: str, target: str) -> str:
     if there is None:
         log.warning("%s links to %s, which is no page of the site", source, path)
         return target
-    return posixpath.relpath(there, posixpath.dirname(place) or ".")
+    return posixpath.relpath(there, posixpath.dirname(where) or ".")

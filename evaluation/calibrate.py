@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -38,13 +39,15 @@ class Outcome:
     """An answer to a held-out question.
 
     `wrong` is its loss: 0 for a right answer, 1 for a wrong one, and for a list the share of its
-    names that are wrong. `source` names the data set of the question.
+    names that are wrong. `source` names the data set of the question. `gold` is the right answer to
+    a yes/no question, "" if it is neither yes nor no.
     """
 
     kind: str
     features: Mapping[str, float]
     wrong: float
     source: str = ""
+    gold: str = ""
 
 
 def read_outcomes(paths: Sequence[Path]) -> list[Outcome]:
@@ -73,10 +76,13 @@ def write_outcomes(path: Path, outcomes: Iterable[Outcome]) -> None:
     write_atomically(path, "".join(f"{line}\n" for line in lines).encode())
 
 
-def fit_calibration(outcomes: Sequence[Outcome], seed: int = 0) -> dict[str, Any]:
-    """Return the calibration of each type of question, and `related`, for `serve.answer`.
+def fit_calibration(
+    outcomes: Sequence[Outcome], seed: int = 0, no_weight: float = 1.0
+) -> dict[str, Any]:
+    """Return the calibration of each type of question, `related` and `no_weight`.
 
-    Raises InputError for a type with too few outcomes, or with only right or only wrong ones.
+    `no_weight` is the one with which the questions were answered. Raises InputError for a type with
+    too few outcomes, or with only right or only wrong ones.
     """
     types = {}
     for kind, features in FEATURES.items():
@@ -88,7 +94,30 @@ def fit_calibration(outcomes: Sequence[Outcome], seed: int = 0) -> dict[str, Any
                 f"needs at least {FEWEST} questions of each type, right and wrong ones"
             )
         types[kind] = _fit(held, features, seed)
-    return {"types": types, "related": related_level(outcomes)}
+    related, no_weight = related_level(outcomes), no_weight * fit_no_weight(outcomes)
+    return {"types": types, "related": related, "no_weight": round(no_weight, 4)}
+
+
+def fit_no_weight(outcomes: Iterable[Outcome]) -> float:
+    """Return the factor for the weight of "no" at which yes and no are equally probable.
+
+    A logistic regression predicts the right answer from the logarithm of the ratio of both weights
+    (`lean`), with the same weight for each source of questions; the factor is the ratio at a
+    probability of one half. It is 1 if there are fewer than FEWEST questions of either answer, or
+    if the ratio does not tell them apart.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    held = [o for o in outcomes if o.kind == "yesno" and o.gold in ("yes", "no")]
+    is_yes = np.array([o.gold == "yes" for o in held], dtype=bool)
+    if min(is_yes.sum(), (~is_yes).sum()) < FEWEST:
+        return 1.0
+    counts = Counter(o.source for o in held)
+    weights = [len(held) / len(counts) / counts[o.source] for o in held]
+    model = LogisticRegression(C=10.0)
+    model.fit(np.array([[o.features["lean"]] for o in held]), is_yes, sample_weight=weights)
+    slope, bias = float(model.coef_[0][0]), float(model.intercept_[0])
+    return math.exp(-bias / slope) if slope > 0 else 1.0
 
 
 def related_level(outcomes: Iterable[Outcome]) -> float:
@@ -98,8 +127,8 @@ def related_level(outcomes: Iterable[Outcome]) -> float:
     (conformal prediction); 0 if there are too few of them.
     """
     held = sorted(o.features["relevance"] for o in outcomes if o.wrong < 0.5)
-    place = int(MISSED * (len(held) + 1))
-    return round(1 / (1 + math.exp(-held[place - 1])), 4) if place else 0.0
+    rank = int(MISSED * (len(held) + 1))
+    return round(1 / (1 + math.exp(-held[rank - 1])), 4) if rank else 0.0
 
 
 def _fit(outcomes: Sequence[Outcome], features: Sequence[str], seed: int) -> dict[str, Any]:
@@ -146,14 +175,16 @@ def collect_outcomes(
     gold is needed. Raises InputError for a row without `body` or `type`.
     """
     for path in paths:
-        for place, row in enumerate(read_rows(path)):
+        for position, row in enumerate(read_rows(path)):
             if row.get("type") not in TYPES or "body" not in row:
-                raise InputError(f"{path}: question {place}: needs `body` and a `type`")
+                raise InputError(f"{path}: question {position}: needs `body` and a `type`")
             request = {"question": row["body"], "type": row["type"], "guess": True, "k": 10}
             reply = ask({**request, "system": system} if system else request)
             wrong = 1.0 if unanswerable else score_answer(row, reply)
             if wrong is not None and reply["signals"]:
-                yield Outcome(row["type"], reply["signals"], wrong, path.name)
+                gold = str(row.get("exact_answer")).strip().lower()
+                side = gold if gold in ("yes", "no") and not unanswerable else ""
+                yield Outcome(row["type"], reply["signals"], wrong, path.name, side)
 
 
 def score_answer(gold: Mapping[str, Any], reply: Mapping[str, Any]) -> float | None:

@@ -186,7 +186,7 @@ def _nli(settings: Settings) -> EntailmentJudge | None:
         return None
     from serve.graph.load_stages import load_nli
 
-    if current_version(settings.index.place) is None:
+    if current_version(settings.index.location) is None:
         raise InputError(
             f"{settings.index.path}: no index; the NLI judge reads the cited documents there: "
             "name one with --set index.path=..."

@@ -25,7 +25,7 @@ class Drawn:
 
     def __init__(self, columns: Sequence[str], rows: Values, counts: Values) -> None:
         known = ~np.isnan(rows)
-        self._places = {name: place for place, name in enumerate(columns)}
+        self._places = {name: position for position, name in enumerate(columns)}
         self._rows = rows
         self._counts = counts
         self._sums: Values = counts @ np.where(known, rows, 0.0)
@@ -122,7 +122,7 @@ class Scores:
 
     def only(self, ids: Sequence[str]) -> Scores:
         """Return the scores of the answered questions `ids`, in their order."""
-        places = {id_: place for place, id_ in enumerate(self.ids)}
+        places = {id_: position for position, id_ in enumerate(self.ids)}
         return replace(self, ids=tuple(ids), rows=self.rows[[places[id_] for id_ in ids]])
 
     def without(self, cells: npt.NDArray[np.bool_]) -> Scores:
@@ -132,7 +132,7 @@ class Scores:
     def beside(self, other: Scores) -> Scores:
         """Return a copy with the columns of `other`, which are NaN for questions that it lacks."""
         rows = np.full((len(self.ids), len(other.columns)), np.nan)
-        places = {id_: place for place, id_ in enumerate(other.ids)}
+        places = {id_: position for position, id_ in enumerate(other.ids)}
         for row, id_ in zip(rows, self.ids, strict=True):
             if id_ in places:
                 row[:] = other.rows[places[id_]]
@@ -160,7 +160,7 @@ def tabulate(
 ) -> Scores:
     """Build the scores from `found`, the applicable columns of each answered question."""
     rows = np.full((len(found), len(columns)), np.nan)
-    places = {name: place for place, name in enumerate(columns)}
+    places = {name: position for position, name in enumerate(columns)}
     for row, values in zip(rows, found.values(), strict=True):
         for name, value in values.items():
             row[places[name]] = value

@@ -42,8 +42,8 @@ def render_table(table: Table) -> str:
     """
     shown = {name: list(map(_shown, values)) for name, values in table.rows.items()}
     best = [
-        _best([texts[place] for texts in shown.values()], column.direction)
-        for place, column in enumerate(table.columns)
+        _best([texts[position] for texts in shown.values()], column.direction)
+        for position, column in enumerate(table.columns)
     ]
     rows = [
         [
@@ -192,7 +192,7 @@ def name_runs(runs: Sequence[Path]) -> dict[str, Path]:
 
     Raises InputError for a run that is given twice.
     """
-    if twice := [run for place, run in enumerate(runs) if run in runs[:place]]:
+    if twice := [run for position, run in enumerate(runs) if run in runs[:position]]:
         raise InputError(f"{twice[0]}: is given twice; name each run once")
     stems = [run.stem for run in runs]
     return {run.stem if stems.count(run.stem) == 1 else str(run): run for run in runs}

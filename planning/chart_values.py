@@ -27,7 +27,7 @@ RAYS_OWN_BYTES, SCRATCH_BYTES = 1.5 * GIB, 10 * GIB
 MARGIN = 1.2
 # Cores of a node that the kubelet and its system pods (logs, network, metrics) take.
 RESERVED_CPUS = 1.5
-# Settings that the chart derives itself, or that depend on the place where it is installed.
+# Settings that the chart derives itself, or that depend on where it is installed.
 DERIVED = ("index.path", "index.cache", "entrez.cache", "serve.batches.folder", "serve.saved")
 NODE_CPUS = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192)
 
@@ -244,11 +244,11 @@ def _changed(before: Settings, planned: Settings) -> dict[str, Any]:
 def _difference(before: Mapping[str, Any], after: Mapping[str, Any], at: str) -> dict[str, Any]:
     found = {}
     for key, value in after.items():
-        place = f"{at}{key}"
-        if place in DERIVED or key == "pool":
+        where = f"{at}{key}"
+        if where in DERIVED or key == "pool":
             continue
         if isinstance(value, dict) and isinstance(before.get(key), dict):
-            if inner := _difference(before[key], value, f"{place}."):
+            if inner := _difference(before[key], value, f"{where}."):
                 found[key] = inner
         elif value != before.get(key):
             found[key] = value

@@ -213,7 +213,7 @@ def _embed(found: Coefficients, size: Size, fleet: Fleet) -> Figure:
     reading = b.parse_core_seconds_per_citation + b.split_core_seconds_per_citation
     cores = reading + b.stage_core_seconds_per_citation + fleet.encode_threads * each
     encoder = each + b.stage_core_seconds_per_citation
-    # The maximum of numpy keeps an unknown time unknown.
+    # numpy's maximum is NaN if one of the times is unknown (NaN).
     value = n * float(np.maximum(cores / fleet.cpus, encoder / fleet.encoders))
     return Figure(
         "parse, embed", value, "seconds",

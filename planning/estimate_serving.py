@@ -2,8 +2,8 @@
 
 A question passes its stages in sequence; each stage is an M/M/c queue (`planning.queueing`). The
 95th percentile of a question is estimated as the sum of the 95th percentiles of its stages, which
-in practice is an upper bound. A stage whose time was not measured has its `min_replicas`, and no
-part in the sum.
+in practice is an upper bound. A stage whose time was not measured gets its `min_replicas` and is
+not part of the sum.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CORES_A_GPU = 16
 class Demand:
     """The ways to run a stage. A question needs replies of all its `parts`, such as shards.
 
-    Each part has at least `least` replicas. Without `points` its time is not known.
+    Each part has at least `least` replicas. Its time is unknown if there are no `points`.
     """
 
     name: str

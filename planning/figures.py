@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from planning.units import format_bytes, format_seconds
 
-# Shown for a figure that only a measurement on a GPU can give.
+# Shown instead of a figure that only a measurement on a GPU can give.
 UNKNOWN = (
     "unknown: run `citeray plan --calibrate` on a GPU, or give --gpu FILE "
     "(from `python -m benchmarks.gpu_check`)"

@@ -75,9 +75,11 @@ def _memory_problems(found: Coefficients, settings: Settings, size: Size, ask: A
     at_once = min(size.shards, shard_tasks_a_node(settings, ask))
     needs[f"{at_once} shard tasks at once"] = at_once * needs.pop("one shard task")
     usable = USABLE_MEMORY * ask.node_memory
-    told = f"the {format_bytes(usable)} that a node of {format_bytes(ask.node_memory)} has for it"
+    available = (
+        f"the {format_bytes(usable)} that a node of {format_bytes(ask.node_memory)} has for it"
+    )
     problems = [
-        f"{name}: {format_bytes(need)}, more than {told}"
+        f"{name}: {format_bytes(need)}, more than {available}"
         for name, need in needs.items()
         if need > usable
     ]

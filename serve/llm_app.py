@@ -274,7 +274,7 @@ def build_llm_app(settings: Settings) -> Any:
     wrapped: Any = ray_serve.deployment(LanguageModel)
     models = served_here(settings)
     if not models:
-        raise InputError("llm: the settings have this cluster serve none; set llm.kind=vllm")
+        raise InputError("llm: this cluster serves no language model; set llm.kind=vllm")
     (first, chosen), *others = models.items()
     beside = [wrapped.options(**llm_options(own, name)).bind(own) for name, own in others]
     return wrapped.options(**llm_options(chosen, first)).bind(chosen, *beside)

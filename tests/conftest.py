@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give all tests of a file to one worker, and all tests on Ray to one worker.
+    """Give all tests of a file to one worker, and all tests that start Ray to one worker.
 
     Several Ray clusters at once need more memory than a small machine has, and time out there.
     """

@@ -78,7 +78,7 @@ class _Bucket:
         self.written: dict[str, tuple[int, str]] = {}
         self._uploads: dict[str, tuple[str, bytearray]] = {}
 
-    def told(self, name: str) -> dict[str, Any]:
+    def metadata(self, name: str) -> dict[str, Any]:
         """Return the metadata of an object."""
         return {
             "kind": "storage#object",
@@ -95,7 +95,7 @@ class _Bucket:
         cut = len(prefix)
         below = [n for n in names if delimiter and delimiter in n[cut:]]
         folders = {n[: n.index(delimiter, cut) + 1] for n in below}
-        items = [self.told(name) for name in names if name not in below]
+        items = [self.metadata(name) for name in names if name not in below]
         return {"kind": "storage#objects", "items": items, "prefixes": sorted(folders)}
 
     def put(self, name: str, data: bytes) -> Response:
@@ -105,7 +105,7 @@ class _Bucket:
             generation += 1
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         self.written[name] = (generation, now)
-        return JSONResponse(self.told(name))
+        return JSONResponse(self.metadata(name))
 
     def holds(self, name: str, generation: str) -> bool:
         """Return whether the object has this generation; "0" means that it does not exist."""
@@ -124,8 +124,8 @@ class _Bucket:
         held += data
         total = span.rpartition("/")[2]
         if total == "*" or len(held) < int(total):
-            told = {"Range": f"bytes=0-{len(held) - 1}"} if held else {}
-            return Response(status_code=308, headers=told)
+            headers = {"Range": f"bytes=0-{len(held) - 1}"} if held else {}
+            return Response(status_code=308, headers=headers)
         return self.put(name, bytes(held))
 
 
@@ -136,8 +136,8 @@ def _ranged(data: bytes, span: str | None) -> Response:
     begin, end = int(found[1]), min(int(found[2] or len(data)), len(data) - 1)
     if begin >= len(data):
         return Response(status_code=416)
-    told = {"Content-Range": f"bytes {begin}-{end}/{len(data)}"}
-    return Response(data[begin : end + 1], 206, told)
+    headers = {"Content-Range": f"bytes {begin}-{end}/{len(data)}"}
+    return Response(data[begin : end + 1], 206, headers)
 
 
 def _missing() -> Response:
@@ -169,7 +169,7 @@ def _api(held: _Bucket) -> FastAPI:
             return _missing()
         if alt == "media":
             return _ranged(held.objects[name], request.headers.get("range"))
-        return JSONResponse(held.told(name))
+        return JSONResponse(held.metadata(name))
 
     @api.delete("/storage/v1/b/{bucket}/o/{name:path}")
     def delete(bucket: str, name: str) -> Response:

@@ -1,11 +1,13 @@
-"""A small index, built without Ray and without a model."""
+"""A small index, built without Ray, and without a model unless an encoder is given."""
+
+from __future__ import annotations
 
 import hashlib
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,6 +41,9 @@ from pipelines.indexing.staging.split_passages import make_splitter
 from tests.publish_manifest import publish
 from tests.vocabulary_file import write_each
 
+if TYPE_CHECKING:
+    from cluster.models.encoder import Encoder
+
 DIMENSIONS = 64
 Encode = Callable[[Sequence[str]], np.ndarray]
 Embed = Callable[..., Embedded]
@@ -66,28 +71,26 @@ def code_tokens(codec: TokenCodec, tokens: np.ndarray) -> np.ndarray:
     return (places << (codec.bits * np.arange(8 // codec.bits))).sum(-1).astype(np.uint8)
 
 
-def codec_by(encode: Encode) -> TokenCodec:
-    return learn_codec(encode(WORDS), DIMENSIONS, 2)
+CODEC = learn_codec(bag_of_words(WORDS), DIMENSIONS, 2)
+_CODES: dict[str, np.ndarray] = {}
 
 
-def embed_by(encode: Encode, codec: TokenCodec) -> Embed:
-    """Return an encoder whose tokens are the terms of a text; each term has its own vector."""
-    known: dict[str, np.ndarray] = {}
-
-    def embed(texts: Sequence[str], _: object = None) -> Embedded:
-        terms = [analyse(text) for text in texts]
-        new = sorted({term for of_text in terms for term in of_text} - known.keys())
-        if new:
-            known.update(zip(new, code_tokens(codec, encode(new)), strict=True))
-        none = np.empty((0, codec.bytes_a_token), np.uint8)
-        codes = [np.stack([known[t] for t in of]) if of else none for of in terms]
-        return Embedded(encode(texts), codes)
-
-    return embed
+def embed_words(texts: Sequence[str], _: object = None) -> Embedded:
+    """Encode texts whose tokens are their terms; each term has its own vector."""
+    terms = [analyse(text) for text in texts]
+    new = sorted({term for of_text in terms for term in of_text} - _CODES.keys())
+    if new:
+        _CODES.update(zip(new, code_tokens(CODEC, bag_of_words(new)), strict=True))
+    none = np.empty((0, CODEC.bytes_a_token), np.uint8)
+    codes = [np.stack([_CODES[t] for t in of]) if of else none for of in terms]
+    return Embedded(bag_of_words(texts), codes)
 
 
-CODEC = codec_by(bag_of_words)
-embed_words = embed_by(bag_of_words, CODEC)
+def embed_by(encoder: Encoder, texts: Sequence[str]) -> tuple[TokenCodec, Embed]:
+    """Return a codec of the encoder's token vectors of `texts`, and its encoding with the codec."""
+    codec = learn_codec(np.concatenate(encoder.token_vectors(texts)), DIMENSIONS, 2)
+    compress = encoder.compress_by(codec, 1)
+    return codec, lambda texts, _: encoder.embed(texts, compress)
 
 
 def keep_codec(index: Location, codec: TokenCodec = CODEC) -> TokensEntry:
@@ -108,29 +111,25 @@ _MADE: dict[Any, tuple[Path, Manifest]] = {}
 _SHARED = tempfile.TemporaryDirectory(prefix="small-indexes-")
 
 
-def make_index(
-    index: Path, citations: Sequence[Citation], *, encode: Encode = bag_of_words, **how: Any
-) -> Manifest:
+def make_index(index: Path, citations: Sequence[Citation], **how: Any) -> Manifest:
     """Write and publish version v000001 of `citations` at `index`, which the test may change.
 
     The files are copied from the shared index, not linked, because tests damage them in place.
     """
-    shared, manifest = shared_index(citations, encode=encode, **how)
+    shared, manifest = shared_index(citations, **how)
     shutil.copytree(shared, index, dirs_exist_ok=True, symlinks=True)
     return manifest
 
 
-def shared_index(
-    citations: Sequence[Citation], *, encode: Encode = bag_of_words, **how: Any
-) -> tuple[Path, Manifest]:
+def shared_index(citations: Sequence[Citation], **how: Any) -> tuple[Path, Manifest]:
     """Return an index of `citations` that all tests of this process read and none may change.
 
     It is written at the first call with these arguments; `how` is as for `write_index`.
     """
-    made = (repr(list(citations)), encode, tuple(sorted(how.items())))
+    made = (repr(list(citations)), tuple(sorted(how.items())))
     if made not in _MADE:
         folder = Path(tempfile.mkdtemp(dir=_SHARED.name))
-        _MADE[made] = folder, write_index(folder, citations, encode=encode, **how)
+        _MADE[made] = folder, write_index(folder, citations, **how)
     return _MADE[made]
 
 
@@ -142,11 +141,14 @@ def write_index(
     vectors: str = "flat",
     hnsw_m: int = 16,
     gpus: float = 0,
-    encode: Encode = bag_of_words,
+    encoder: Encoder | None = None,
     analyser: Analyser = ANALYSER,
 ) -> Manifest:
     """Write and publish an index as `make_index` does, without sharing."""
     splitter = make_splitter("characters", 512, 64)
+    encode = encoder.encode if encoder else bag_of_words
+    texts = [c.search_text for c in citations]
+    codec, embed = embed_by(encoder, texts) if encoder else (CODEC, embed_words)
     entries = []
     scratch = index / "scratch"
     scratch.mkdir(parents=True)
@@ -162,10 +164,8 @@ def write_index(
         gpus=gpus,
         analyser=analyser,
     )
-    sample = encode([c.search_text for c in citations[:1000]])
+    sample = encode(texts[:1000])
     train_quantiser(sample, plan.quantiser, plan)
-    codec = CODEC if encode is bag_of_words else codec_by(encode)
-    embed = embed_words if encode is bag_of_words else embed_by(encode, codec)
     for shard in range(shards):
         mine = sorted((c for c in citations if shard_of(c.pmid, shards) == shard), key=_pmid)
         table = embed_citations(split_citations(mine, splitter), embed, None)

@@ -166,7 +166,7 @@ def test_imports_of_packages_are_acyclic() -> None:
 
 
 def test_layers_of_serve_import_downwards() -> None:
-    level = {f"serve.{name}": place for place, names in enumerate(LAYERS) for name in names}
+    level = {f"serve.{name}": position for position, names in enumerate(LAYERS) for name in names}
     upward = {
         (unit, other)
         for unit, found in imports_between_packages().items()

@@ -23,7 +23,7 @@ from tests.documentation import (
     targets,
 )
 
-pytestmark = pytest.mark.ray
+pytestmark = pytest.mark.model
 
 MAX_README_LINES = 150
 # Names of the sample corpus's own files.

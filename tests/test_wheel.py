@@ -63,8 +63,8 @@ def test_version_is_the_git_tag(tmp_path: Path) -> None:
     author = ("-c", "user.name=a", "-c", "user.email=a@example.org")
     for step in (("init", "-q"), ("add", "."), ("commit", "-qm", "x"), ("tag", "v0.2.0")):
         subprocess.run(["git", *author, *step], cwd=tmp_path, check=True)
-    told = [sys.executable, "-m", "setuptools_scm"]
-    done = subprocess.run(told, cwd=tmp_path, check=True, capture_output=True, text=True)
+    command = [sys.executable, "-m", "setuptools_scm"]
+    done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "0.2.0"
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MAX_TOKENS = 64
 WIDTH = 32
+# Rows of a vocabulary with which a model is large enough for its conversion to be cached.
+CACHED_ROWS = 80_000
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = (
     "a an and aspirin blood bleeding causes cell does drug fever gene heart in inhibits is not of "
@@ -26,14 +28,17 @@ WORDS = (
 )
 
 
-def make_tiny_encoder(path: Path, seed: int = 0) -> Path:
-    """Write a 2-layer, 32-wide BERT with mean pooling, in the sentence-transformers layout."""
+def make_tiny_encoder(path: Path, seed: int = 0, rows: int | None = None) -> Path:
+    """Write a 2-layer, 32-wide BERT with mean pooling, in the sentence-transformers layout.
+
+    `rows` is the number of rows of its vocabulary; those beyond its tokens are unused.
+    """
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
     from transformers import BertModel
 
     base = path / "base"
-    _save(BertModel(_config(seed)), base)
+    _save(BertModel(_config(seed)), base, rows)
     model = Transformer(str(base), max_seq_length=MAX_TOKENS)
     SentenceTransformer(modules=[model, Pooling(WIDTH), Normalize()], device="cpu").save(
         str(path / "encoder"), create_model_card=False
@@ -49,7 +54,7 @@ def make_tiny_cross_encoder(path: Path, seed: int = 0, labels: int = 1) -> Path:
     return path / "cross-encoder"
 
 
-def make_tiny_reader(path: Path, labels: Sequence[str] = LABELS) -> Path:
+def make_tiny_reader(path: Path, labels: Sequence[str] = LABELS, rows: int | None = None) -> Path:
     """Save the same BERT with the reader's head in `path`/reader, unless it is there."""
     from transformers import BertForTokenClassification
 
@@ -57,7 +62,7 @@ def make_tiny_reader(path: Path, labels: Sequence[str] = LABELS) -> Path:
         config = _config(seed=0)
         config.id2label = dict(enumerate(labels))
         config.label2id = {label: number for number, label in enumerate(labels)}
-        _save(BertForTokenClassification(config), path / "reader")
+        _save(BertForTokenClassification(config), path / "reader", rows)
     return path / "reader"
 
 
@@ -67,7 +72,7 @@ def make_tiny_tagger(path: Path, words: list[str]) -> Path:
     from transformers import BertConfig, BertForTokenClassification, BertTokenizerFast
 
     tokens = [*SPECIAL, *words]
-    tokenizer = BertTokenizerFast(vocab={token: place for place, token in enumerate(tokens)})
+    tokenizer = BertTokenizerFast(vocab={token: position for position, token in enumerate(tokens)})
     config = BertConfig(
         vocab_size=len(tokens),
         hidden_size=8,
@@ -114,15 +119,19 @@ def _vocabulary() -> list[str]:
 
 
 def _save(
-    model: BertModel | BertForSequenceClassification | BertForTokenClassification, path: Path
+    model: BertModel | BertForSequenceClassification | BertForTokenClassification,
+    path: Path,
+    rows: int | None = None,
 ) -> None:
     path.mkdir(parents=True)
     tiny_tokenizer().save_pretrained(path)
+    if rows is not None:
+        model.resize_token_embeddings(rows, mean_resizing=False)
     model.eval().save_pretrained(path)
 
 
 def tiny_tokenizer() -> BertTokenizerFast:
     from transformers import BertTokenizerFast
 
-    vocabulary = {word: place for place, word in enumerate(_vocabulary())}
+    vocabulary = {word: position for position, word in enumerate(_vocabulary())}
     return BertTokenizerFast(vocab=vocabulary, model_max_length=MAX_TOKENS)

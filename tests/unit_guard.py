@@ -79,7 +79,7 @@ class UnitGuard:
             report.outcome = "failed"
             report.longrepr = (
                 f"{collector.nodeid} imports {imported}, which unit tests may not: import it in "
-                "the tests that need it, or mark the file with pytest.mark.model or pytest.mark.ray"
+                "the tests that need it, or mark the file with pytest.mark.model"
             )
         return report
 

@@ -33,9 +33,9 @@ class ReplyCache:
         self._max_bytes = max_bytes
         self._clock = clock
 
-    def read(self, place: str, params: Mapping[str, str]) -> bytes | None:
+    def read(self, where: str, params: Mapping[str, str]) -> bytes | None:
         """Return the cached reply to exactly this request, or None if missing or expired."""
-        path = self._path(place, params)
+        path = self._path(where, params)
         try:
             if self._clock() - path.stat().st_mtime >= self._age_s:
                 return None
@@ -43,11 +43,11 @@ class ReplyCache:
         except OSError:
             return None
 
-    def write(self, place: str, params: Mapping[str, str], reply: bytes) -> str:
+    def write(self, where: str, params: Mapping[str, str], reply: bytes) -> str:
         """Cache `reply`. Return "", or the reason in words if it could not be written."""
         if self._age_s <= 0 or len(reply) > self._max_bytes:
             return ""
-        path = self._path(place, params)
+        path = self._path(where, params)
         try:
             write_atomically(path, reply)
             now = self._clock()
@@ -57,8 +57,8 @@ class ReplyCache:
             return f"{path}: {error.strerror or error}"
         return ""
 
-    def _path(self, place: str, params: Mapping[str, str]) -> Path:
-        request = json.dumps([place, sorted(params.items())])
+    def _path(self, where: str, params: Mapping[str, str]) -> Path:
+        request = json.dumps([where, sorted(params.items())])
         return self._folder / hashlib.sha256(request.encode()).hexdigest()
 
     def _evict(self) -> None:

@@ -82,34 +82,34 @@ class Entrez:
         Raises PubMedError if the server is still unreachable or failing after all retries, and the
         errors of `read`, except TransientError, which causes a retry.
         """
-        place = f"{self.url}/{utility}"
-        kept = await asyncio.to_thread(self._cache.read, place, params) if cached else None
+        where = f"{self.url}/{utility}"
+        kept = await asyncio.to_thread(self._cache.read, where, params) if cached else None
         if kept is not None:
             # If the cache entry is damaged, the reply is requested again.
             with suppress(CiteRayError):
                 return await asyncio.to_thread(read, kept)
-        reply, result = await self._ask_until_read(place, params, read)
+        reply, result = await self._ask_until_read(where, params, read)
         if cached:
-            failure = await asyncio.to_thread(self._cache.write, place, params, reply)
+            failure = await asyncio.to_thread(self._cache.write, where, params, reply)
             if failure:
                 LOG.warning("PubMed's reply is not cached: %s", failure)
         return result
 
     async def _ask_until_read(
-        self, place: str, params: Mapping[str, str], read: Callable[[bytes], T]
+        self, where: str, params: Mapping[str, str], read: Callable[[bytes], T]
     ) -> tuple[bytes, T]:
         tries = 0
         while True:
             await self._limiter.wait()
             try:
-                reply = await self._post(place, params)
+                reply = await self._post(where, params)
                 return reply, await asyncio.to_thread(read, reply)
             except TransientError as problem:
                 tries += 1
                 self.last_problem = str(problem)
                 if tries > self._patience.retries:
                     raise PubMedError(
-                        f"{place}: failed {tries} times, the last time as "
+                        f"{where}: failed {tries} times, most recently with "
                         f"{problem}; try again later"
                     ) from problem
                 wait_s = self._wait_s(tries, problem)
@@ -121,23 +121,23 @@ class Entrez:
         backoff_s = self._patience.backoff_s * 2 ** (tries - 1) * random.uniform(0.5, 1)
         return min(backoff_s if problem.wait_s is None else problem.wait_s, MAX_WAIT_S)
 
-    async def _post(self, place: str, params: Mapping[str, str]) -> bytes:
+    async def _post(self, where: str, params: Mapping[str, str]) -> bytes:
         """Return the body of a reply with status 200 or 400, which explains the error."""
         timeout_s = self._settings.timeout_s
         try:
             # httpx's timeout applies to each read, so a slow stream of bytes would never reach it.
             async with (
                 asyncio.timeout(timeout_s),
-                self._http.stream("POST", place, data=self._form(params)) as response,
+                self._http.stream("POST", where, data=self._form(params)) as response,
             ):
                 reply = await self._read_limited(response)
         except (TimeoutError, httpx.TimeoutException):
             raise TransientError(f"no reply within {timeout_s:g} s") from None
         except UnsupportedProxyError as error:
-            raise PubMedError(f"{place}: {error}") from None
+            raise PubMedError(f"{where}: {error}") from None
         except (httpx.InvalidURL, httpx.UnsupportedProtocol):
             # The message of InvalidURL may quote a part of a password.
-            raise PubMedError(f"{place}: not a valid http(s) URL; check entrez.base_url") from None
+            raise PubMedError(f"{where}: not a valid http(s) URL; check entrez.base_url") from None
         except httpx.HTTPError as error:
             raise TransientError(f"a broken connection ({str(error) or repr(error)})") from None
         status = response.status_code
@@ -146,7 +146,7 @@ class Entrez:
             wait_s = float(asked) if asked.isdecimal() else None
             raise TransientError(f"HTTP {status}", wait_s, rate_limited=status == 429)
         if status not in (200, 400):
-            raise PubMedError(f"{place}: HTTP {status}; check entrez.base_url")
+            raise PubMedError(f"{where}: HTTP {status}; check entrez.base_url")
         return reply
 
     async def _read_limited(self, response: httpx.Response) -> bytes:
@@ -187,6 +187,6 @@ async def entrez_session(
         except TimeoutError:
             last = f" (last: {entrez.last_problem})" if entrez.last_problem else ""
             raise PubMedError(
-                f"{entrez.url}: not done within {settings.deadline_s:g} s{last}; "
+                f"{entrez.url}: not finished within {settings.deadline_s:g} s{last}; "
                 "try again later, ask for less, or raise entrez.deadline_s"
             ) from None

@@ -21,7 +21,8 @@ from cluster.records import Citation, Rejected
 SOURCE = "efetch"
 _ERROR_ELEMENT = re.compile(rb"<ERROR>(.*?)</ERROR>", re.DOTALL)
 _LOST_HISTORY = re.compile(r"history|webenv|query #|query_key", re.IGNORECASE)
-# Errors inside NCBI, of which each of its services words its own: a query is never at fault.
+# Internal errors of NCBI, each in the words of the service that failed; the query is not their
+# cause.
 _TRANSIENT = re.compile(
     r"rate limit|too many requests|time-?d? ?out|temporar|unavailable|try again|overload|busy|"
     r"backend|internal (?:server )?error|server error|gateway|exception|empty response|"

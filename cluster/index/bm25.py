@@ -212,7 +212,7 @@ class Bm25Index:
             if settled or exhausted:
                 return found, scores
             if drop and len(rows) < wanted // 2:
-                # Rows that match the query pass less often than other rows: let tantivy filter.
+                # Rows that match the query rarely pass the filter: let tantivy apply it.
                 drop = False
             else:
                 wanted *= 2
@@ -253,7 +253,7 @@ class Bm25Index:
     def rows_with(self, terms: Sequence[str]) -> npt.NDArray[np.int64] | None:
         """Return the rows that have any of `terms`, in no order.
 
-        None if one of the terms is so common that listing its rows would narrow nothing down.
+        None if one of the terms is so common that listing its rows would not narrow the search.
         """
         common = COMMON_SHARE * self._searcher.num_docs
         if any(self._searcher.doc_freq("body", term) > common for term in terms):

@@ -45,7 +45,7 @@ def gpu_bytes(rows: int, dimensions: int, m: int) -> int:
 def host_bytes(rows: int, dimensions: int, m: int) -> int:
     """Return the host memory of a build besides the HNSW, in bytes.
 
-    CAGRA holds the vectors once more, as float32, and 12 bytes for each of the 2m neighbours.
+    CAGRA also holds a copy of the vectors as float32, and 12 bytes for each of the 2m neighbours.
     """
     return rows * (4 * dimensions + 12 * 2 * m)
 
@@ -96,7 +96,7 @@ def build_by_cagra(empty: Any, vectors: Vectors, threads: int) -> tuple[Any, str
 
 
 def _free_memory() -> str:
-    """Return words for the free memory of the current GPU, which FAISS does not report."""
+    """Describe the free memory of the current GPU, which FAISS does not report."""
     import torch
 
     if not torch.cuda.is_available():

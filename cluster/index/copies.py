@@ -52,7 +52,7 @@ def at_hand(folder: Location, artefacts: Mapping[str, Artefact], *names: str) ->
     """Return `folder` on this machine with those of its files that are called `names`.
 
     To save time, local files are not checked, and copies from a store only by their size.
-    Raises as `verified` does.
+    Raises the errors of `verified`.
     """
     if isinstance(folder, Path):
         return folder
@@ -65,7 +65,7 @@ def fresh_copy(folder: Location, names: Collection[str]) -> Iterator[Path]:
     """Yield `folder` in its current state, with those of `names` that exist, for checking.
 
     For a store this is a separate copy that is removed when the block ends; if no file exists,
-    the yielded path does not exist either. Raises InputError as `verified` does.
+    the yielded path does not exist either. Raises InputError like `verified`.
     """
     if isinstance(folder, Path):
         yield folder
@@ -103,31 +103,31 @@ def _copies(
     return folder.copy
 
 
-def _ensure_copy(place: StoredLocation, expected: Artefact, is_usable: _IsUsable) -> None:
+def _ensure_copy(location: StoredLocation, expected: Artefact, is_usable: _IsUsable) -> None:
     """Copy the object unless a valid copy exists; a concurrent caller waits for the copy."""
-    with explain_cache_faults(place):
-        place.copy.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{place.copy}.lock"):
-            if not is_usable(place.copy, expected):
-                _copy(place, expected)
+    with explain_cache_faults(location):
+        location.copy.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{location.copy}.lock"):
+            if not is_usable(location.copy, expected):
+                _copy(location, expected)
 
 
-def _copy(place: StoredLocation, expected: Artefact) -> None:
-    with scratch_folder(place) as scratch:
+def _copy(location: StoredLocation, expected: Artefact) -> None:
+    with scratch_folder(location) as scratch:
         try:
-            found = _fetch(place, scratch / "copy")
+            found = _fetch(location, scratch / "copy")
         except FileNotFoundError as error:
             raise IndexFormatError(
-                f"{place}: missing from the index; build it again or restore it"
+                f"{location}: missing from the index; build it again or restore it"
             ) from error
         if found != expected:
             raise IndexFormatError(
-                f"{place}: its size or checksum does not match the manifest; build it again"
+                f"{location}: its size or checksum does not match the manifest; build it again"
             )
         with (scratch / "copy").open("rb") as copy:
             # Otherwise a power loss could leave the file's name and time without its bytes.
             os.fsync(copy.fileno())
-        os.replace(scratch / "copy", place.copy)
+        os.replace(scratch / "copy", location.copy)
 
 
 def _is_valid(path: Path, expected: Artefact) -> bool:
@@ -145,7 +145,7 @@ def _has_expected_size(path: Path, expected: Artefact) -> bool:
         return False
 
 
-def _fetch(place: StoredLocation, path: Path) -> Artefact:
+def _fetch(location: StoredLocation, path: Path) -> Artefact:
     """Copy the object to `path` and return its size and checksum.
 
     Raises FileNotFoundError, OSError or InputError.
@@ -153,7 +153,7 @@ def _fetch(place: StoredLocation, path: Path) -> Artefact:
     digest, size = hashlib.sha256(), 0
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as sink:
-        for block in place.blocks():
+        for block in location.blocks():
             sink.write(block)
             digest.update(block)
             size += len(block)

@@ -225,9 +225,9 @@ def hold_lease(index: Location, command: str) -> Iterator[Lease]:
 
 
 def _acquire(index: Location, command: str) -> Lease:
-    place = index / LEASE
+    location = index / LEASE
     for _ in range(_TRIES):
-        found = read_stamped(place)
+        found = read_stamped(location)
         before = record_of(found, index) if found else None
         if before and found and before.holder and not may_be_replaced(before, found.age_s, LEASE_S):
             raise LeaseHeldError(
@@ -236,11 +236,11 @@ def _acquire(index: Location, command: str) -> Lease:
             )
         record = new_record(index, before, command)
         try:
-            stamped = swap(place, found, _text(record))
+            stamped = swap(location, found, _text(record))
         except SwapConflictError:
             continue
-        if isinstance(place, StoredLocation):
-            require_conditional_writes(place, stamped)
+        if isinstance(location, StoredLocation):
+            require_conditional_writes(location, stamped)
         return Lease(index, record, stamped)
     raise LeaseHeldError(f"{index}: several commands request its lease at once; run this again")
 

@@ -26,7 +26,7 @@ FORMAT = 3
 def _is_below(path: str) -> str:
     """Reject a path that leads out of the index folder, or out of a local copy of it."""
     if {"", ".", ".."} & set(path.split("/")) or "\\" in path or not path.isprintable():
-        raise ValueError(f"{path!r} leaves the index")
+        raise ValueError(f"{path!r} is outside the index")
     return path
 
 
@@ -227,10 +227,10 @@ def check_artefact(path: Location, expected: Artefact) -> None:
     size = path.stat().st_size
     if size != expected.bytes:
         raise IndexFormatError(
-            f"{path}: {size} bytes where the manifest says {expected.bytes}; build it again"
+            f"{path}: {size} bytes instead of the manifest's {expected.bytes}; build it again"
         )
     if sha256_of(path) != expected.sha256:
-        raise IndexFormatError(f"{path}: its checksum is not the manifest's; build it again")
+        raise IndexFormatError(f"{path}: its checksum differs from the manifest; build it again")
 
 
 def write_manifest(index: Location, manifest: Manifest) -> str:

@@ -55,8 +55,8 @@ class SegmentRecords:
     @cached_property
     def designs(self) -> npt.NDArray[np.str_]:
         """The study design of each citation row, for segments whose filters lack it."""
-        told = pa.table({name: self._citations.column(name) for name in DESIGN_COLUMNS})
-        return np.array([d for b in told.to_batches() for d in designs_of(b)], np.str_)
+        columns = pa.table({name: self._citations.column(name) for name in DESIGN_COLUMNS})
+        return np.array([d for b in columns.to_batches() for d in designs_of(b)], np.str_)
 
     def pmids_of(
         self, name: Literal["doi", "pmcid"], values: Sequence[str]
@@ -91,10 +91,6 @@ class SegmentRecords:
         """Return citation rows in CITATION_SCHEMA, with all or some `columns`, in this order."""
         return self._citations.take(rows, columns)
 
-    def citation(self, row: int) -> Citation:
-        """Return the citation at `row`, live or dead. Raises IndexError beyond the last row."""
-        return citation_from_row(self._citations.take(np.array([row])).to_pylist()[0])
-
     @property
     def links(self) -> pa.ChunkedArray:
         """The links of each citation row."""
@@ -103,15 +99,15 @@ class SegmentRecords:
     def references(self, rows: Rows) -> list[tuple[int, ...] | None]:
         """Return the PMIDs that each citation row cites; None if the segment lacks them.
 
-        A notice relies on the article that it retracts or doubts as little as a republication
-        does, so that this article is left out.
+        The article that a notice retracts or doubts, or that a republication replaces, is left out,
+        because the record does not rely on it.
         """
         if "references" not in self._citations.names:
             return [None] * len(rows)
         marks, found = RETRACTIONS_OF | DOUBTS_OF, list[tuple[int, ...] | None]()
-        for told in self._citations.take(rows, ["references", "links"]).to_pylist():
-            marked = {link["pmid"] for link in told["links"] if link["kind"] in marks}
-            cited = told["references"]
+        for record in self._citations.take(rows, ["references", "links"]).to_pylist():
+            marked = {link["pmid"] for link in record["links"] if link["kind"] in marks}
+            cited = record["references"]
             kept = None if cited is None else tuple(pmid for pmid in cited if pmid not in marked)
             found.append(kept)
         return found
@@ -153,8 +149,8 @@ class SegmentRecords:
         citations, places = np.unique(self.passage_citation[rows], return_inverse=True)
         texts = self._titles_and_abstracts(citations)
         return [
-            texts[place][span["section"]][span["begin"] : span["end"]]
-            for place, span in zip(places, spans, strict=True)
+            texts[row][span["section"]][span["begin"] : span["end"]]
+            for row, span in zip(places, spans, strict=True)
         ]
 
 

@@ -45,7 +45,7 @@ class OpenSegment:
 
 
 def open_segment(
-    place: Location,
+    location: Location,
     entry: SegmentEntry,
     *,
     ef_search: int,
@@ -59,7 +59,7 @@ def open_segment(
     All files are opened at once, because pruning may remove them while they are searched.
     Files in an object store are first copied to this machine, unless a copy exists.
     """
-    directory = verified(place, entry.artefacts)
+    directory = verified(location, entry.artefacts)
     records = SegmentRecords(directory)
     filters = FilterColumns(directory / FILTERS)
     return OpenSegment(

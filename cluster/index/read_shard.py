@@ -6,7 +6,7 @@ so that fused scores depend neither on a branch's limit nor on the number of sha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from math import exp, lgamma, log, log1p
@@ -109,22 +109,12 @@ class Fetched:
 
     def abstract_first(self) -> list[int]:
         """Return the indices of the abstract's passages; of all passages if there are none."""
-        return abstract_first(self.passages)
+        every = range(len(self.passages))
+        return [i for i in every if self.passages[i].section == "abstract"] or list(every)
 
     def best_passage(self) -> int | None:
         """Return the index of the passage nearest to the question, preferably of the abstract."""
-        return best_place(self.abstract_first(), self.dense)
-
-
-def abstract_first(passages: Sequence[Passage]) -> list[int]:
-    """Return the indices of the abstract's passages; of all passages if there are none."""
-    places = range(len(passages))
-    return [i for i in places if passages[i].section == "abstract"] or list(places)
-
-
-def best_place(places: Sequence[int], dense: Sequence[float]) -> int | None:
-    """Return the index in `places` with the highest score, or None; ties go to the first."""
-    return max(places, key=lambda i: (dense[i], -i)) if places else None
+        return max(self.abstract_first(), key=lambda i: (self.dense[i], -i), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,25 +250,24 @@ class ShardReader:
         pmids = candidates.pmids[best].tolist()
         return Found(candidates, tuple(self.fetch(pmids, query.vector, query.tokens)))
 
-    def _locate(self, pmid: int) -> tuple[SegmentReader, int] | None:
-        for segment in reversed(self.segments):
-            row = segment.row_of(pmid)
-            if row is not None:
-                return segment, row
-        return None
+    def _rows(self, pmids: Iterable[int]) -> Iterator[tuple[SegmentReader, dict[int, int]]]:
+        """Yield each segment that has live citations among `pmids`, with their rows by PMID."""
+        asked = dict.fromkeys(pmids)
+        for segment in self.segments:
+            rows = {pmid: row for pmid in asked if (row := segment.row_of(pmid)) is not None}
+            if rows:
+                yield segment, rows
 
     def citation(self, pmid: int) -> Citation | None:
         """Return the live citation, or None if this shard has none with that PMID."""
-        found = self._locate(pmid)
-        return found[0].records.citation(found[1]) if found else None
+        return next(iter(self.citations([pmid])), None)
 
     def references(self, pmids: Sequence[int]) -> dict[int, tuple[int, ...] | None]:
         """Return the PMIDs that each live citation among `pmids` cites; None if unknown."""
         found: dict[int, tuple[int, ...] | None] = {}
-        for segment in self.segments:
-            rows = [(pmid, row) for pmid in pmids if (row := segment.row_of(pmid)) is not None]
-            told = segment.records.references(np.asarray([row for _, row in rows], np.int64))
-            found.update(zip([pmid for pmid, _ in rows], told, strict=True))
+        for segment, rows in self._rows(pmids):
+            cited = segment.records.references(_array(rows))
+            found.update(zip(rows, cited, strict=True))
         return found
 
     def doubts(self, pmids: Sequence[int]) -> dict[int, Doubt]:
@@ -294,13 +283,11 @@ class ShardReader:
 
     def citations(self, pmids: Sequence[int]) -> list[Citation]:
         """Return the live citations among `pmids`, in their order, without passages."""
-        places = [place for place in map(self._locate, pmids) if place is not None]
-        held: dict[int, Citation] = {}
-        for segment in self.segments:
-            rows = np.asarray([row for owner, row in places if owner is segment], np.int64)
-            told = map(citation_from_row, segment.records.table(rows).to_pylist())
-            held |= {citation.pmid: citation for citation in told}
-        return [held[pmid] for pmid in pmids if pmid in held]
+        found: dict[int, Citation] = {}
+        for segment, rows in self._rows(pmids):
+            records = map(citation_from_row, segment.records.table(_array(rows)).to_pylist())
+            found |= {citation.pmid: citation for citation in records}
+        return [found[pmid] for pmid in pmids if pmid in found]
 
     def fetch(
         self, pmids: Sequence[int], vector: Vectors | None, tokens: Halves | None = None
@@ -309,18 +296,16 @@ class ShardReader:
 
         Passages are scored by the question's `vector` (d,) and by its `tokens` (n, width).
         """
-        rows: dict[int, list[int]] = {}
-        owners: dict[int, SegmentReader] = {}
-        for place in map(self._locate, dict.fromkeys(pmids)):
-            if place is not None:
-                owners[id(place[0])] = place[0]
-                rows.setdefault(id(place[0]), []).append(place[1])
-        held = {
+        found = {
             fetched.citation.pmid: fetched
-            for key, segment in owners.items()
-            for fetched in _fetched(segment, np.asarray(rows[key]), vector, tokens)
+            for segment, rows in self._rows(pmids)
+            for fetched in _fetched(segment, _array(rows), vector, tokens)
         }
-        return [held[pmid] for pmid in pmids if pmid in held]
+        return [found[pmid] for pmid in pmids if pmid in found]
+
+
+def _array(rows: Mapping[int, int]) -> Rows:
+    return np.asarray(list(rows.values()), np.int64)
 
 
 def _fetched(
@@ -339,20 +324,21 @@ def _fetched(
         best = stored.best_cosines(stored.codec.project(tokens), every)
     for (citation, passages), end in zip(parts, ends, strict=True):
         own = slice(end - len(passages), end)
-        scores = tuple(dense[own].tolist())
-        late, read = (None, None) if best is None else _late(passages, scores, best[own])
-        kept = None if halves is None else halves[own]
-        yield Fetched(citation, passages, scores, late, read, kept)
+        fetched = Fetched(
+            citation=citation,
+            passages=passages,
+            dense=tuple(dense[own].tolist()),
+            vectors=None if halves is None else halves[own],
+        )
+        yield fetched if best is None else _with_late(fetched, best[own])
 
 
-def _late(
-    passages: Sequence[Passage], dense: Sequence[float], best: Vectors
-) -> tuple[tuple[float, ...], float]:
-    """Return each passage's late-interaction score, and that of the text a reranker reads."""
-    read = {i for i, passage in enumerate(passages) if passage.section == "title"}
-    if (place := best_place(abstract_first(passages), dense)) is not None:
-        read.add(place)
-    if not read:
-        return (), 0.0
-    together = best[sorted(read)].max(axis=0, keepdims=True)
-    return tuple(mean_max_sim(best).tolist()), float(mean_max_sim(together)[0])
+def _with_late(fetched: Fetched, best: Vectors) -> Fetched:
+    """Return `fetched` with late-interaction scores; `best` holds best cosines by passage."""
+    read = [i for i, passage in enumerate(fetched.passages) if passage.section == "title"]
+    nearest = fetched.best_passage()
+    if nearest is None:
+        return replace(fetched, late=(), late_read=0.0)
+    together = best[sorted({*read, nearest})].max(axis=0, keepdims=True)
+    late_read = float(mean_max_sim(together)[0])
+    return replace(fetched, late=tuple(mean_max_sim(best).tolist()), late_read=late_read)

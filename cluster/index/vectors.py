@@ -76,7 +76,7 @@ def load(path: Path, mapped: bool = False) -> Any:
 
 
 def load_quantiser(file: Location) -> Any:
-    """Read a trained, empty index, which is small. Raises IndexFormatError as `load` does."""
+    """Read a trained, empty index, which is small. Raises IndexFormatError like `load`."""
     data = np.frombuffer(file.read_bytes(), np.uint8)
     try:
         with _limited_to(data.size):

@@ -53,7 +53,7 @@ def _up_to(
     They are sorted by their last sources: names that differ only in their numbers by number,
     others by the order in which they were applied, taken from `held`.
     """
-    order = {name: place for place, name in enumerate(apply_order(held))}
+    order = {name: position for position, name in enumerate(apply_order(held))}
     if source in order:
         fitting = [v for v in versions if v[0] in order and order[v[0]] <= order[source]]
         return sorted(fitting, key=lambda v: (order[v[0]], int(v[1][1:])))

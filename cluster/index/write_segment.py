@@ -252,8 +252,8 @@ def _take_graph(graph: Location, path: Path, passages: int) -> None:
 def write_graph(parts: Iterable[vectors.Vectors], graph: Location, plan: SegmentPlan) -> str:
     """Write the vectors of a segment, in the order of its passages, before the segment itself.
 
-    `parts` are float32 arrays (n, d). `write_rows` takes the file over. Return why the CPU built
-    the graph although `plan` wants a GPU, or "".
+    `parts` are float32 arrays (n, d). `write_rows` takes ownership of the file. Return why the CPU
+    built the graph although `plan` wants a GPU, or "".
     """
     with published_atomically(graph, f"{uuid.uuid4().hex}.partial") as aside:
         raw = aside.with_name(f"{aside.name}.f32.partial")

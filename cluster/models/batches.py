@@ -50,7 +50,7 @@ def batched_by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]
     A padded batch has at most `budget` tokens, and at most MOST_PADDING times the tokens of its
     texts; a longer text gets a batch of its own.
     """
-    order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
+    order = sorted(range(len(lengths)), key=lambda position: -lengths[position])
     begin = 0
     while begin < len(order):
         longest = max(lengths[order[begin]], 1)

@@ -167,8 +167,8 @@ class Encoder:
             if coded:
                 counts = coded[1].cpu().numpy()
                 parts = np.split(coded[0].cpu().numpy(), np.cumsum(counts)[:-1])
-                for place, part in zip(places, parts, strict=True):
-                    codes[place] = part
+                for position, part in zip(places, parts, strict=True):
+                    codes[position] = part
         return Embedded(vectors, codes)
 
     def _coded(self, output: dict[str, Tensor], compress: Compress) -> tuple[Tensor, Tensor]:
@@ -186,9 +186,9 @@ class Encoder:
         found: dict[int, QuestionVectors] = {}
         for places, output in self._run([self.query_prefix + text for text in texts]):
             vectors = normalize(output["sentence_embedding"].float(), dim=-1).cpu().numpy()
-            for place, vector, tokens in zip(places, vectors, self._own(output), strict=True):
-                found[place] = QuestionVectors(vector, tokens[skipped:].astype(np.float16))
-        return [found[place] for place in range(len(texts))]
+            for position, vector, tokens in zip(places, vectors, self._own(output), strict=True):
+                found[position] = QuestionVectors(vector, tokens[skipped:].astype(np.float16))
+        return [found[position] for position in range(len(texts))]
 
     def token_vectors(self, texts: Sequence[str], batch_size: int | None = None) -> list[Vectors]:
         """Return each text's normalised last hidden states, of shape (tokens, width), float32.
@@ -199,7 +199,7 @@ class Encoder:
         found: dict[int, Vectors] = {}
         for places, output in self._run(texts, batch_size):
             found.update(zip(places, self._own(output), strict=True))
-        return [found[place] for place in range(len(texts))]
+        return [found[position] for position in range(len(texts))]
 
     def _own(self, output: dict[str, Tensor]) -> Iterator[Vectors]:
         """Yield the normalised token vectors of each text, without special tokens and padding."""
@@ -267,7 +267,7 @@ class Encoder:
         size = batch_size or self.batch_size
         lengths = self._token_counts(texts) if len(texts) > size else [0] * len(texts)
         # Longest first, so that a batch that does not fit in memory fails at once.
-        order = sorted(range(len(texts)), key=lambda place: -lengths[place])
+        order = sorted(range(len(texts)), key=lambda position: -lengths[position])
         batches = list(batched(order, size))
         return self._run_batches(batches, lambda batch: self._tokenize([texts[i] for i in batch]))
 

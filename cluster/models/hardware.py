@@ -25,7 +25,7 @@ def choose_device(device: str) -> str:
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     if device.startswith("cuda") and not torch.cuda.is_available():
-        raise InputError(f"device is {device!r}, but no GPU is seen: set it to auto or cpu")
+        raise InputError(f"device is {device!r}, but no GPU was found: set it to auto or cpu")
     return device
 
 

@@ -21,7 +21,7 @@ from cluster.models.adapters import quiet_loading
 from cluster.models.hardware import choose_device, choose_dtype
 from cluster.models.load_safely import LOAD_ERRORS, SAFE_WEIGHTS, SAFELY, unloadable
 
-# A name is the answer up to this character.
+# A name ends before this character.
 END = '"'
 # ChatML, which the base model of the shipped adapter was trained with.
 _PROMPT = (

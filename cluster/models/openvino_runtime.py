@@ -130,9 +130,9 @@ def cache_record(
     compiled: OpenVinoForward = module.forward
     if compiled.folder is None or not conditions.is_cacheable or tokenizer.pad_token_id is None:
         return None
-    told = {"pad": tokenizer.pad_token_id, "padding_side": tokenizer.padding_side, **facts}
+    stored = {"pad": tokenizer.pad_token_id, "padding_side": tokenizer.padding_side, **facts}
     names, dtype = list(compiled.model.names), str(module.dtype).removeprefix("torch.")
-    return CacheEntry(str(compiled.folder), names, dtype, compiled.model.most, told)
+    return CacheEntry(str(compiled.folder), names, dtype, compiled.model.most, stored)
 
 
 def _check(runtime: Runtime, device: str) -> None:

@@ -25,7 +25,7 @@ STANCE_LABELS = slice(YES, SILENT + 1)
 
 # Lowest probability of a word in a name. It is low because callers weight names by score.
 NAME_SHARE = 0.2
-# Other probabilities at which words are joined to names, for shorter and longer variants.
+# Alternative values of this threshold, which give shorter and longer variants of a name.
 LEVELS = (0.05, 0.1, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 # A window takes a stance if its relevance times its probability of a stance is at least this.
 MIN_STANCE = 0.5
@@ -97,15 +97,15 @@ class BatchReader:
     def read(self, question: str, texts: Sequence[str]) -> list[Reading]:
         """Return one Reading for each text, in their order."""
         # Texts of similar length share a batch to reduce padding.
-        order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
-        found: dict[int, list[Reading]] = {place: [] for place in order}
+        order = sorted(range(len(texts)), key=lambda position: len(texts[position]))
+        found: dict[int, list[Reading]] = {position: [] for position in order}
         spans = [split_text(text) for text in texts]
         for first in range(0, len(order), self._batch_size):
             batch = order[first : first + self._batch_size]
-            for window in self.score(question, [texts[place] for place in batch]):
-                place = batch[window.row]
-                found[place].append(read_logits(texts[place], window, spans[place]))
-        return [join_windows(found[place]) for place in range(len(texts))]
+            for window in self.score(question, [texts[position] for position in batch]):
+                position = batch[window.row]
+                found[position].append(read_logits(texts[position], window, spans[position]))
+        return [join_windows(found[position]) for position in range(len(texts))]
 
 
 def join_windows(windows: Sequence[Reading]) -> Reading:

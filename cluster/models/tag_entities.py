@@ -77,7 +77,7 @@ class EntityTagger:
             for begin, end in text_windows(text, self._tokenizer, self._limit)
         ]
         # Texts of similar length share a batch to reduce padding.
-        places.sort(key=lambda place: place[2] - place[1])
+        places.sort(key=lambda position: position[2] - position[1])
         for first in range(0, len(places), BATCH):
             batch = places[first : first + BATCH]
             pieces = [texts[number][begin:end] for number, begin, end in batch]

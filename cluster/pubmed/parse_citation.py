@@ -294,7 +294,7 @@ def _read_pubmed_data(fields: _Fields, pubmed_data: Element) -> None:
             fields["doi"] = bare_doi(ids.get("doi", "")) or fields.get("doi", "")
             fields["pmcid"] = ids.get("pmc", "")
         elif tag == "ReferenceList":
-            # Lists within lists included. The DTD, which is never loaded, has this default.
+            # This includes lists within lists. The DTD, which is never loaded, has this default.
             each_id = listed.iter("ArticleId")
             cited += [read_number(i) for i in each_id if i.get("IdType", "pubmed") == "pubmed"]
     # NLM listed the references as links of this kind before it had ReferenceList.

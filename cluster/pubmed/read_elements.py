@@ -29,9 +29,9 @@ _MONTH_NAMES = {name.capitalize(): number for name, number in _MONTH_NUMBERS.ite
 _MONTH = re.compile(rf"\b({'|'.join(_MONTH_NUMBERS)})", re.IGNORECASE)
 
 
-def number_fault(place: str, element: Element) -> str:
-    """Return why `element` at `place` is not a valid number, with up to 40 of its characters."""
-    return f"{place} is {read_text(element)[:40]!r}, not a positive integer of at most 9 digits"
+def number_fault(where: str, element: Element) -> str:
+    """Return why `element` at `where` is not a valid number, with up to 40 of its characters."""
+    return f"{where} is {read_text(element)[:40]!r}, not a positive integer of at most 9 digits"
 
 
 def read_number(element: Element) -> int | None:

@@ -33,5 +33,5 @@ def skip_block(block: Block, fault: str, *, is_too_large: bool = False) -> Skipp
     reason = TOO_LARGE if is_too_large else DAMAGED
     if not block.has_record:
         name, reason = "between two records", NO_RECORD
-    place = f"bytes {block.offset} to {block.end} of the decompressed file"
-    return SkippedRecord(reason, f"{name}, {place}: {fault}")
+    where = f"bytes {block.offset} to {block.end} of the decompressed file"
+    return SkippedRecord(reason, f"{name}, {where}: {fault}")

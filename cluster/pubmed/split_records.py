@@ -204,10 +204,10 @@ def _ends_document(buffer: ByteBuffer, at: int) -> bool:
             return False
         if not buffer.grow():
             return True
-    place = found.start()
-    while len(buffer.data) - place < len(_SET) and buffer.grow():
+    found_at = found.start()
+    while len(buffer.data) - found_at < len(_SET) and buffer.grow():
         pass
-    return buffer.data.startswith((b"<?", b"<!", _SET), place)
+    return buffer.data.startswith((b"<?", b"<!", _SET), found_at)
 
 
 def _skip_record(

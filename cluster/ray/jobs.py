@@ -116,7 +116,7 @@ def newest(head: Head, name: str) -> JobDetails:
             last = details
     if last is None:
         raise InputError(
-            f"{head.address} knows no job {name}; `citeray job list` lists the known jobs"
+            f"{head.address} has no job {name}; `citeray job list` lists the known jobs"
         )
     return last
 
@@ -141,7 +141,7 @@ def submit(head: Head, name: str, entrypoint: str, runtime_env: Mapping[str, Any
                 raise RuntimeError(f"Ray refused {job} as a duplicate, but does not know it")
             if known.entrypoint != entrypoint:
                 raise InputError(
-                    f"{job} is a different command there ({cut(known.entrypoint)}); "
+                    f"{job} has a different command there ({cut(known.entrypoint)}); "
                     "give another --id"
                 )
             if known.status not in {JobStatus.FAILED, JobStatus.STOPPED}:
@@ -198,7 +198,7 @@ def show_rest(head: Head, job: str, log: Log) -> None:
 def await_answer(head: Head, job: str) -> JobDetails:
     """Return the job's state from the head, and wait if the head is temporarily unavailable."""
     begun = time.monotonic()
-    told = False
+    reported = False
     while True:
         try:
             details = find(head, job)
@@ -206,9 +206,9 @@ def await_answer(head: Head, job: str) -> JobDetails:
         except (OSError, RuntimeError):
             if time.monotonic() - begun > LOST_AFTER_S:
                 raise
-            if not told:
+            if not reported:
                 head.say(f"{head.address} does not answer; the job continues, retrying")
-            told = True
+            reported = True
             time.sleep(RETRY_S)
     if details is None:
         raise CiteRayError(

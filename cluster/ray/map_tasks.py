@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 TASKS_PER_CPU = 2
 
 
-# Spread, so that the disk of a node holds its share of what the tasks copy.
+# Spread the tasks, so that the disk of each node holds only its share of what they copy.
 @ray.remote(num_cpus=1, max_retries=3, scheduling_strategy="SPREAD")
 def _call(function: Callable[[Any], Any], item: Any) -> Any:
     return function(item)

@@ -135,5 +135,5 @@ def check_guarded(address: str) -> str:
     raise RayStartError(
         f"the Ray at {address} asks for no token, and whoever reaches its ports runs code as its "
         "user: start every node with RAY_AUTH_MODE=token and the same token (`ray get-auth-token "
-        "--generate`), or set RAY_AUTH_MODE=disabled if its network keeps others out"
+        "--generate`), or set RAY_AUTH_MODE=disabled if its network is closed to others"
     )

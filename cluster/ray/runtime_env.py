@@ -23,9 +23,9 @@ def job_runtime_env(
     """Return Ray's runtime environment from `file` (YAML or JSON), completed by the options.
 
     `working_dir` is a folder, or the URL of an archive, and replaces the one in the file; None
-    keeps that or else takes the current folder, and "" means none. `variables` are names of
-    environment variables, whose values are copied from this process and appear in no message.
-    Raises InputError for unusable input.
+    keeps that one, or takes the current folder if the file names none; "" means no folder.
+    `variables` are names of environment variables, whose values are copied from this process and
+    appear in no message. Raises InputError for unusable input.
     """
     found = read_yaml(read_config(file, f"--runtime-env {file}"), str(file)) if file else {}
     given = found.pop("env_vars", None) or {}

@@ -3,7 +3,8 @@
 They follow the path of a question: the gateways admit enough questions to keep the writer's
 language model busy, each deployment's autoscaling target is a number of requests that it can get,
 and a replica that is stopped finishes the questions that it has. An explicit setting has
-precedence over the derived value; `limit_problems` says where such a setting breaks the chain.
+precedence over the derived value; `limit_problems` reports explicit settings that contradict the
+others.
 """
 
 from __future__ import annotations

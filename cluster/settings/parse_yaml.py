@@ -40,38 +40,38 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-def parse_yaml(text: str, place: str) -> Any:
+def parse_yaml(text: str, where: str) -> Any:
     """Return the value of `text`, without Python objects.
 
-    Raises InputError that names `place` if the text is not YAML, has more than `MAX_VALUES` values,
+    Raises InputError that names `where` if the text is not YAML, has more than `MAX_VALUES` values,
     is nested deeper than `MAX_DEPTH`, or contains NUL, an unpaired surrogate or a number of more
     than 64 bits.
     """
     try:
         value = yaml.load(text, _Loader)
     except yaml.YAMLError as error:
-        raise InputError(f"{place}: not YAML: {cut(str(error))}") from None
+        raise InputError(f"{where}: not YAML: {cut(str(error))}") from None
     except _LOADER_ERRORS as error:
         why = f": {cut(str(error))}" if isinstance(error, ValueError) else ""
-        raise InputError(f"{place}: a value does not match its type or tag{why}") from None
+        raise InputError(f"{where}: a value does not match its type or tag{why}") from None
     except RecursionError:
-        raise InputError(f"{place}: nested too deep for settings") from None
-    _check(value, place)
+        raise InputError(f"{where}: nested too deep for settings") from None
+    _check(value, where)
     return value
 
 
-def _check(value: Any, place: str) -> None:
+def _check(value: Any, where: str) -> None:
     level, count = [value], 1
     for _ in range(MAX_DEPTH):
         for each in level:
             if isinstance(each, str) and _INVALID_CHARACTERS.search(each):
-                raise InputError(f"{place}: NUL or an unpaired surrogate in {cut(repr(each))}")
+                raise InputError(f"{where}: NUL or an unpaired surrogate in {cut(repr(each))}")
             if isinstance(each, int) and abs(each) > MAX_NUMBER:
-                raise InputError(f"{place}: a number above {MAX_NUMBER}, the largest allowed")
+                raise InputError(f"{where}: a number above {MAX_NUMBER}, the largest allowed")
         level = list(islice(contained(level), MAX_VALUES))
         count += len(level)
         if not level:
             return
         if count > MAX_VALUES:
-            raise InputError(f"{place}: more than {MAX_VALUES} values, too many for settings")
-    raise InputError(f"{place}: nested too deep (more than {MAX_DEPTH} levels)")
+            raise InputError(f"{where}: more than {MAX_VALUES} values, too many for settings")
+    raise InputError(f"{where}: nested too deep (more than {MAX_DEPTH} levels)")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping, Sequence
+from copy import deepcopy
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +40,13 @@ def merge(
     return merged
 
 
+# One process reads the same files several times, and parsing one takes 30 ms.
+_parse = lru_cache(maxsize=32)(parse_yaml)
+
+
 def read_yaml(text: str, origin: str) -> dict[str, Any]:
     """Parse `text` as a mapping; empty text gives an empty one. Raises InputError otherwise."""
-    data = parse_yaml(text, origin)
+    data = deepcopy(_parse(text, origin))
     if data is None:
         return {}
     if not isinstance(data, dict):
@@ -71,16 +77,14 @@ def explain(error: ValidationError, model: type[BaseModel], origin: str) -> Inpu
     problems = error.errors()
     lines = []
     for problem in problems[:MAX_PROBLEMS]:
-        place = cut(place_of(problem))
+        key = cut(place_of(problem))
         if problem["type"] == "extra_forbidden":
             valid = _field_names(model, problem["loc"][:-1])
             near = difflib.get_close_matches(str(problem["loc"][-1])[:80], valid, n=1, cutoff=0.0)
             hint = f"; did you mean {near[0]}?" if near else ""
-            lines.append(f"unknown key {place}{hint}")
-        elif place:
-            lines.append(
-                f"{place}: {problem_words(problem)} (got {cut(repr(problem.get('input')))})"
-            )
+            lines.append(f"unknown key {key}{hint}")
+        elif key:
+            lines.append(f"{key}: {problem_words(problem)} (got {cut(repr(problem.get('input')))})")
         else:
             lines.append(problem_words(problem))
     if more := len(problems[MAX_PROBLEMS:]):

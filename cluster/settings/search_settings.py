@@ -166,9 +166,9 @@ class LadderSettings(Strict):
     def _names_rungs_and_types(self) -> Self:
         names = [rung.name for rung in self.rungs]
         if len(set(names)) < len(names):
-            raise ValueError("two rungs have one name")
+            raise ValueError("two steps have the same name")
         if self.begin not in names:
-            raise ValueError(f"begin names no rung; there are: {', '.join(names)}")
+            raise ValueError(f"begin does not name a step; there are: {', '.join(names)}")
         if missing := sorted(set(get_args(AskedType)) - self.sure.keys()):
             raise ValueError(f"sure has no share for {', '.join(missing)}")
         return self

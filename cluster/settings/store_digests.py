@@ -1,4 +1,4 @@
-"""Digests of the places of the index and of the database of saved data."""
+"""Digests of the locations of the index and of the database of saved data."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from cluster.settings.settings import Settings
 
 
 def store_digests(settings: Settings) -> dict[str, str]:
-    """Return digests of the absolute places, by the setting that names each.
+    """Return digests of the absolute locations, by the setting that names each.
 
-    Equal digests mean the same place, so that a client can tell whether an endpoint uses the stores
-    that the client would read, without the endpoint publishing its paths.
+    Equal digests mean the same location, so that a client can tell whether an endpoint uses the
+    stores that the client would read, without the endpoint publishing its paths.
     """
     parts = urlsplit(settings.serve.saved.url)
     if parts.scheme.startswith("sqlite"):
@@ -25,4 +25,4 @@ def store_digests(settings: Settings) -> dict[str, str]:
         "index.path": index if isinstance(index, str) else os.path.realpath(index),
         "serve.saved.url": saved,
     }
-    return {name: sha256(place.encode()).hexdigest()[:16] for name, place in places.items()}
+    return {name: sha256(location.encode()).hexdigest()[:16] for name, location in places.items()}

@@ -2,12 +2,12 @@
 
 The file is mapped to reserved memory of its size, of which only the blocks that are read take up
 space. Arrow builds its arrays over that memory without touching their values, so that the address
-of a value tells its place in the file. The values of a row are read level by level: first offsets
-and numbers, then what the offsets point to.
+of a value gives its position in the file. The values of a row are read level by level: first
+offsets and numbers, then what the offsets point to.
 
-pyarrow can read whole record batches by range. To read as little, a batch would have to hold only
-8 citations: the metadata of so many batches makes a file of citations 30% larger and takes seconds
-to parse for a large shard, and indexes with larger batches would be read as a whole.
+pyarrow can read whole record batches by range. Reading as little with whole batches would require
+batches of 8 citations: their metadata makes a file of citations 30% larger and takes seconds to
+parse for a large shard, and existing indexes with larger batches would be read as a whole.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class RangedArrowFile:
     read.
     """
 
-    def __init__(self, place: StoredLocation, size: int) -> None:
-        self._place, self._size = place, size
+    def __init__(self, location: StoredLocation, size: int) -> None:
+        self._place, self._size = location, size
         self._memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         # With huge pages, each block would take up two megabytes.
         self._memory.madvise(mmap.MADV_NOHUGEPAGE)
@@ -64,18 +64,18 @@ class RangedArrowFile:
         self._base = whole.address
         self._present = np.zeros(-(-size // BLOCK), np.bool_)
         try:
-            self._source = place.open_at_random()
+            self._source = location.open_at_random()
             self._read_bytes(*_frame(self._footer()))
             self.table: pa.Table = pa.ipc.open_file(whole).read_all()
         except FileNotFoundError as error:
             raise IndexFormatError(
-                f"{place}: missing from the index; build it again or restore it"
+                f"{location}: missing from the index; build it again or restore it"
             ) from error
         except (pa.ArrowInvalid, struct.error) as error:
-            raise IndexFormatError(f"{place}: not an Arrow file; build it again") from error
+            raise IndexFormatError(f"{location}: not an Arrow file; build it again") from error
 
     def fetch(self, wanted: Iterable[tuple[pa.Array, Rows]]) -> None:
-        """Read the values of arrays, which are columns of batches of `table`, at some rows each."""
+        """Read the values at the given rows of arrays, which are columns of batches of `table`."""
         level = [_Runs(column, rows, rows + 1) for column, rows in wanted if len(rows)]
         while level:
             # A level of structs, or of texts that are all empty, has no values of its own.
@@ -98,7 +98,7 @@ class RangedArrowFile:
         return self._memory[begin:end]
 
     def _bounds(self, runs: _Runs) -> Iterator[tuple[Rows, Rows]]:
-        """Yield the places in the file of the runs' own values, without those of children."""
+        """Yield the positions in the file of the runs' own values, without child arrays."""
         if isinstance(runs.of, pa.Buffer):
             first = runs.of.address - self._base
             if runs.ends.max() > runs.begins.min():
@@ -144,7 +144,7 @@ class RangedArrowFile:
 
 
 def _frame(footer: bytes) -> tuple[Rows, Rows]:
-    """Return the places of the metadata of all batches, from a footer (a FlatBuffer).
+    """Return the positions of the metadata of all batches, from a footer (a FlatBuffer).
 
     Its table has the batches in its fourth field, a vector of (offset, metadata length, padding,
     body length), as the format of Arrow's files says (File.fbs).
@@ -178,8 +178,8 @@ def _children(runs: _Runs) -> Iterator[_Runs]:
     if isinstance(array, pa.Buffer) or not len(begins):
         return
     if pa.types.is_struct(array.type):
-        for place in range(array.type.num_fields):
-            yield _Runs(array.field(place), begins, last)
+        for position in range(array.type.num_fields):
+            yield _Runs(array.field(position), begins, last)
     elif _has_offsets(array.type) and (offsets := array.buffers()[1]) is not None:
         ends = np.frombuffer(offsets, np.int32).astype(np.int64)
         of = array.values if pa.types.is_list(array.type) else array.buffers()[2]

@@ -32,46 +32,46 @@ class SwapConflictError(CiteRayError):
     """Another process has written the file since it was read."""
 
 
-def read_stamped(place: Location) -> Stamped | None:
+def read_stamped(location: Location) -> Stamped | None:
     """Return the file with its stamp, or None if it does not exist.
 
     In a folder, the age is measured by the file system's own clock, using a file there.
     Raises InputError or StorageError if the index location fails.
     """
-    if isinstance(place, StoredLocation):
-        return conditional_object(place).read()
+    if isinstance(location, StoredLocation):
+        return conditional_object(location).read()
     try:
-        with place.open("rb") as stream:
+        with location.open("rb") as stream:
             data, written = stream.read(), os.fstat(stream.fileno()).st_mtime
     except FileNotFoundError:
         return None
-    now = place.with_name(LOCK)
-    with explain_disk_faults(place):
+    now = location.with_name(LOCK)
+    with explain_disk_faults(location):
         now.touch()
         age_s = now.stat().st_mtime - written
     return Stamped(data, "", age_s)
 
 
-def swap(place: Location, expected: Stamped | None, data: bytes) -> Stamped:
+def swap(location: Location, expected: Stamped | None, data: bytes) -> Stamped:
     """Replace the file that was read as `expected` by `data`; None creates the file.
 
     Raises SwapConflictError if the file has changed since, and StorageError if it cannot be
     written.
     """
-    if isinstance(place, StoredLocation):
-        return _swap_stored(place, expected, data)
-    with explain_disk_faults(place):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(place.with_name(LOCK)):
-            found = place.read_bytes() if place.exists() else None
+    if isinstance(location, StoredLocation):
+        return _swap_stored(location, expected, data)
+    with explain_disk_faults(location):
+        location.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(location.with_name(LOCK)):
+            found = location.read_bytes() if location.exists() else None
             if found != (expected.data if expected else None):
-                raise SwapConflictError(f"{place}: another process has changed it since")
-            write_atomically(place, data, alone=True)
+                raise SwapConflictError(f"{location}: another process has changed it since")
+            write_atomically(location, data, alone=True)
     return Stamped(data, "")
 
 
-def _swap_stored(place: StoredLocation, expected: Stamped | None, data: bytes) -> Stamped:
-    stored = conditional_object(place)
+def _swap_stored(location: StoredLocation, expected: Stamped | None, data: bytes) -> Stamped:
+    stored = conditional_object(location)
     try:
         return Stamped(data, stored.write(data, expected.stamp if expected else None))
     except PreconditionError as error:
@@ -79,19 +79,19 @@ def _swap_stored(place: StoredLocation, expected: Stamped | None, data: bytes) -
         found = stored.read()
         if found and found.data == data:
             return found
-        raise SwapConflictError(f"{place}: another process has changed it since") from error
+        raise SwapConflictError(f"{location}: another process has changed it since") from error
 
 
-def require_conditional_writes(place: StoredLocation, stamped: Stamped) -> None:
-    """Raise StorageError if the store ignores conditions; `place` must hold `stamped`."""
-    stored = conditional_object(place)
-    for wrong in (None, "0123456789abcdef" if place.url.startswith("s3") else "1"):
+def require_conditional_writes(location: StoredLocation, stamped: Stamped) -> None:
+    """Raise StorageError if the store ignores conditions; `location` must hold `stamped`."""
+    stored = conditional_object(location)
+    for wrong in (None, "0123456789abcdef" if location.url.startswith("s3") else "1"):
         try:
             stored.write(stamped.data, wrong)
         except PreconditionError:
             continue
         raise StorageError(
-            f"{place}: this store ignores conditional writes, so two writers could overwrite "
+            f"{location}: this store ignores conditional writes, so two writers could overwrite "
             "each other's version; use a store that supports If-Match and If-None-Match"
         )
 

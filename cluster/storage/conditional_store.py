@@ -146,16 +146,16 @@ class _GcsObject:
     def read(self) -> Stamped | None:
         with asking(self.url):
             while True:
-                told = self._ask("GET", self._object())
-                if told.status_code == 404:
+                reply = self._ask("GET", self._object())
+                if reply.status_code == 404:
                     return None
-                facts = _checked(told).json()
+                facts = _checked(reply).json()
                 asked = {"alt": "media", "generation": facts["generation"]}
                 data = self._ask("GET", self._object(), asked)
                 # 404: the object has been replaced, so this generation no longer exists.
                 if data.status_code != 404:
                     break
-        now = parsedate_to_datetime(told.headers["date"])
+        now = parsedate_to_datetime(reply.headers["date"])
         age_s = (now - datetime.fromisoformat(facts["updated"])).total_seconds()
         return Stamped(_checked(data).content, facts["generation"], age_s)
 

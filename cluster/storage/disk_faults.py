@@ -31,7 +31,7 @@ def _fault_of(error: Exception) -> tuple[str, str] | None:
 def explain_disk_faults(path: Path) -> Iterator[None]:
     """Raise StorageError if a write to `path` fails because the disk is full or not writable.
 
-    The message names `path`, unless the system names a file elsewhere. Other errors are
+    The message names `path`, unless the system names a file elsewhere. Other errors are raised
     unchanged.
     """
     try:
@@ -44,5 +44,5 @@ def explain_disk_faults(path: Path) -> Iterator[None]:
             raise
         named = getattr(error, "filename", None)
         aside = not isinstance(named, str) or Path(named).is_relative_to(path.parent)
-        place = path if aside else named
-        raise StorageError(f"{place}: {fault[0]}; {fault[1]}") from error
+        at = path if aside else named
+        raise StorageError(f"{at}: {fault[0]}; {fault[1]}") from error

@@ -52,7 +52,7 @@ class StoredLocation(StoredFile):
 
     @classmethod
     def at(cls, url: str, cache: Path) -> StoredLocation:
-        """Return the place `url`, with its copies in a separate folder of `cache`."""
+        """Return the location `url`, with its copies in a separate folder of `cache`."""
         own = cache / hashlib.sha256(url.encode()).hexdigest()[:16]
         return cls(url, own, cache / "scratch")
 
@@ -73,7 +73,7 @@ class StoredLocation(StoredFile):
         return is_stored(self.url)
 
     def is_dir(self) -> bool:
-        """Return whether the folder contains any object. Raises as `is_file` does."""
+        """Return whether the folder contains any object. Raises the errors of `is_file`."""
         filesystem, path = open_store(self.url)
         with asking(self.url):
             return bool(filesystem.get_file_info(path).type == fs.FileType.Directory)
@@ -84,7 +84,7 @@ class StoredLocation(StoredFile):
             return StoredFile.stat(self)
 
     def open_at_random(self) -> NativeFile:
-        """Open for random access, with one request per read. Raises as `blocks` does."""
+        """Open for random access, with one request per read. Raises the errors of `blocks`."""
         filesystem, path = open_store(self.url)
         with _asking_for_one(self.url):
             return filesystem.open_input_file(path)
@@ -97,7 +97,7 @@ class StoredLocation(StoredFile):
                 yield block
 
     def read_bytes(self) -> bytes:
-        """Return the whole object. Raises as `blocks` does."""
+        """Return the whole object. Raises the errors of `blocks`."""
         return b"".join(self.blocks())
 
 
@@ -115,22 +115,22 @@ def _asking_for_one(url: str) -> Iterator[None]:
         raise
 
 
-def put(place: StoredLocation, data: bytes) -> None:
+def put(location: StoredLocation, data: bytes) -> None:
     """Write `data` to the object in one step. Raises StorageError if the store refuses."""
-    filesystem, path = open_store(place.url)
+    filesystem, path = open_store(location.url)
     # Disable compression, since Arrow would otherwise compress .gz files again.
-    with writing(place.url), filesystem.open_output_stream(path, compression=None) as sink:
+    with writing(location.url), filesystem.open_output_stream(path, compression=None) as sink:
         sink.write(data)
 
 
-def upload(source: Path, place: StoredLocation) -> None:
+def upload(source: Path, location: StoredLocation) -> None:
     """Upload a local file. Raises StorageError if the store refuses or fails midway."""
     size = source.stat().st_size
     if size <= BLOCK_BYTES:
-        put(place, source.read_bytes())
+        put(location, source.read_bytes())
         return
-    filesystem, path = open_store(place.url)
-    with writing(place.url):
+    filesystem, path = open_store(location.url)
+    with writing(location.url):
         try:
             with (
                 source.open("rb") as stream,
@@ -153,19 +153,19 @@ def _delete_partial(filesystem: fs.FileSystem, path: str) -> None:
         return
 
 
-def list_files(place: Location) -> dict[str, int]:
-    """Return the size in bytes of every file below `place`, by relative path, in order.
+def list_files(location: Location) -> dict[str, int]:
+    """Return the size in bytes of every file below `location`, by relative path, in order.
 
     An empty local folder counts as a file of 0 bytes. Raises InputError if a store cannot
     be read.
     """
-    if isinstance(place, Path):
-        here = (p for p in place.rglob("*") if p.is_file() or not any(p.iterdir()))
+    if isinstance(location, Path):
+        here = (p for p in location.rglob("*") if p.is_file() or not any(p.iterdir()))
         sizes = {p: p.stat().st_size if p.is_file() else 0 for p in here}
-        return {str(p.relative_to(place)): sizes[p] for p in sorted(sizes)}
-    filesystem, path = open_store(place.url)
+        return {str(p.relative_to(location)): sizes[p] for p in sorted(sizes)}
+    filesystem, path = open_store(location.url)
     below = fs.FileSelector(path, recursive=True, allow_not_found=True)
-    with asking(place.url):
+    with asking(location.url):
         found = filesystem.get_file_info(below)
     files = {f.path[len(path) + 1 :]: f.size for f in found if f.type == fs.FileType.File}
     return dict(sorted(files.items()))
@@ -181,19 +181,19 @@ def file_names(folder: Location) -> list[str]:
     return [file.name for file in list_folder(folder.url)]
 
 
-def remove(place: Location) -> None:
+def remove(location: Location) -> None:
     """Remove a file, or a folder with its contents; do nothing if it does not exist.
 
     Raises OSError, or for a store StorageError, if the removal is refused.
     """
-    if isinstance(place, Path):
-        if place.is_dir():
-            shutil.rmtree(place)
+    if isinstance(location, Path):
+        if location.is_dir():
+            shutil.rmtree(location)
         else:
-            place.unlink(missing_ok=True)
+            location.unlink(missing_ok=True)
         return
-    filesystem, path = open_store(place.url)
-    with writing(place.url):
+    filesystem, path = open_store(location.url)
+    with writing(location.url):
         kind = filesystem.get_file_info(path).type
         if kind == fs.FileType.File:
             filesystem.delete_file(path)
@@ -204,16 +204,16 @@ def remove(place: Location) -> None:
 
 
 @contextmanager
-def scratch_folder(place: StoredLocation) -> Iterator[Path]:
+def scratch_folder(location: StoredLocation) -> Iterator[Path]:
     """Yield an empty local folder that is removed when the block ends.
 
     Folders left behind by killed processes are removed first. Raises StorageError if the
     cache's disk is full or not writable.
     """
-    folder = place.scratch / uuid.uuid4().hex
-    with explain_cache_faults(place):
-        place.scratch.mkdir(parents=True, exist_ok=True)
-        _remove_orphans(place.scratch)
+    folder = location.scratch / uuid.uuid4().hex
+    with explain_cache_faults(location):
+        location.scratch.mkdir(parents=True, exist_ok=True)
+        _remove_orphans(location.scratch)
         folder.mkdir()
         held = os.open(folder, os.O_RDONLY)
         try:
@@ -225,18 +225,18 @@ def scratch_folder(place: StoredLocation) -> Iterator[Path]:
 
 
 @contextmanager
-def explain_cache_faults(place: StoredLocation) -> Iterator[None]:
-    """Raise StorageError as `explain_disk_faults` does, and suggest another cache folder."""
-    elsewhere = f"copies of {place} can lie elsewhere: --set index.cache=DIR"
+def explain_cache_faults(location: StoredLocation) -> Iterator[None]:
+    """Raise StorageError like `explain_disk_faults`, and suggest another cache folder."""
+    elsewhere = f"copies of {location} can lie elsewhere: --set index.cache=DIR"
     try:
         yield
     except CiteRayError:
         raise
     except (NotADirectoryError, FileExistsError) as error:
-        raise StorageError(f"{place.copy}: cannot create a folder here; {elsewhere}") from error
+        raise StorageError(f"{location.copy}: cannot create a folder here; {elsewhere}") from error
     except Exception as error:
         try:
-            with explain_disk_faults(place.copy):
+            with explain_disk_faults(location.copy):
                 raise
         except StorageError as named:
             raise StorageError(f"{named}; {elsewhere}") from error

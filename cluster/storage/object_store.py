@@ -74,24 +74,24 @@ def local_path(name: str) -> Path | None:
 
 
 def check_url(url: str) -> SplitResult:
-    """Return the parts of a store's URL; sends no request. Raises as `open_store` does."""
+    """Return the parts of a store's URL; sends no request. Raises the errors of `open_store`."""
     parts = urlsplit(url)
     if not is_store(url):
         raise InputError(
-            f"{url}: {parts.scheme}:// is not read here; use a path, file://, s3:// or gs://"
+            f"{url}: {parts.scheme}:// is not supported; use a path, file://, s3:// or gs://"
         )
     if "@" in parts.netloc:
-        place = parts.netloc.rpartition("@")[2]
+        host = parts.netloc.rpartition("@")[2]
         raise InputError(
-            f"{parts.scheme}://{place}{parts.path}: a URL may hold no credentials; "
+            f"{parts.scheme}://{host}{parts.path}: a URL may hold no credentials; "
             "set them in the environment, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         )
     if not parts.netloc:
-        raise InputError(f"{url}: no bucket is named; write {parts.scheme}://bucket/prefix")
+        raise InputError(f"{url}: does not name a bucket; write {parts.scheme}://bucket/prefix")
     if unknown := sorted(parse_qs(parts.query).keys() - _OPTIONS[parts.scheme]):
         known = ", ".join(sorted(_OPTIONS[parts.scheme]))
         raise InputError(
-            f"{parts.scheme}://{parts.netloc}{parts.path}: no option is called "
+            f"{parts.scheme}://{parts.netloc}{parts.path}: unknown option "
             f"{', '.join(unknown)}; there are: {known}"
         )
     return parts
@@ -130,7 +130,7 @@ def _file_system(scheme: str, bucket: str, query: str) -> Any:
         return fs.FileSystem.from_uri(urlunsplit((scheme, bucket, "", query, "")))[0]
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{scheme}://{bucket}: cannot be opened ({error}); check the bucket's name and "
+            f"{scheme}://{bucket}: could not be opened ({error}); check the bucket's name and "
             "the endpoint"
         ) from error
 
@@ -179,7 +179,7 @@ class StoredFile:
         return StoredFacts(found.size, found.mtime_ns or 0)
 
     def open(self, mode: str = "rb") -> io.BufferedReader:
-        """Return a stream of the object's bytes. Raises as `stat` does."""
+        """Return a stream of the object's bytes. Raises the errors of `stat`."""
         if mode != "rb":
             raise ValueError(f"{self.url}: objects can only be read, not opened with mode {mode!r}")
         filesystem, path = open_store(self.url)
@@ -216,7 +216,7 @@ def list_folder(url: str) -> list[StoredFile]:
 def glob_store(url: str) -> list[StoredFile]:
     """Return the objects that match a glob (*, **, [ab]) in a URL's path, sorted.
 
-    Raises InputError as `list_folder` does.
+    Raises InputError like `list_folder`.
     """
     filesystem, path = open_store(url)
     # On gs:// only a recursive listing finds objects in folders without an object of their own.
@@ -230,7 +230,7 @@ def glob_store(url: str) -> list[StoredFile]:
 
 
 def is_stored(url: str) -> bool:
-    """Return whether an object with this exact URL exists. Raises as `list_folder` does."""
+    """Return whether an object with this exact URL exists. Raises the errors of `list_folder`."""
     filesystem, path = open_store(url)
     with asking(url):
         return bool(filesystem.get_file_info(path).type == fs.FileType.File)

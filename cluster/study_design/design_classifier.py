@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cluster.records import HUMANS_UI, Citation
-from cluster.study_design.designs import DESIGN_WORDS, Design, ToldBy
+from cluster.study_design.designs import DESIGN_WORDS, Design, DesignSource
 
 PEOPLE, ANIMALS, IN_VITRO = "people", "animals", "in vitro"
 ANIMALS_UI = "D000818"
@@ -92,13 +92,13 @@ SYNTHESES = frozenset({"guideline", "meta_analysis", "systematic_review", "revie
 
 @dataclass(frozen=True, slots=True)
 class StudyDesign:
-    """A study design; `told_by` is the source of `name`.
+    """A study design; `source` is the source of `name`.
 
     `subjects` are people, animals by species, or in vitro; empty if the record is not indexed.
     """
 
     name: Design = "other"
-    told_by: ToldBy = ""
+    source: DesignSource = ""
     subjects: tuple[str, ...] = ()
 
 

@@ -30,11 +30,11 @@ Design = Literal[
     "other",
 ]
 # The source of a design, the most reliable first; "" if it is unknown.
-ToldBy = Literal["publication_types", "mesh", ""]
+DesignSource = Literal["publication_types", "mesh", ""]
 
 # Ordered from the highest weight; "other" is the design of all citations with an unknown design.
 DESIGNS: tuple[Design, ...] = get_args(Design)
-PLACES: Mapping[Design, int] = {design: place for place, design in enumerate(DESIGNS)}
+PLACES: Mapping[Design, int] = {design: position for position, design in enumerate(DESIGNS)}
 
 # Evidence level and display name of each design.
 _KNOWN: Mapping[Design, tuple[int, str]] = {

@@ -14,7 +14,7 @@ _LETTERS = str.maketrans(
 
 
 def fold_letters(text: str) -> str:
-    """Return the text in lower case and in ASCII letters where there are such.
+    """Return the text in lower case and in ASCII letters where equivalents exist.
 
     Diacritics are removed, in composed and decomposed form. Ligatures, subscripts, full-width forms
     and the micro sign are replaced by ordinary letters and digits. Symbols keep their form, because

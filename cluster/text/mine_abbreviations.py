@@ -101,20 +101,20 @@ def best_long_form(short: str, candidate: str) -> str | None:
     Every letter and digit of `short` must match in order, from right to left and ignoring case,
     and its first character must match at the start of a word.
     """
-    place = len(candidate)
+    at = len(candidate)
     for i in range(len(short) - 1, -1, -1):
         if not short[i].isalnum():
             continue
         wanted = short[i].lower()
-        place -= 1
-        while place >= 0 and not (
-            candidate[place].lower() == wanted
-            and (i > 0 or place == 0 or not candidate[place - 1].isalnum())
+        at -= 1
+        while at >= 0 and not (
+            candidate[at].lower() == wanted
+            and (i > 0 or at == 0 or not candidate[at - 1].isalnum())
         ):
-            place -= 1
-        if place < 0:
+            at -= 1
+        if at < 0:
             return None
-    return candidate[candidate.rfind(" ", 0, place + 1) + 1 :]
+    return candidate[candidate.rfind(" ", 0, at + 1) + 1 :]
 
 
 def _spelt_by_initials(short: str, candidate: str) -> str | None:

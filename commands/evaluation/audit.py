@@ -48,7 +48,7 @@ def audit(
 
 
 def _line(concern: Concern) -> str:
-    told = "; ".join(
+    problems = "; ".join(
         reason.detail if reason.kind == concern.kind else f"{reason.kind}: {reason.detail}"
         for reason in concern.reasons
     )
@@ -56,4 +56,4 @@ def _line(concern: Concern) -> str:
     if concern.verdict == NOT_ENOUGH:
         known += " (the verdict is not enough evidence)"
     cited = ", ".join(concern.cited_by)
-    return f"{concern.kind}{known}: {concern.answer}, PMID {concern.pmid}, {cited}: {told}"
+    return f"{concern.kind}{known}: {concern.answer}, PMID {concern.pmid}, {cited}: {problems}"

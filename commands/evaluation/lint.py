@@ -103,7 +103,7 @@ def _open_lookup(context: Context, index: bool | None) -> CitationLookup | None:
         return None
     settings = context.settings
     path = settings.index.path
-    if current_version(settings.index.place) is None:
+    if current_version(settings.index.location) is None:
         if index:
             raise InputError(
                 f"--index: {path}: no index here; name another with --set index.path=DIR"

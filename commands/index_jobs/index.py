@@ -54,7 +54,7 @@ def build_on_ray(
     if found:
         return found
     context.log.print(f"{len(sources)} source files -> {settings.index.path}")
-    # Announced only then, because the build may still be found once the models are fetched.
+    # This is announced late, because the build may still be found once the models are fetched.
     omitted = partial(_log_omitted, settings, sources)
     with ray_session(settings.ray), reporter(context, omitted) as report:
         return build_index(sources, settings, report, strict=strict, again=again)
@@ -77,8 +77,9 @@ def build(
 
     If the published version holds a build of the same sources with the same settings, and perhaps
     later updates, nothing is done.
-    An interrupted build resumes when run again. A file that cannot be read is left out entirely and
-    named, and the exit code is then 1. A single record that cannot be read is skipped and named.
+    An interrupted build resumes when run again. If a file cannot be read, the whole file is left
+    out and reported, and the exit code is 1. A single record that cannot be read is skipped and
+    reported.
     """
     context = make_context(config, overrides, json)
     paths = find_sources(sources)
@@ -98,7 +99,7 @@ def build(
 def _log_omitted(settings: Settings, paths: Sequence[File], log: Console) -> None:
     """Log the sources of the published version that this build does not include."""
     try:
-        before = read_manifest(settings.index.place)
+        before = read_manifest(settings.index.location)
     except IndexFormatError:
         return
     given = {path.name for path in paths}
@@ -128,8 +129,8 @@ def info(
     newest version that ends with the given source or an earlier one.
     """
     context = make_context(config, overrides, json)
-    place = context.settings.index.place
-    manifest = read_as_of(place, as_of) if as_of else read_manifest(place)
+    location = context.settings.index.location
+    manifest = read_as_of(location, as_of) if as_of else read_manifest(location)
     if json:
         context.print_json(manifest.model_dump())
         return

@@ -41,7 +41,7 @@ def update(
     be named. A source with a known name but different content is refused. NLM's numbered files are
     applied in numerical order; any other file counts as newer than the index. An interrupted update
     resumes when run again. A source that cannot be read blocks the sources after it, and the exit
-    code is then 1. A single record that cannot be read is skipped and named.
+    code is then 1. A single record that cannot be read is skipped and reported.
     """
     from pipelines.indexing.jobs import update_index
 
@@ -85,7 +85,7 @@ def compact(
     from pipelines.indexing.jobs import compact_index
 
     context = make_context(config, overrides, json)
-    index = context.settings.index.place
+    index = context.settings.index.location
     before = read_manifest(index)
     begun = time.monotonic()
     manifest = before

@@ -56,7 +56,7 @@ def verify(
     """
     context = make_context(config, overrides, json)
     settings = context.settings
-    index = settings.index.place
+    index = settings.index.location
     files = find_sources(sources) if sources else []
     columns = (make_text_column("{task.description}"), BarColumn(), MofNCompleteColumn())
     with (

@@ -220,6 +220,7 @@ def train_calibration(
     probability that an answer is right for each type of question.
     """
     from evaluation.calibrate import fit_calibration, read_outcomes
+    from serve.answer.calibration import DEFAULT, read_calibration
 
     if out is None and keep is None:
         raise InputError("nothing to write: name a file with --out or --keep")
@@ -232,7 +233,8 @@ def train_calibration(
         found += _ask(chosen, questions, keep, unanswerable=unanswerable)
     if out is None:
         return
-    made = json_module.dumps(fit_calibration(found), indent=1)
+    used = read_calibration(context.settings.reader.calibration or DEFAULT)
+    made = json_module.dumps(fit_calibration(found, no_weight=used.no_weight), indent=1)
     write_atomically(out, f"{made}\n".encode())
     context.log.print(f"{len(found):,} outcomes -> {out}")
 

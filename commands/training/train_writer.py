@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -13,7 +13,8 @@ from cluster.answers import Evidence
 from cluster.errors import InputError
 from cluster.models.adapters import plain_model
 from cluster.records import Passage
-from commands.context import Config, Json, Overrides, make_context
+from cluster.settings.fields import ModelSettings
+from commands.context import Config, Context, Json, Overrides, make_context
 from commands.training.run_training import (
     Changes,
     HeldOut,
@@ -28,6 +29,7 @@ from serve.llm.prompts import find_prompt, number_passages, quote
 
 if TYPE_CHECKING:
     from pipelines.train.reader.bioasq import AnsweredQuestion
+    from pipelines.train.writer.train_writer import Complete
 
 
 def train_writer(
@@ -42,26 +44,15 @@ def train_writer(
 ) -> None:
     """Train an adapter of the language model (`llm.model`) to write answers from the evidence.
 
-    It learns gold answers from their snippets, with the words of its prompts.
+    It learns to write gold answers from their snippets, with the prompts that are used for answers.
     """
-    from pipelines.train.writer import train_writer as training
+    from pipelines.train.writer.train_writer import writer_completions
 
     context = make_context(config, overrides, json)
-    llm = context.settings.llm
-    if not llm.model:
-        raise InputError("llm.model: not set; name the language model to train")
     recipe = read_recipe(WriterRecipe, "writer", changes or ())
-    job = training.WriterJob(
-        kind="writer",
-        recipe=recipe,
-        base=plain_model(llm),
-        sha256=llm.sha256,
-        questions=whole_paths(questions),
-        held_out=whole_paths(held_out),
-        examples=partial(training.writer_completions, recipe=recipe, ask=writer_prompt),
-        folder=out.resolve(),
-    )
-    show_measures(context, training.train_writer(job, licence, context.log.print), job.folder)
+    examples = partial(writer_completions, recipe=recipe, ask=writer_prompt)
+    llm = context.settings.llm
+    _train(context, "writer", recipe, ("llm", llm), questions, held_out, examples, out, licence)
 
 
 def train_namer(
@@ -78,28 +69,47 @@ def train_namer(
 
     It learns the names of gold answers from sentences of their snippets.
     """
-    from pipelines.train.writer import train_writer as training
+    from pipelines.train.writer.train_writer import namer_completions
 
     context = make_context(config, overrides, json)
-    namer = context.settings.namer
-    if not namer.model:
-        raise InputError("namer.model: not set; name the language model to train")
     recipe = read_recipe(NamerRecipe, "namer", changes or ())
+    examples = partial(namer_completions, recipe=recipe)
+    namer = context.settings.namer
+    _train(context, "namer", recipe, ("namer", namer), questions, held_out, examples, out, licence)
+
+
+def _train(
+    context: Context,
+    kind: Literal["writer", "namer"],
+    recipe: WriterRecipe | NamerRecipe,
+    section: tuple[str, ModelSettings],
+    questions: list[Path],
+    held_out: list[Path] | None,
+    examples: Complete,
+    out: Path,
+    licence: str,
+) -> None:
+    """Train an adapter of the model that the settings name in `section`, and show its measures."""
+    from pipelines.train.writer import train_writer as training
+
+    name, model = section
+    if not model.model:
+        raise InputError(f"{name}.model: not set; name the language model to train")
     job = training.WriterJob(
-        kind="namer",
+        kind=kind,
         recipe=recipe,
-        base=plain_model(namer),
-        sha256=namer.sha256,
+        base=plain_model(model),
+        sha256=model.sha256,
         questions=whole_paths(questions),
         held_out=whole_paths(held_out),
-        examples=partial(training.namer_completions, recipe=recipe),
+        examples=examples,
         folder=out.resolve(),
     )
     show_measures(context, training.train_writer(job, licence, context.log.print), job.folder)
 
 
 def writer_prompt(question: AnsweredQuestion, texts: Sequence[str]) -> list[Message]:
-    """Return the prompt of a question; that of a yes/no question asks to explain the answer."""
+    """Return the prompt of a question; for a yes/no question, to explain the gold answer."""
     evidence = [Evidence(Passage(0, "abstract", 0, len(text), text)) for text in texts]
     values = {
         "question": quote(question.text),

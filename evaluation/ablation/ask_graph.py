@@ -15,12 +15,11 @@ from cluster.settings.system_settings import SystemSettings
 from evaluation.ablation.oracle import ORACLES, GoldEvidence, material, rerank_only
 from evaluation.bioasq.read_bioasq import Entry
 from serve.answer.ask_model import asks_model
+from serve.client.local_client import OwnLoop, local_client
 from serve.client.open_client import (
     Client,
-    OwnLoop,
     as_answer,
     endpoint_url,
-    local_client,
     running_client,
 )
 from serve.contracts.backend import Backend
@@ -126,7 +125,7 @@ def open_graph(
     """Connect to the running endpoint if there is one and all plans are unchanged presets.
 
     Otherwise start the graph in this process, with the settings' language models if they are used;
-    raises as `served_models` does.
+    raises the errors of `served_models`.
     """
     model = any(asks_model(settings, plan.system, answers=plan.answers) for plan in plans)
     if all(plan.has_a_name for plan in plans):

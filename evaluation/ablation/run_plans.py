@@ -241,5 +241,5 @@ def _complete(run: Run, questions: Sequence[Question], ask: Ask, log: Console) -
         if now - last >= LINE_EVERY_S or done == len(waiting):
             last = now
             left = (now - begun) / done * (len(waiting) - done)
-            told = f"answered {done:,} of {len(waiting):,}, about {left:.0f} s left"
-            log.print(f"{run.plan.name}: {told}")
+            progress = f"answered {done:,} of {len(waiting):,}, about {left:.0f} s left"
+            log.print(f"{run.plan.name}: {progress}")

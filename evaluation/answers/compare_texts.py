@@ -117,9 +117,9 @@ def score_texts(
     return tabulate(named, names, list(map(mean, names)), missing)
 
 
-def _check(references: Sequence[str], place: str) -> None:
+def _check(references: Sequence[str], where: str) -> None:
     if isinstance(references, str) or not references:
-        raise InputError(f"{place}: it has no list of references; give at least one")
+        raise InputError(f"{where}: it has no list of references; give at least one")
 
 
 def _load(model_dir: Path) -> tuple[Any, Any]:

@@ -30,9 +30,9 @@ class Judge:
     encode: Encode
 
 
-def check_judge(place: str, model: str, settings: Settings) -> None:
-    """Raise InputError if `place` and `model` do not name a judge."""
-    if place == OF_SETTINGS:
+def check_judge(where: str, model: str, settings: Settings) -> None:
+    """Raise InputError if `where` and `model` do not name a judge."""
+    if where == OF_SETTINGS:
         if settings.models.judge is None:
             raise InputError(
                 "--judge settings: they have no models.judge; name one there, or a URL and "
@@ -43,10 +43,10 @@ def check_judge(place: str, model: str, settings: Settings) -> None:
 
 
 @contextmanager
-def open_judge(place: str, model: str, settings: Settings) -> Iterator[Judge]:
-    """Open the judge `model` at the URL `place`, or that of the settings, with their encoder.
+def open_judge(where: str, model: str, settings: Settings) -> Iterator[Judge]:
+    """Open the judge `model` at the URL `where`, or that of the settings, with their encoder.
 
-    A model served on this machine runs only within the context. Raises as `check_judge` does.
+    A model served on this machine runs only within the context. Raises the errors of `check_judge`.
     """
     from cluster.models.adapters import model_folder
     from cluster.models.encoder import Encoder
@@ -54,12 +54,12 @@ def open_judge(place: str, model: str, settings: Settings) -> Iterator[Judge]:
     from serve.llm.language_model import OpenAIChatModel
     from serve.llm.model_roles import in_place_of_the_writer
 
-    check_judge(place, model, settings)
+    check_judge(where, model, settings)
     encoder = Encoder(model_folder(settings.encoder), batch_size=settings.encoder.batch_size)
-    role = settings.models.judge if place == OF_SETTINGS else None
+    role = settings.models.judge if where == OF_SETTINGS else None
     if role is None:
-        chat = OpenAIChatModel(place, model, JUDGE_KEY, JUDGE_TIMEOUT_S)
-        yield Judge(f"{model} at {without_credentials(place)}", chat, encoder.encode)
+        chat = OpenAIChatModel(where, model, JUDGE_KEY, JUDGE_TIMEOUT_S)
+        yield Judge(f"{model} at {without_credentials(where)}", chat, encoder.encode)
     elif role.kind == "url":
         yield Judge(_name(role), _at_url(role), encoder.encode)
     else:

@@ -119,9 +119,8 @@ def _notices(citation: Citation) -> list[Reason]:
 
 
 def _exposed(pmid: int, lookup: CitationLookup, known: list[Reason]) -> list[Reason]:
-    """Return the retracted and doubted articles that the article cites, and its own state.
-
-    Its own state is left out if its record tells it.
+    """Return the retracted and doubted articles that the article cites, and its own state unless
+    its record states it.
     """
     found = []
     for source in lookup.exposure(pmid).exposed:
@@ -136,10 +135,10 @@ def _revisions(answer: StoredAnswer, citation: Citation) -> list[Reason]:
     """Return the stored details of the record that have changed since."""
     quoted = [passage for passage in answer.quoted if passage.pmid == citation.pmid]
     details = dict.fromkeys(detail for p in quoted if (detail := _moved(p, citation)))
-    told = answer.described.get(citation.pmid, {})
+    stored = answer.described.get(citation.pmid, {})
     for name, now in (("title", citation.title), ("year", citation.year)):
-        if name in told and told[name] != now:
-            details[f"{name} was {told[name]!r:.80}, is {now!r:.80}"] = None
+        if name in stored and stored[name] != now:
+            details[f"{name} was {stored[name]!r:.80}, is {now!r:.80}"] = None
     return [Reason(REVISED, detail) for detail in details]
 
 
@@ -149,11 +148,11 @@ def _moved(passage: Passage, citation: Citation) -> str:
     The end is not compared, because other systems' run files often count it differently.
     """
     section = citation.title if passage.section == TITLE else citation.abstract
-    place = f"{passage.section} {passage.begin}-{passage.end}"
+    where = f"{passage.section} {passage.begin}-{passage.end}"
     if section.startswith(passage.text, passage.begin) and passage.begin >= 0:
         return ""
     at = section.find(passage.text)
-    return f"quotation of {place} " + (f"is now at {at}" if at >= 0 else "is not there any more")
+    return f"quotation of {where} " + (f"is now at {at}" if at >= 0 else "is not there any more")
 
 
 def _record(citation: Citation) -> Mapping[str, Any]:

@@ -30,10 +30,10 @@ IDS = ("id", "qa_id", "topic_id")
 class StoredAnswer:
     """The citations of a stored answer. `version` is its index version, or "" if unknown.
 
-    `cited` maps each PMID to the places that cite it; `quoted` holds quotations with their stored
-    offsets; `described` holds stored titles and years; `retracted` holds the PMIDs that the answer
-    marks as retracted, and `exposed` those that it marks as exposed to retractions; `verdict` is ""
-    if the file has none.
+    `cited` maps each PMID to the parts of the answer that cite it; `quoted` holds quotations with
+    their stored offsets; `described` holds stored titles and years; `retracted` holds the PMIDs
+    that the answer marks as retracted, and `exposed` those that it marks as exposed to retractions;
+    `verdict` is "" if the file has none.
     """
 
     id: str
@@ -50,7 +50,7 @@ class StoredAnswer:
         """Record that `by` cites `value`, and return its PMID."""
         pmid = read_pmid(value)
         if pmid is None:
-            raise InputError(f"{self.place}, {by}: {value!r:.80} is not a PMID; mend the file")
+            raise InputError(f"{self.place}, {by}: {value!r:.80} is not a PMID; correct the file")
         if by not in self.cited[pmid]:
             self.cited[pmid].append(by)
         return pmid
@@ -69,8 +69,8 @@ def read_answers(path: Path) -> Iterator[StoredAnswer]:
     read, has an unknown form, or cites something that is not a PMID.
     """
     empty = True
-    for place, row, read in _rows(path):
-        answer = StoredAnswer(_id(row) or place.rpartition(": ")[2], place, verdict=_verdict(row))
+    for where, row, read in _rows(path):
+        answer = StoredAnswer(_id(row) or where.rpartition(": ")[2], where, verdict=_verdict(row))
         read(answer, row)
         empty = False
         yield answer
@@ -83,21 +83,21 @@ def _rows(path: Path) -> Iterator[tuple[str, Row, Callable[[StoredAnswer, Row], 
     for number, line in enumerate(read_given(path).split("\n"), 1):
         if not line.strip():
             continue
-        place = f"{path}: line {number}"
+        where = f"{path}: line {number}"
         row = _object(line)
         read = next((read for name, read in LINES.items() if name in row), None)
         if read is not None:
             streamed = True
-            yield place, row, read
+            yield where, row, read
         elif streamed:
-            raise InputError(f"{place}: no answer as a JSON object with {' or '.join(LINES)}")
+            raise InputError(f"{where}: no answer as a JSON object with {' or '.join(LINES)}")
         else:
             break
     if not streamed:
         run = read_run_file(path)
         for number, value in enumerate(run.rows, 1):
-            place = f"{path}: record {number}"
-            yield place, object_of(value, place), RUNS[run.format]
+            where = f"{path}: record {number}"
+            yield where, object_of(value, where), RUNS[run.format]
 
 
 def _object(line: str) -> Row:
@@ -114,8 +114,8 @@ def _id(row: Row) -> str:
     for source in (row.get("question"), row.get("metadata"), row):
         if isinstance(source, dict):
             found = (source.get(name) for name in IDS)
-            if told := next((str(v) for v in found if v or type(v) is int), ""):
-                return told
+            if first := next((str(v) for v in found if v or type(v) is int), ""):
+                return first
     return ""
 
 
@@ -160,8 +160,8 @@ def _describe(answer: StoredAnswer, value: Any, row: Row) -> None:
     pmid = read_pmid(value)
     if pmid is None:
         return
-    told = {name: row[name] for name in ("title", "year") if row.get(name)}
-    answer.described[pmid] = {**answer.described.get(pmid, {}), **told}
+    stored = {name: row[name] for name in ("title", "year") if row.get(name)}
+    answer.described[pmid] = {**answer.described.get(pmid, {}), **stored}
     if row.get("retracted") is True:
         answer.retracted.add(pmid)
 
@@ -192,18 +192,18 @@ def _read_biogen_b(answer: StoredAnswer, row: Row) -> None:
             answer.cite(pmid, f"sentence {number}")
 
 
-def _list(row: Row, name: str, place: str) -> list[Any]:
+def _list(row: Row, name: str, where: str) -> list[Any]:
     """Return the list in a field; [] if absent, and the keys of an object (some BioGen runs)."""
     value = row.get(name)
     if value is None:
         return []
     if not isinstance(value, list | dict):
-        raise InputError(f"{place}: field {name} must be a list, not {value!r:.40}")
+        raise InputError(f"{where}: field {name} must be a list, not {value!r:.40}")
     return list(value)
 
 
-def _optional(row: Row, name: str, place: str) -> Iterator[tuple[str, Row]]:
-    return iter(()) if row.get(name) is None else items(row, name, place)
+def _optional(row: Row, name: str, where: str) -> Iterator[tuple[str, Row]]:
+    return iter(()) if row.get(name) is None else items(row, name, where)
 
 
 LINES = {"ideal": _read_reply, "responses": _read_biogen_b, "answer": _read_biogen_a}

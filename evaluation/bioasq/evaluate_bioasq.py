@@ -62,7 +62,7 @@ def _without_judged(entries: Mapping[str, Entry], before: Mapping[str, Judged]) 
 
 
 def read_answers(run: Path, benchmark: Benchmark) -> dict[str, Entry]:
-    """Read the run without material judged before; raises as `read_run` does."""
+    """Read the run without material judged before; raises the errors of `read_run`."""
     return _without_judged(read_run(run, benchmark.gold), benchmark.before)
 
 

@@ -1,4 +1,5 @@
-"""Read BioASQ's gold and run files for evaluation: strict about form, exact about content.
+"""Read BioASQ's gold and run files for evaluation: the structure is validated strictly, and the
+content is kept unchanged.
 
 Synergy's files have the same structure. In its gold and feedback files a document may be an object
 with `id` and `golden`, a snippet may have `golden` too, and a question whose `answerReady` is false
@@ -85,14 +86,14 @@ def _only_gold(entry: Entry, path: Path) -> Entry:
 def read_run(path: Path, gold: Mapping[str, Entry]) -> dict[str, Entry]:
     """Return a run's answers by id. Types come from the gold file.
 
-    Of an item's synonyms only the first counts. Raises InputError as `read_gold` does, and for an
+    Of an item's synonyms only the first counts. Raises InputError like `read_gold`, and for an
     id that is not in the gold file.
     """
     run = _read(path, {id_: entry.type for id_, entry in gold.items()})
-    for place, id_ in enumerate(run):
+    for number, id_ in enumerate(run):
         if id_ not in gold:
             raise InputError(
-                f"{path}: question {place}: id {id_!r} is not in the gold file; remove it or name "
+                f"{path}: question {number}: id {id_!r} is not in the gold file; remove it or name "
                 "its gold file"
             )
     return {id_: _first_synonyms(entry) for id_, entry in run.items()}
@@ -106,128 +107,128 @@ def _first_synonyms(entry: Entry) -> Entry:
 
 def _read(path: Path, types: Mapping[str, str]) -> dict[str, Entry]:
     found: dict[str, Entry] = {}
-    for place, row in enumerate(read_rows(path)):
-        entry = _entry(row, f"{path}: question {place}", types)
+    for position, row in enumerate(read_rows(path)):
+        entry = _entry(row, f"{path}: question {position}", types)
         if entry.id in found:
-            raise InputError(f"{path}: question {place}: id {entry.id!r:.80} is answered twice")
+            raise InputError(f"{path}: question {position}: id {entry.id!r:.80} is answered twice")
         found[entry.id] = entry
     return found
 
 
-def _entry(row: Any, place: str, types: Mapping[str, str]) -> Entry:
+def _entry(row: Any, where: str, types: Mapping[str, str]) -> Entry:
     if not isinstance(row, dict):
-        raise InputError(f"{place}: must be an object, not {type(row).__name__}")
-    id_ = read_text(row, "id", place)
-    place = f"{place} (id {id_:.80})"
+        raise InputError(f"{where}: must be an object, not {type(row).__name__}")
+    id_ = read_text(row, "id", where)
+    where = f"{where} (id {id_:.80})"
     kind = types.get(id_) or row.get("type") or ""
     if not types and kind not in TYPES:
         raise InputError(
-            f"{place}: field type is {kind!r:.60}; it must be one of {', '.join(TYPES)}"
+            f"{where}: field type is {kind!r:.60}; it must be one of {', '.join(TYPES)}"
         )
-    documents, rejected = read_documents(row, place)
-    snippets, _ = read_snippets(row, place)
-    exact, ideal = _exact(row.get("exact_answer"), kind, place), _ideal(row, place)
+    documents, rejected = read_documents(row, where)
+    snippets, _ = read_snippets(row, where)
+    exact, ideal = _exact(row.get("exact_answer"), kind, where), _ideal(row, where)
     if row.get("answerReady") is False:
         exact, ideal = None, ()
     body = row.get("body")
     text = body if isinstance(body, str) else ""
-    verdict, confidence = _verdict(row, place)
-    shown = _shown(row, place) if row.get("shown") is not None else None
+    verdict, confidence = _verdict(row, where)
+    shown = _shown(row, where) if row.get("shown") is not None else None
     return Entry(
         id_, kind, documents, snippets, exact, ideal, text, rejected, verdict, confidence, shown
     )  # fmt: skip
 
 
-def _shown(row: Mapping[str, Any], place: str) -> tuple[str, ...]:
-    items = _items(row, "shown", place)
+def _shown(row: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    items = _items(row, "shown", where)
     if not all(isinstance(item, dict) for item in items):
-        raise InputError(f"{place}: field shown must hold objects with a text")
-    return tuple(read_text(item, "text", f"{place}, field shown") for item in items)
+        raise InputError(f"{where}: field shown must hold objects with a text")
+    return tuple(read_text(item, "text", f"{where}, field shown") for item in items)
 
 
-def _verdict(row: Mapping[str, Any], place: str) -> tuple[str, float | None]:
+def _verdict(row: Mapping[str, Any], where: str) -> tuple[str, float | None]:
     verdict, confidence = row.get("verdict"), row.get("confidence")
     if verdict is not None and verdict not in VERDICTS:
         raise InputError(
-            f"{place}: field verdict must be one of {', '.join(VERDICTS)}, not {verdict!r:.40}"
+            f"{where}: field verdict must be one of {', '.join(VERDICTS)}, not {verdict!r:.40}"
         )
     is_number = isinstance(confidence, int | float) and not isinstance(confidence, bool)
     if confidence is not None and not (is_number and 0 <= confidence <= 1):
         raise InputError(
-            f"{place}: field confidence must be a number from 0 to 1, not {confidence!r:.40}"
+            f"{where}: field confidence must be a number from 0 to 1, not {confidence!r:.40}"
         )
     return verdict or "", None if confidence is None else float(confidence)
 
 
-def read_documents(row: Mapping[str, Any], place: str) -> tuple[tuple[str, ...], frozenset[str]]:
+def read_documents(row: Mapping[str, Any], where: str) -> tuple[tuple[str, ...], frozenset[str]]:
     """Return the distinct documents in order, and those marked as not golden."""
     kept: list[str] = []
     rejected: list[str] = []
-    for item in _items(row, "documents", place):
+    for item in _items(row, "documents", where):
         judged = item if isinstance(item, dict) else {"id": item}
         name = judged.get("id")
         if not isinstance(name, str):
-            raise InputError(f"{place}: field documents must hold strings, not {item!r:.40}")
-        (kept if _is_golden(judged, place) else rejected).append(name)
+            raise InputError(f"{where}: field documents must hold strings, not {item!r:.40}")
+        (kept if _is_golden(judged, where) else rejected).append(name)
     return tuple(dict.fromkeys(kept)), frozenset(rejected)
 
 
 def read_snippets(
-    row: Mapping[str, Any], place: str
+    row: Mapping[str, Any], where: str
 ) -> tuple[tuple[Snippet, ...], tuple[Snippet, ...]]:
     """Return the snippets in order, and those marked as not golden."""
     kept: list[Snippet] = []
     rejected: list[Snippet] = []
-    for number, item in enumerate(_items(row, "snippets", place)):
-        snippet = _snippet(item, f"{place}, snippet {number}")
-        (kept if _is_golden(item, place) else rejected).append(snippet)
+    for number, item in enumerate(_items(row, "snippets", where)):
+        snippet = _snippet(item, f"{where}, snippet {number}")
+        (kept if _is_golden(item, where) else rejected).append(snippet)
     return tuple(kept), tuple(rejected)
 
 
-def _is_golden(item: Mapping[str, Any], place: str) -> bool:
+def _is_golden(item: Mapping[str, Any], where: str) -> bool:
     golden = item.get("golden", True)
     if not isinstance(golden, bool):
-        raise InputError(f"{place}: field golden must be true or false, not {golden!r:.40}")
+        raise InputError(f"{where}: field golden must be true or false, not {golden!r:.40}")
     return golden
 
 
-def _ideal(row: Mapping[str, Any], place: str) -> tuple[str, ...]:
+def _ideal(row: Mapping[str, Any], where: str) -> tuple[str, ...]:
     ideal = row.get("ideal_answer") or []
     ideal = [ideal] if isinstance(ideal, str) else ideal
     if not isinstance(ideal, list) or not all(isinstance(text, str) for text in ideal):
-        raise InputError(f"{place}: field ideal_answer must be a string or a list of strings")
+        raise InputError(f"{where}: field ideal_answer must be a string or a list of strings")
     return tuple(ideal)
 
 
-def read_text(row: Mapping[str, Any], field: str, place: str) -> str:
-    """Return the non-empty string in `field`; raise InputError, naming `place`, otherwise."""
+def read_text(row: Mapping[str, Any], field: str, where: str) -> str:
+    """Return the non-empty string in `field`; raise InputError, naming `where`, otherwise."""
     value = row.get(field)
     if not isinstance(value, str) or not value:
-        raise InputError(f"{place}: field {field} must be a string that is not empty")
+        raise InputError(f"{where}: field {field} must be a string that is not empty")
     return value
 
 
-def _items(row: Mapping[str, Any], field: str, place: str) -> list[Any]:
+def _items(row: Mapping[str, Any], field: str, where: str) -> list[Any]:
     value = row.get(field)
     if value is None:
         return []
     if not isinstance(value, list):
-        raise InputError(f"{place}: field {field} must be a list, not {type(value).__name__}")
+        raise InputError(f"{where}: field {field} must be a list, not {type(value).__name__}")
     return value
 
 
-def _snippet(item: Any, place: str) -> Snippet:
+def _snippet(item: Any, where: str) -> Snippet:
     if not isinstance(item, dict):
-        raise InputError(f"{place}: must be an object, not {type(item).__name__}")
-    offsets = [_offset(item, f"offsetIn{edge}Section", place) for edge in ("Begin", "End")]
+        raise InputError(f"{where}: must be an object, not {type(item).__name__}")
+    offsets = [_offset(item, f"offsetIn{edge}Section", where) for edge in ("Begin", "End")]
     # "sections.0" is compared as "0".
     sections = [
-        read_text(item, f"{edge}Section", place).partition(".") for edge in ("begin", "end")
+        read_text(item, f"{edge}Section", where).partition(".") for edge in ("begin", "end")
     ]
     names = [after if dot else before for before, dot, after in sections]
     text = item.get("text")
     return Snippet(
-        read_text(item, "document", place),
+        read_text(item, "document", where),
         names[0],
         names[1],
         offsets[0] or 0,
@@ -237,21 +238,21 @@ def _snippet(item: Any, place: str) -> Snippet:
     )
 
 
-def _offset(item: Mapping[str, Any], field: str, place: str) -> int | None:
+def _offset(item: Mapping[str, Any], field: str, where: str) -> int | None:
     value = item.get(field)
     if value is None and field in item:
         return None
     if not isinstance(value, int) or isinstance(value, bool):
-        raise InputError(f"{place}: field {field} must be a whole number, not {value!r:.40}")
+        raise InputError(f"{where}: field {field} must be a whole number, not {value!r:.40}")
     return value
 
 
-def _exact(value: Any, kind: str, place: str) -> tuple[tuple[str, ...], ...] | None:
+def _exact(value: Any, kind: str, where: str) -> tuple[tuple[str, ...], ...] | None:
     if value is None or kind == "summary":
         return None
     if kind == "yesno":
         if not isinstance(value, str):
-            raise InputError(f"{place}: field exact_answer must be yes or no")
+            raise InputError(f"{where}: field exact_answer must be yes or no")
         lower = value.lower()
         return ((next((word for word in ("yes", "no") if word in lower), "none"),),)
     if isinstance(value, str):
@@ -264,5 +265,5 @@ def _exact(value: Any, kind: str, place: str) -> tuple[tuple[str, ...], ...] | N
     if items is None or not all(
         isinstance(item, list) and all(isinstance(name, str) for name in item) for item in items
     ):
-        raise InputError(f"{place}: field exact_answer must be a list of lists of strings")
+        raise InputError(f"{where}: field exact_answer must be a list of lists of strings")
     return tuple(tuple(name.lower() for name in item) for item in items if item)

@@ -35,13 +35,13 @@ def read_feedback(paths: Iterable[Path]) -> dict[str, Judged]:
     found: dict[str, Judged] = {}
     for path in paths:
         for number, row in enumerate(read_rows(path)):
-            place = f"{path}: question {number}"
+            where = f"{path}: question {number}"
             if not isinstance(row, dict):
-                raise InputError(f"{place}: must be an object, not {type(row).__name__}")
-            id_ = read_text(row, "id", place)
+                raise InputError(f"{where}: must be an object, not {type(row).__name__}")
+            id_ = read_text(row, "id", where)
             old = found.get(id_, Judged())
-            documents = (d for group in read_documents(row, place) for d in group)
-            snippets = (s for group in read_snippets(row, place) for s in group)
+            documents = (d for group in read_documents(row, where) for d in group)
+            snippets = (s for group in read_snippets(row, where) for s in group)
             found[id_] = Judged(
                 old.documents.union(map(document_id, documents)), old.snippets.union(snippets)
             )

@@ -161,13 +161,13 @@ def score_list(gold: Items, said: Items | None) -> tuple[float, float, float]:
     answers = [set(item) for item in said]
     right = 0
     for answer in answers:
-        match = next((place for place, item in enumerate(left) if item & answer), None)
+        match = next((position for position, item in enumerate(left) if item & answer), None)
         if match is not None:
             left.pop(match)
             right += 1
     missed = 0
     for item in left:
-        match = next((place for place, answer in enumerate(answers) if item & answer), None)
+        match = next((position for position, answer in enumerate(answers) if item & answer), None)
         if match is None:
             missed += 1
         else:

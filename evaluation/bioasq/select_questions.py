@@ -55,4 +55,4 @@ def select_questions(
     if not sample:
         return kept
     drawn = sorted(random.Random(seed).sample(range(len(kept)), sample))
-    return [kept[place] for place in drawn]
+    return [kept[position] for position in drawn]

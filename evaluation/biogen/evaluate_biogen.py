@@ -25,7 +25,7 @@ _JUDGEMENTS = ("relation", "machine_generated_answers")
 def read_gold(path: Path) -> tuple[Labels, tuple[str, ...]]:
     """Return (people's labels, topics) from a file of judgements, or of topics only.
 
-    Raises InputError as `read_labels` and `read_asked` do.
+    Raises InputError like `read_labels` and `read_asked`.
     """
     if path.suffix.lower() == ".csv" or _holds_judgements(path):
         labels = read_labels(path)
@@ -34,9 +34,9 @@ def read_gold(path: Path) -> tuple[Labels, tuple[str, ...]]:
 
 
 def _holds_judgements(path: Path) -> bool:
-    for place, row in records(path):
+    for where, row in records(path):
         if "questions" in row:
-            raise InputError(f"{place}: BioASQ's form; name BioGen's judgements or topics")
+            raise InputError(f"{where}: in BioASQ's format; name BioGen's judgements or topics")
         if any(field in row for field in _JUDGEMENTS):
             return True
         sentences = row.get("answer")
@@ -50,7 +50,7 @@ def _holds_judgements(path: Path) -> bool:
 def evaluate_task_a(
     run: Path, labels: Labels, topics: Sequence[str], judge: EntailmentJudge | None = None
 ) -> Evaluated:
-    """Evaluate task A, grounding; raises as `read_task_a` does."""
+    """Evaluate task A, grounding; raises the errors of `read_task_a`."""
     read = read_task_a(run, topics)
     sentences = {
         id_: tuple(
@@ -66,7 +66,7 @@ def evaluate_task_a(
 def evaluate_task_b(
     run: Path, labels: Labels, topics: Sequence[str], judge: EntailmentJudge | None = None
 ) -> Evaluated:
-    """Evaluate task B, attribution; raises as `read_task_b` does."""
+    """Evaluate task B, attribution; raises the errors of `read_task_b`."""
     read = read_task_b(run, topics)
     sentences = {
         id_: tuple(f"{s.text} {_cited('cites', s.pmids)}" for s in said)

@@ -54,7 +54,7 @@ def read_task_a(
 
 
 def read_task_b(path: Path, topics: Collection[str] | None = None) -> dict[str, tuple[Cited, ...]]:
-    """Read a task B run: the sentences of each `topic_id`. Raises as `read_task_a` does."""
+    """Read a task B run: the sentences of each `topic_id`. Raises the errors of `read_task_a`."""
     return _read(path, "topic_id", "responses", _cited, topics)
 
 
@@ -80,26 +80,26 @@ def _read(
     return found
 
 
-def _grounded(item: Row, place: str) -> Grounded:
+def _grounded(item: Row, where: str) -> Grounded:
     against = "contradicting_citations"
     given = "existing_supported_citations"
     return Grounded(
-        text(item, "text", place),
-        () if item.get(given) is None else _pmids(item, given, place),
-        _pmids(item, "supported_citations", place),
-        _pmids(item, against if against in item else "contradicted_citations", place),
+        text(item, "text", where),
+        () if item.get(given) is None else _pmids(item, given, where),
+        _pmids(item, "supported_citations", where),
+        _pmids(item, against if against in item else "contradicted_citations", where),
     )
 
 
-def _cited(item: Row, place: str) -> Cited:
-    return Cited(text(item, "text", place), _pmids(item, "citations", place))
+def _cited(item: Row, where: str) -> Cited:
+    return Cited(text(item, "text", where), _pmids(item, "citations", where))
 
 
-def _pmids(item: Row, field: str, place: str) -> tuple[int, ...]:
+def _pmids(item: Row, field: str, where: str) -> tuple[int, ...]:
     value = item.get(field)
     if not isinstance(value, list | dict):
-        raise InputError(f"{place}: field {field} must be a list of PMIDs, not {value!r:.40}")
-    return tuple(pmid_of(pmid, f"{place}: field {field}") for pmid in value)
+        raise InputError(f"{where}: field {field} must be a list of PMIDs, not {value!r:.40}")
+    return tuple(pmid_of(pmid, f"{where}: field {field}") for pmid in value)
 
 
 def records(path: Path) -> Iterator[tuple[str, Row]]:
@@ -107,19 +107,19 @@ def records(path: Path) -> Iterator[tuple[str, Row]]:
     whole = read_given(path)
     if whole.lstrip().startswith("["):
         for number, value in enumerate(parse_json(whole, str(path)), start=1):
-            place = f"{path}: record {number}"
-            yield place, object_of(value, place)
+            where = f"{path}: record {number}"
+            yield where, object_of(value, where)
         return
     for number, line in enumerate(whole.split("\n"), start=1):
         if line.strip():
-            place = f"{path}: line {number}"
-            yield place, object_of(parse_json(line, place), place)
+            where = f"{path}: line {number}"
+            yield where, object_of(parse_json(line, where), where)
 
 
-def object_of(value: Any, place: str) -> Row:
-    """Return `value` if it is a JSON object; otherwise raise InputError, naming `place`."""
+def object_of(value: Any, where: str) -> Row:
+    """Return `value` if it is a JSON object; otherwise raise InputError, naming `where`."""
     if not isinstance(value, dict):
-        raise InputError(f"{place}: must be an object, not {value!r:.40}")
+        raise InputError(f"{where}: must be an object, not {value!r:.40}")
     return value
 
 
@@ -133,27 +133,27 @@ def items(row: Row, field: str, place: str) -> Iterator[tuple[str, Row]]:
         yield where, object_of(item, where)
 
 
-def id_of(row: Row, field: str, place: str) -> str:
+def id_of(row: Row, field: str, where: str) -> str:
     """Return an id as a string; the track uses both strings and numbers."""
     value = row.get(field)
     if type(value) is int or (isinstance(value, str) and value.strip()):
         return str(value).strip()
-    raise InputError(f"{place}: field {field} must be a string or whole number, not {value!r:.40}")
+    raise InputError(f"{where}: field {field} must be a string or whole number, not {value!r:.40}")
 
 
-def text(row: Row, field: str, place: str) -> str:
-    """Return the non-blank string in `field`; otherwise raise InputError, naming `place`."""
+def text(row: Row, field: str, where: str) -> str:
+    """Return the non-blank string in `field`; otherwise raise InputError, naming `where`."""
     value = row.get(field)
     if not isinstance(value, str) or not value.strip():
         raise InputError(
-            f"{place}: field {field} must be a string that is not empty, not {value!r:.40}"
+            f"{where}: field {field} must be a string that is not empty, not {value!r:.40}"
         )
     return value
 
 
-def pmid_of(value: Any, place: str) -> int:
+def pmid_of(value: Any, where: str) -> int:
     """Return a PMID from a whole number or a string of digits."""
     digits = value.strip() if isinstance(value, str) else value if type(value) is int else ""
     if not re.fullmatch(r"0*[1-9][0-9]{0,17}", str(digits)):
-        raise InputError(f"{place}: a PMID is a whole number above 0, not {value!r:.40}")
+        raise InputError(f"{where}: a PMID is a whole number above 0, not {value!r:.40}")
     return int(digits)

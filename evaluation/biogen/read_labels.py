@@ -29,7 +29,7 @@ _SPELLINGS: Mapping[Relation, tuple[str, ...]] = {
     "support": ("support", "supports", "supported", "supporting"),
 }
 _RELATIONS = {word: relation for relation, words in _SPELLINGS.items() for word in words}
-_STRENGTH = {relation: place for place, relation in enumerate(_SPELLINGS)}
+_STRENGTH = {relation: position for position, relation in enumerate(_SPELLINGS)}
 _MARKS = re.compile(r"\[(?:PMIDs?:?)?\d+(?:[,;]\d+)*\]", re.IGNORECASE)
 _DASHES = re.compile("[\u2013\u2014]")
 _DOTS = re.compile(r"\.{2,}")
@@ -103,34 +103,34 @@ def read_labels(path: Path) -> Labels:
 
 
 def _json_labels(path: Path) -> Iterator[Label]:
-    for place, row in records(path):
+    for position, row in records(path):
         if "machine_generated_answers" in row:
-            yield from sorted(_medaesqa(row, place), key=lambda label: _STRENGTH[label[3]])
+            yield from sorted(_medaesqa(row, position), key=lambda label: _STRENGTH[label[3]])
         elif "answer" in row:
-            yield from _task_a_labels(row, place)
+            yield from _task_a_labels(row, position)
         else:
-            yield _plain_label(row, place)
+            yield _plain_label(row, position)
 
 
-def _plain_label(row: Mapping[str, Any], place: str) -> Label:
+def _plain_label(row: Mapping[str, Any], where: str) -> Label:
     number = row.get("sentence_number")
     if "sentence" in row:
-        sentence: str | int = sentence_key(text(row, "sentence", place))
+        sentence: str | int = sentence_key(text(row, "sentence", where))
     elif type(number) is int and number >= 1:
         sentence = number
     else:
         raise InputError(
-            f"{place}: needs the field sentence or sentence_number (from 1), not {number!r:.40}"
+            f"{where}: needs the field sentence or sentence_number (from 1), not {number!r:.40}"
         )
-    topic, pmid = id_of(row, "topic_id", place), pmid_of(row.get("pmid"), f"{place}: field pmid")
-    return topic, sentence, pmid, _relation(row.get("relation"), f"{place}: field relation")
+    topic, pmid = id_of(row, "topic_id", where), pmid_of(row.get("pmid"), f"{where}: field pmid")
+    return topic, sentence, pmid, _relation(row.get("relation"), f"{where}: field relation")
 
 
-def _medaesqa(row: Mapping[str, Any], place: str) -> Iterator[Label]:
-    topic = id_of(row, "question_id", place)
-    answers = object_of(row["machine_generated_answers"], f"{place}: machine_generated_answers")
+def _medaesqa(row: Mapping[str, Any], position: str) -> Iterator[Label]:
+    topic = id_of(row, "question_id", position)
+    answers = object_of(row["machine_generated_answers"], f"{position}: machine_generated_answers")
     for system, answer in answers.items():
-        within = f"{place}, {system}"
+        within = f"{position}, {system}"
         for where, sentence in items(object_of(answer, within), "answer_sentences", within):
             if sentence.get("citation_assessment") is None:
                 continue
@@ -141,9 +141,9 @@ def _medaesqa(row: Mapping[str, Any], place: str) -> Iterator[Label]:
                 yield topic, key, pmid, _relation(relation, f"{spot}: field evidence_relation")
 
 
-def _task_a_labels(row: Mapping[str, Any], place: str) -> Iterator[Label]:
-    topic = id_of(object_of(row.get("metadata"), f"{place}: field metadata"), "qa_id", place)
-    for where, item in items(row, "answer", place):
+def _task_a_labels(row: Mapping[str, Any], position: str) -> Iterator[Label]:
+    topic = id_of(object_of(row.get("metadata"), f"{position}: field metadata"), "qa_id", position)
+    for where, item in items(row, "answer", position):
         key = sentence_key(text(item, "text", where))
         for name in ("supported_citations_labels", "contradicted_citations_labels"):
             spot = f"{where}: field {name}"
@@ -155,21 +155,21 @@ def _csv_labels(path: Path) -> Iterator[Label]:
     reader = csv.DictReader(io.StringIO(read_given(path), newline=""))
     try:
         for row in reader:
-            place = f"{path}: line {reader.line_num}"
+            position = f"{path}: line {reader.line_num}"
             for name in _CSV_FIELDS:
                 if not row.get(name):
-                    raise InputError(f"{place}: field {name} is missing or empty; fill it in")
+                    raise InputError(f"{position}: field {name} is missing or empty; fill it in")
             pmid = _PMID_LINE.search(row["citation"])
             if pmid:
-                found = _relation(row["judgement"], f"{place}: field judgement")
-                number = pmid_of(pmid[1], f"{place}: field citation")
+                found = _relation(row["judgement"], f"{position}: field judgement")
+                number = pmid_of(pmid[1], f"{position}: field citation")
                 yield row["qid"].strip(), sentence_key(row["answer_sentence"]), number, found
     except csv.Error as error:
         raise InputError(f"{path}: line {reader.line_num}: not CSV: {error}") from None
 
 
-def _relation(value: Any, place: str) -> Relation:
+def _relation(value: Any, where: str) -> Relation:
     word = " ".join(re.split(r"[\s_-]+", value.strip().lower())) if isinstance(value, str) else ""
     if word not in _RELATIONS:
-        raise InputError(f"{place}: must be one of {', '.join(_STRENGTH)}, not {value!r:.40}")
+        raise InputError(f"{where}: must be one of {', '.join(_STRENGTH)}, not {value!r:.40}")
     return _RELATIONS[word]

@@ -200,7 +200,7 @@ def _count(judged: Sequence[Judged]) -> Row:
 
 
 def _sum(rows: Sequence[Sequence[float]], names: Sequence[str]) -> Row:
-    return {name: sum(row[place] for row in rows) for place, name in enumerate(names)}
+    return {name: sum(row[position] for row in rows) for position, name in enumerate(names)}
 
 
 def _share(part: float, whole: float) -> float:

@@ -41,21 +41,21 @@ def check_bioasq(
     said = [field for field in ANSWERS if any(given(row.get(field)) for row in objects)]
     mended: list[Any] = []
     for number, row in enumerate(rows):
-        place = f"question {number}"
+        where = f"question {number}"
         if not isinstance(row, dict):
-            checker.note(place, f"must be an object, not {row!r:.40}")
+            checker.note(where, f"must be an object, not {row!r:.40}")
             mended.append(row)
             continue
-        asked = _asked(checker, row, place, questions or {})
-        place = f"{place} (id {row.get('id')!s:.80})"
-        new = _material(checker, row, place)
+        asked = _asked(checker, row, where, questions or {})
+        where = f"{where} (id {row.get('id')!s:.80})"
+        new = _material(checker, row, where)
         wanted = dict.fromkeys(said, "other questions have one")
         if synergy:
             why = "the question is answerReady"
             wanted = dict.fromkeys(ANSWERS, why) if asked.answer_ready else {}
             if asked.answer_ready is False:
-                _remove(checker, new, ANSWERS, place, "the question is not marked answerReady")
-        mended.append(_answers(checker, new, asked.type, wanted, place))
+                _remove(checker, new, ANSWERS, where, "the question is not marked answerReady")
+        mended.append(_answers(checker, new, asked.type, wanted, where))
     return Checked(mended, tuple(checker.problems))
 
 
@@ -77,22 +77,22 @@ def _asked(checker: Checker, row: Row, place: str, questions: Mapping[str, Asked
         if asked.type is None:
             checker.note(where, "is missing; name a file of questions with --questions")
     elif kind not in TYPES:
-        checker.note(where, f"{kind!r:.40} is none of {', '.join(TYPES)}")
+        checker.note(where, f"{kind!r:.40} is not one of {', '.join(TYPES)}")
     elif asked.type not in (None, kind):
         checker.note(where, f"is {kind}, the questions file says {asked.type}")
     ready = answer_ready(row) if asked.answer_ready is None else asked.answer_ready
     return Asked(asked.type or (kind if isinstance(kind, str) else None), ready)
 
 
-def _material(checker: Checker, row: Row, place: str) -> Row:
+def _material(checker: Checker, row: Row, where: str) -> Row:
     """Return the row with its documents and snippets repaired."""
     mended = dict(row)
-    documents = checker.items(row, "documents", place)
+    documents = checker.items(row, "documents", where)
     if documents is not None:
-        documents = mended["documents"] = check_documents(checker, documents, place)
-    snippets = checker.items(row, "snippets", place)
+        documents = mended["documents"] = check_documents(checker, documents, where)
+    snippets = checker.items(row, "snippets", where)
     if snippets is not None:
-        mended["snippets"] = check_snippets(checker, snippets, documents or (), place)
+        mended["snippets"] = check_snippets(checker, snippets, documents or (), where)
     return mended
 
 
@@ -114,10 +114,10 @@ def _answers(
     return row
 
 
-def _remove(checker: Checker, row: Row, fields: Sequence[str], place: str, why: str) -> None:
+def _remove(checker: Checker, row: Row, fields: Sequence[str], where: str, why: str) -> None:
     for field in fields:
         if given(row.get(field)):
-            checker.note(f"{place}, {field}", f"is given, but {why}", "removes it")
+            checker.note(f"{where}, {field}", f"is given, but {why}", "removes it")
             del row[field]
 
 
@@ -130,40 +130,40 @@ def given(value: Any) -> bool:
     return value is not None
 
 
-def check_exact(checker: Checker, value: Any, kind: str | None, place: str) -> Any:
+def check_exact(checker: Checker, value: Any, kind: str | None, where: str) -> Any:
     """Check the exact answer to a question of type `kind`; other types are not checked."""
     if kind == "yesno":
-        return _word(checker, value, place)
+        return _word(checker, value, where)
     if kind in ("factoid", "list"):
-        return _entities(checker, value, kind, place)
+        return _entities(checker, value, kind, where)
     return value
 
 
-def _word(checker: Checker, value: Any, place: str) -> Any:
+def _word(checker: Checker, value: Any, where: str) -> Any:
     word = value.strip().lower() if isinstance(value, str) else None
     known = word in ("yes", "no")
     if value != word or not known:
         mend = f"writes {word}" if known else ""
-        checker.note(place, f"must be yes or no, not {value!r:.40}", mend)
+        checker.note(where, f"must be yes or no, not {value!r:.40}", mend)
     return word if known else value
 
 
-def _entities(checker: Checker, value: Any, kind: str, place: str) -> Any:
+def _entities(checker: Checker, value: Any, kind: str, where: str) -> Any:
     items = [value] if isinstance(value, str) else value
     if not isinstance(items, list) or not all(map(_is_entity, items)):
-        checker.note(place, f"must be a list of lists of strings, not {value!r:.60}")
+        checker.note(where, f"must be a list of lists of strings, not {value!r:.60}")
         return value
     groups = [[item] if isinstance(item, str) else item for item in items]
     if groups != value:
-        checker.note(place, "must be a list of lists", "makes each entity a list of its own")
+        checker.note(where, "must be a list of lists", "makes each entity a list of its own")
     longest = MAX_ENTITY_CHARS if kind == "list" else None
     names = [
         name
         for number, group in enumerate(groups)
-        for name in _name(checker, group, longest, f"{place}, entity {number}")
+        for name in _name(checker, group, longest, f"{where}, entity {number}")
     ]
     limit = MAX_LIST if kind == "list" else MAX_FACTOIDS
-    names = checker.first(checker.distinct(names, str.casefold, place), limit, place)
+    names = checker.first(checker.distinct(names, str.casefold, where), limit, where)
     return [[name] for name in names]
 
 
@@ -172,38 +172,38 @@ def _is_entity(item: Any) -> bool:
     return all(isinstance(name, str) for name in names)
 
 
-def _name(checker: Checker, group: Sequence[str], longest: int | None, place: str) -> list[str]:
+def _name(checker: Checker, group: Sequence[str], longest: int | None, where: str) -> list[str]:
     """Return the single name of an entity, or an empty list if `--fix` drops it."""
     names = [name for name in group if name.strip()][:1]
     if not names:
-        checker.note(place, "is empty", "drops it")
+        checker.note(where, "is empty", "drops it")
     elif longest and len(names[0]) > longest:
-        checker.note(place, f"{len(names[0])} characters, at most {longest}", "drops it")
+        checker.note(where, f"{len(names[0])} characters, at most {longest}", "drops it")
         return []
     elif len(group) > 1:
         only = f"{len(group)} synonyms, of which only the first counts"
-        checker.note(place, only, "keeps the first")
+        checker.note(where, only, "keeps the first")
     return names
 
 
-def check_ideal(checker: Checker, value: Any, place: str) -> Any:
+def check_ideal(checker: Checker, value: Any, where: str) -> Any:
     """Check the ideal answer. A list of one text, the gold files' form, remains a list."""
     texts = value if isinstance(value, list) else [value]
     if not all(isinstance(text, str) for text in texts):
-        checker.note(place, f"must be a string, not {value!r:.40}")
+        checker.note(where, f"must be a string, not {value!r:.40}")
         return value
     if len(texts) > 1:
-        checker.note(place, f"{len(texts)} texts; only one is allowed", "keeps the first")
-    text = _fit(checker, checker.unmarked(texts[0], place), place)
+        checker.note(where, f"{len(texts)} texts; only one is allowed", "keeps the first")
+    text = _fit(checker, checker.unmarked(texts[0], where), where)
     return [text] if isinstance(value, list) else text
 
 
-def _fit(checker: Checker, text: str, place: str) -> str:
+def _fit(checker: Checker, text: str, where: str) -> str:
     words = count_words(text)
     if words <= MAX_IDEAL_WORDS:
         return text
     ends = [end for _, end in sentence_spans(text)]
     whole = list(takewhile(lambda end: count_words(text[:end]) <= MAX_IDEAL_WORDS, ends))
     mend = "ends it after the last whole sentence within the limit" if whole else ""
-    checker.note(place, f"{words} words, at most {MAX_IDEAL_WORDS}", mend)
+    checker.note(where, f"{words} words, at most {MAX_IDEAL_WORDS}", mend)
     return text[: whole[-1]] if whole else text

@@ -44,45 +44,45 @@ def check_biogen(
     id_field, rule = ("qa_id", _check_a) if task == "A" else ("topic_id", _check_b)
     ids, mended = [], []
     for number, row in enumerate(rows, start=1):
-        place = f"record {number}"
+        where = f"record {number}"
         if not isinstance(row, dict):
-            checker.note(place, f"must be an object, not {row!r:.40}")
+            checker.note(where, f"must be an object, not {row!r:.40}")
             mended.append(row)
             continue
-        id_ = _metadata(checker, row, id_field, place)
+        id_ = _metadata(checker, row, id_field, where)
         if id_:
             ids.append(id_)
-            place = f"{place} ({id_field} {id_})"
-        mended.append(rule(checker, row, place))
+            where = f"{where} ({id_field} {id_})"
+        mended.append(rule(checker, row, where))
     checker.ids(ids, questions)
     return Checked(mended, tuple(checker.problems))
 
 
-def _metadata(checker: Checker, row: Row, id_field: str, place: str) -> str:
+def _metadata(checker: Checker, row: Row, id_field: str, where: str) -> str:
     """Return the record's id as a string, or "" if it has none."""
     metadata = row.get("metadata")
     if not isinstance(metadata, dict):
-        checker.note(f"{place}, metadata", f"must be an object, not {metadata!r:.40}")
+        checker.note(f"{where}, metadata", f"must be an object, not {metadata!r:.40}")
         return ""
     for field in ("team_id", "run_id"):
         if not isinstance(metadata.get(field), str):
             value = metadata.get(field)
-            checker.note(f"{place}, metadata", f"{field} must be a string, not {value!r:.40}")
+            checker.note(f"{where}, metadata", f"{field} must be a string, not {value!r:.40}")
     id_ = metadata.get(id_field)
     if type(id_) is int or (isinstance(id_, str) and id_.strip()):
         return str(id_).strip()
-    checker.note(f"{place}, metadata", f"{id_field} must be a string or number, not {id_!r:.40}")
+    checker.note(f"{where}, metadata", f"{id_field} must be a string or number, not {id_!r:.40}")
     return ""
 
 
-def _check_a(checker: Checker, row: Row, place: str) -> Row:
-    return _each(checker, row, "answer", _ground, place)
+def _check_a(checker: Checker, row: Row, where: str) -> Row:
+    return _each(checker, row, "answer", _ground, where)
 
 
-def _check_b(checker: Checker, row: Row, place: str) -> Row:
-    row = _each(checker, row, "responses", _cite, place)
+def _check_b(checker: Checker, row: Row, where: str) -> Row:
+    row = _each(checker, row, "responses", _cite, where)
     if isinstance(row.get("responses"), list):
-        row["responses"] = _fit(checker, row["responses"], f"{place}, responses")
+        row["responses"] = _fit(checker, row["responses"], f"{where}, responses")
     return row
 
 
@@ -104,52 +104,52 @@ def _each(checker: Checker, row: Row, field: str, rule: Rule, place: str) -> Row
     return {**row, field: mended}
 
 
-def _ground(checker: Checker, item: Row, place: str) -> Row:
+def _ground(checker: Checker, item: Row, where: str) -> Row:
     """Check a sentence of task A. Its text comes from the track and is not changed."""
     item = dict(item)
-    _text(checker, item, place)
+    _text(checker, item, where)
     if OTHER_NAME in item and CONTRADICTED not in item:
         checker.note(
-            place, f"{OTHER_NAME} is not a field of the format", f"names it {CONTRADICTED}"
+            where, f"{OTHER_NAME} is not a field of the format", f"names it {CONTRADICTED}"
         )
         item[CONTRADICTED] = item.pop(OTHER_NAME)
-    given = {read_pmid(pmid) for pmid in checker.items(item, GIVEN, place) or ()} - {None}
-    supported = _pmids(checker, item, SUPPORTED, place)
+    given = {read_pmid(pmid) for pmid in checker.items(item, GIVEN, where) or ()} - {None}
+    supported = _pmids(checker, item, SUPPORTED, where)
     new = [pmid for pmid in supported if read_pmid(pmid) not in given]
     if len(new) < len(supported):
         repeated = f"{len(supported) - len(new)} of them in {GIVEN}"
-        checker.note(f"{place}, {SUPPORTED}", repeated, "drops the given ones")
-    contradicted = _pmids(checker, item, CONTRADICTED, place)
-    new = checker.first(new, MAX_CITATIONS, f"{place}, {SUPPORTED}")
-    contradicted = checker.first(contradicted, MAX_CITATIONS, f"{place}, {CONTRADICTED}")
+        checker.note(f"{where}, {SUPPORTED}", repeated, "drops the given ones")
+    contradicted = _pmids(checker, item, CONTRADICTED, where)
+    new = checker.first(new, MAX_CITATIONS, f"{where}, {SUPPORTED}")
+    contradicted = checker.first(contradicted, MAX_CITATIONS, f"{where}, {CONTRADICTED}")
     both = {read_pmid(pmid) for pmid in contradicted} & ({read_pmid(p) for p in new} | given)
     for pmid in sorted(both - {None}, key=str):
-        checker.note(f"{place}, {CONTRADICTED}", f"PMID {pmid} supports the sentence as well")
+        checker.note(f"{where}, {CONTRADICTED}", f"PMID {pmid} supports the sentence as well")
     return item | _lists(item, {SUPPORTED: new, CONTRADICTED: contradicted})
 
 
-def _cite(checker: Checker, item: Row, place: str) -> Row:
+def _cite(checker: Checker, item: Row, where: str) -> Row:
     """Check a sentence of task B."""
     item = dict(item)
-    text = _text(checker, item, place)
+    text = _text(checker, item, where)
     if text:
-        item["text"] = text = checker.unmarked(text, place)
+        item["text"] = text = checker.unmarked(text, where)
         sentences = len(sentence_spans(text))
         if sentences != 1:
-            checker.note(f"{place}, text", f"{sentences} sentences; each item must have one")
-    pmids = _pmids(checker, item, "citations", place)
+            checker.note(f"{where}, text", f"{sentences} sentences; each item must have one")
+    pmids = _pmids(checker, item, "citations", where)
     if not pmids:
-        checker.note(f"{place}, citations", f"no citation; 1 to {MAX_CITATIONS} are required")
-    pmids = checker.first(pmids, MAX_CITATIONS, f"{place}, citations")
+        checker.note(f"{where}, citations", f"no citation; 1 to {MAX_CITATIONS} are required")
+    pmids = checker.first(pmids, MAX_CITATIONS, f"{where}, citations")
     return item | _lists(item, {"citations": pmids})
 
 
-def _text(checker: Checker, item: Row, place: str) -> str:
+def _text(checker: Checker, item: Row, where: str) -> str:
     """Return the item's text; if it has none, note a problem and return ""."""
     text = item.get("text")
     if isinstance(text, str) and text.strip():
         return text
-    checker.note(f"{place}, text", f"must be a string that is not empty, not {text!r:.40}")
+    checker.note(f"{where}, text", f"must be a string that is not empty, not {text!r:.40}")
     return ""
 
 
@@ -183,7 +183,7 @@ def _lists(item: Row, mended: Mapping[str, list[Any]]) -> Row:
     return {field: new for field, new in mended.items() if isinstance(item.get(field), usable)}
 
 
-def _fit(checker: Checker, items: list[Any], place: str) -> list[Any]:
+def _fit(checker: Checker, items: list[Any], where: str) -> list[Any]:
     """Return the first items that together stay within the word limit."""
     texts = [item.get("text") if isinstance(item, dict) else "" for item in items]
     words = list(accumulate(count_words(t) if isinstance(t, str) else 0 for t in texts))
@@ -191,5 +191,5 @@ def _fit(checker: Checker, items: list[Any], place: str) -> list[Any]:
         return items
     whole = sum(1 for _ in takewhile(lambda total: total <= MAX_WORDS, words))
     mend = f"keeps the first {whole} sentences" if whole else ""
-    checker.note(place, f"{words[-1]} words, at most {MAX_WORDS}", mend)
+    checker.note(where, f"{words[-1]} words, at most {MAX_WORDS}", mend)
     return items[:whole] if whole else items

@@ -43,7 +43,7 @@ def check_snippets(
     return checker.select(snippets, check, _span, MAX_SNIPPETS, place, "snippet")
 
 
-def _address(checker: Checker, document: Any, place: str) -> tuple[Any, int | None]:
+def _address(checker: Checker, document: Any, where: str) -> tuple[Any, int | None]:
     """Return (address in the gold files' form, PMID); other addresses are unchanged, without PMID.
 
     The official program compares addresses as strings, so another spelling never matches.
@@ -51,11 +51,11 @@ def _address(checker: Checker, document: Any, place: str) -> tuple[Any, int | No
     pmid = read_pmid(document)
     form = "http://www.ncbi.nlm.nih.gov/pubmed/PMID"
     if pmid is None:
-        checker.note(place, f"{document!r:.80} is not a PubMed article; the form is {form}")
+        checker.note(where, f"{document!r:.80} is not a PubMed article; the form is {form}")
         return document, None
     address = document_url(pmid)
     if document != address:
-        checker.note(place, f"{document!r:.80} is not of the form {form}", f"writes {address}")
+        checker.note(where, f"{document!r:.80} is not of the form {form}", f"writes {address}")
     return address, pmid
 
 
@@ -66,27 +66,27 @@ def _span(snippet: Any) -> str:
     return repr([snippet.get(field) for field in fields])
 
 
-def _check(checker: Checker, snippet: Any, documents: Collection[Any], place: str) -> list[Snippet]:
+def _check(checker: Checker, snippet: Any, documents: Collection[Any], where: str) -> list[Snippet]:
     """Return the repaired snippet, or an empty list if `--fix` drops it."""
     if not isinstance(snippet, dict):
-        checker.note(place, f"must be an object, not {snippet!r:.40}")
+        checker.note(where, f"must be an object, not {snippet!r:.40}")
         return [snippet]
-    address, pmid = _address(checker, snippet.get("document"), place)
-    if pmid is not None and not checker.live(pmid, place):
+    address, pmid = _address(checker, snippet.get("document"), where)
+    if pmid is not None and not checker.live(pmid, where):
         return []
     if documents and address not in documents:
-        checker.note(place, f"{address!r:.80} is not among the question's documents")
+        checker.note(where, f"{address!r:.80} is not among the question's documents")
     mended = {**snippet, "document": address}
-    section = _section(checker, mended, place)
+    section = _section(checker, mended, where)
     citation = checker.lookup.find(pmid) if checker.lookup and pmid else None
     if section and citation:
-        _place(checker, mended, citation, section, place)
+        _place(checker, mended, citation, section, where)
     else:
-        _measure(checker, mended, place)
+        _measure(checker, mended, where)
     return [mended]
 
 
-def _section(checker: Checker, snippet: Snippet, place: str) -> str:
+def _section(checker: Checker, snippet: Snippet, where: str) -> str:
     """Return the section, or "" if it is invalid or ambiguous; old names are updated."""
     names = [snippet.get(f"{edge.lower()}Section") for edge in EDGES]
     known = [
@@ -94,11 +94,11 @@ def _section(checker: Checker, snippet: Snippet, place: str) -> str:
     ]
     if not all(known) or known[0] != known[1]:
         checker.note(
-            place, f"sections {names[0]!r:.40} and {names[1]!r:.40}: both title or both abstract"
+            where, f"sections {names[0]!r:.40} and {names[1]!r:.40}: both title or both abstract"
         )
         return ""
     if names != known:
-        checker.note(place, f"sections {names[0]!r:.40} and {names[1]!r:.40}", f"writes {known[0]}")
+        checker.note(where, f"sections {names[0]!r:.40} and {names[1]!r:.40}", f"writes {known[0]}")
         snippet.update(beginSection=known[0], endSection=known[1])
     return known[0]
 
@@ -108,26 +108,26 @@ def _offsets(snippet: Snippet) -> tuple[Any, Any]:
     return begin, end
 
 
-def _measure(checker: Checker, snippet: Snippet, place: str) -> None:
+def _measure(checker: Checker, snippet: Snippet, where: str) -> None:
     """Check, without the article, that offsets are in order and match the text's length."""
     (begin, end), text = _offsets(snippet), snippet.get("text")
     if not (type(begin) is int and type(end) is int and 0 <= begin < end):
-        checker.note(place, f"offsets {begin!r:.40} to {end!r:.40}: 0 or more, end after begin")
+        checker.note(where, f"offsets {begin!r:.40} to {end!r:.40}: 0 or more, end after begin")
     elif not isinstance(text, str) or not text:
-        checker.note(place, f"text must be a string that is not empty, not {text!r:.40}")
+        checker.note(where, f"text must be a string that is not empty, not {text!r:.40}")
     elif end - begin != len(text):
         checker.note(
-            place, f"offsets {begin} to {end} hold {end - begin} characters, text {len(text)}"
+            where, f"offsets {begin} to {end} hold {end - begin} characters, text {len(text)}"
         )
 
 
 def _place(
-    checker: Checker, snippet: Snippet, citation: Citation, section: str, place: str
+    checker: Checker, snippet: Snippet, citation: Citation, section: str, where: str
 ) -> None:
     """Check the text against the article at the offsets; move the offsets if they are wrong."""
     (begin, end), text = _offsets(snippet), snippet.get("text")
     if not isinstance(text, str) or not text:
-        checker.note(place, f"text must be a string that is not empty, not {text!r:.40}")
+        checker.note(where, f"text must be a string that is not empty, not {text!r:.40}")
         return
     sections = {TITLE: citation.title, ABSTRACT: citation.abstract}
     found = _occurrences(sections[section], text)
@@ -140,9 +140,9 @@ def _place(
         other = ABSTRACT if section == TITLE else TITLE
         hint = f", but in the {other}" if text in sections[other] else ""
         times = f"{len(found)} times elsewhere" if found else f"nowhere in it{hint}"
-        checker.note(place, f"{message}; it is {times}")
+        checker.note(where, f"{message}; it is {times}")
         return
-    checker.note(place, message, f"moves the offsets to {to} and {to + len(text)}")
+    checker.note(where, message, f"moves the offsets to {to} and {to + len(text)}")
     snippet.update(offsetInBeginSection=to, offsetInEndSection=to + len(text))
 
 

@@ -76,8 +76,8 @@ def read_run_file(path: Path, run_format: str | None = None) -> Run:
     found = run_format or _guess(rows, form)
     if found is None or (form == "object") != (found in ("bioasq", "synergy")):
         raise InputError(
-            f"{path}: not the form of {found or 'a known run format'}; BioASQ and Synergy have "
-            '{"questions": [...]}, BioGen one object a line, or a list of them, with metadata '
+            f"{path}: not in the format of {found or 'a known run format'}; BioASQ and Synergy "
+            'have {"questions": [...]}, BioGen one object a line, or a list of them, with metadata '
             "and answer (task A) or responses (task B)"
         )
     return Run(found, rows, form, frame)

@@ -83,15 +83,15 @@ class Checker:
         self.problems: list[Problem] = []
         self._drop_unknown = drop_unknown
 
-    def note(self, place: str, message: str, mend: str = "") -> None:
+    def note(self, where: str, message: str, mend: str = "") -> None:
         """Record a problem; place and message are shortened to 300 characters each."""
-        self.problems.append(Problem(cut(place, 300), cut(message, 300), mend))
+        self.problems.append(Problem(cut(where, 300), cut(message, 300), mend))
 
-    def items(self, row: Mapping[str, Any], field: str, place: str) -> list[Any] | None:
+    def items(self, row: Mapping[str, Any], field: str, where: str) -> list[Any] | None:
         """Return the list in `field`, or None; record a problem for a value of another type."""
         value = row.get(field)
         if value is not None and not isinstance(value, list):
-            self.note(f"{place}, {field}", f"must be a list, not {value!r:.40}")
+            self.note(f"{where}, {field}", f"must be a list, not {value!r:.40}")
             return None
         return value
 
@@ -123,23 +123,23 @@ class Checker:
         return list(kept.values())
 
     def distinct(
-        self, items: Sequence[Item], key: Callable[[Item], Hashable], place: str
+        self, items: Sequence[Item], key: Callable[[Item], Hashable], where: str
     ) -> list[Item]:
         """Return the items without those whose `key` occurred before."""
         kept: dict[Hashable, Item] = {}
         for item in items:
             if key(item) in kept:
-                self.note(place, f"{item!r:.60} occurs twice", "drops the second")
+                self.note(where, f"{item!r:.60} occurs twice", "drops the second")
             kept.setdefault(key(item), item)
         return list(kept.values())
 
-    def first(self, items: Sequence[Item], limit: int, place: str) -> list[Item]:
+    def first(self, items: Sequence[Item], limit: int, where: str) -> list[Item]:
         """Return the first `limit` items; record a problem if there are more."""
         if len(items) > limit:
-            self.note(place, f"{len(items)} items, at most {limit}", f"keeps the first {limit}")
+            self.note(where, f"{len(items)} items, at most {limit}", f"keeps the first {limit}")
         return list(items[:limit])
 
-    def live(self, pmid: int, place: str) -> bool:
+    def live(self, pmid: int, where: str) -> bool:
         """Return whether to keep the item; record a problem if `pmid` is absent or retracted."""
         if self.lookup is None:
             return True
@@ -148,16 +148,16 @@ class Checker:
             return True
         reason = "is retracted" if citation else "is missing or deleted"
         mend = "drops it" if self._drop_unknown else ""
-        self.note(place, f"PMID {pmid} {reason} in index version {self.lookup.version}", mend)
+        self.note(where, f"PMID {pmid} {reason} in index version {self.lookup.version}", mend)
         return not self._drop_unknown
 
-    def unmarked(self, text: str, place: str) -> str:
+    def unmarked(self, text: str, where: str) -> str:
         """Return `text` without citation marks."""
         mark = _MARK.search(text)
         if mark is None:
             return text
         self.note(
-            place, f"has a citation mark in its text: {mark[0].strip()}", "removes citation marks"
+            where, f"has a citation mark in its text: {mark[0].strip()}", "removes citation marks"
         )
         # Removing a mark may create another one; the limit bounds the work on nested marks.
         for _ in range(MAX_NESTED_MARKS):

@@ -17,7 +17,7 @@ metadata:
     citeray/asks-api-server: "yes"
     {{- end }}
   annotations:
-    # Changed settings make a new Ray cluster.
+    # Changed settings create a new Ray cluster.
     checksum/settings: {{ include "citeray.settings" $root | sha256sum | trunc 16 | quote }}
 spec:
   serviceAccountName: {{ .account }}

@@ -83,7 +83,7 @@ citeray index compact{{ if .Values.compact.prune }} --prune{{ end }} --config /e
 
 {{- define "citeray.fillScript" -}}
 # Models in the cache are not fetched again, but every byte is verified. Adapters are merged here,
-# because pods mount the cache read-only. Pods wait for the marker file.
+# because pods mount the cache read-only. Pods wait for this marker file.
 set -eu
 citeray models pull --config /etc/citeray/settings.yaml
 python - <<'END'

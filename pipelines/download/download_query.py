@@ -113,7 +113,7 @@ def _read_found(path: Path) -> FoundByQuery:
         pmids = tuple(map(int, held["pmids"]))
         return FoundByQuery(held["query"], held["day"], held["limit"], pmids)
     except (KeyError, TypeError, ValueError):
-        raise InputError(f"{path}: is not what this command wrote; remove the folder") from None
+        raise InputError(f"{path}: not written by this command; remove the folder") from None
 
 
 async def _write_part(pubmed: PubMed, pmids: Sequence[int], path: Path) -> int:

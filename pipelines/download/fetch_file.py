@@ -67,7 +67,7 @@ def parse_md5(text: str, name: str) -> str:
         if match and match["name"] in (None, name):
             return match["hex"].lower()
     raise DownloadError(
-        f"{name}.md5: it says {text.strip()[:80]!r}, not MD5({name})= and 32 hex digits; "
+        f"{name}.md5: its content is {text.strip()[:80]!r}, not MD5({name})= and 32 hex digits; "
         "report it to the server's operator"
     )
 

@@ -34,7 +34,7 @@ class Keeper(Protocol):
         """Return the local path to which the file is written until it is complete."""
 
     def keep(self, file: RemoteFile, md5: str) -> None:
-        """Move the partial file, already verified against `md5`, to its final place."""
+        """Move the partial file, already verified against `md5`, to its final path."""
 
     def require_room(self, missing: Sequence[int], concurrent: int) -> None:
         """Raise CiteRayError if missing files of these sizes in bytes do not fit on the disk."""

@@ -91,7 +91,7 @@ def codec_for(
     Returns None if token vectors are not stored. A new codec is learned in a Ray task with the
     resources of an encoder, not in the driver.
     """
-    index, coded, encoder = settings.index.place, settings.index.token_codec, settings.encoder
+    index, coded, encoder = settings.index.location, settings.index.token_codec, settings.encoder
     if coded is None:
         return None
     found = staged_codec(index, build)

@@ -120,7 +120,7 @@ def build_index(
     whole source is left out. Of sources with the same content, only the first is read. Raises
     CiteRayError if no source can be read, or if another command is changing the index.
     """
-    index = settings.index.place
+    index = settings.index.location
     require_writable(index)
     copies = find_copies(sources)
     distinct = [path for path in sources if path not in copies]
@@ -206,7 +206,7 @@ def update_index(
     the index (unless `allow_gap`), or if settings that must not change differ from those of the
     build. Raises CiteRayError if another command is changing the index.
     """
-    index = settings.index.place
+    index = settings.index.location
     manifest = read_manifest(index)
     given = sort_sources(manifest, sources)
     if not given.new:
@@ -283,10 +283,10 @@ def _update(
         order = _order(manifest, [account.name for account in group], sources)
         calls = [(index, n, shard, staged, plan, order) for n, shard in enumerate(manifest.shards)]
         updates = on_shards(update_shard, calls, plan, report)
-        told = (*group, *result.failed)
+        reported = (*group, *result.failed)
         merged = with_merged_tails(index, manifest, updates, plan, report)
         manifest = publish_update(
-            lease, merged, settings.vocabulary, told, updates, make_vocabulary,
+            lease, merged, settings.vocabulary, reported, updates, make_vocabulary,
             make_terms, partial(note_taken, build, [account.name for account in group], []),
         )  # fmt: skip
         result = BuildResult(manifest, accounts)
@@ -300,7 +300,7 @@ def compact_index(settings: Settings, report: Report) -> Manifest:
     After an interruption, a rerun keeps the complete shards. Raises CiteRayError if another command
     is changing the index.
     """
-    index = settings.index.place
+    index = settings.index.location
     require_writable(index)
     with hold_lease(index, "compact") as lease:
         drop_taken(lease)

@@ -273,10 +273,10 @@ def publish_update(
         for shard, update in zip(previous.shards, updates, strict=True)
     ]
     live = _live(shards)
-    told = [update for update in updates if update]
-    deleted = previous.deleted + sum(update.deleted for update in told)
+    changed = [update for update in updates if update]
+    deleted = previous.deleted + sum(update.deleted for update in changed)
     before = previous.citations + previous.superseded + previous.deleted
-    records = before + sum(update.records for update in told)
+    records = before + sum(update.records for update in changed)
     sources = _sources(accounts)
     changes = {
         **live,

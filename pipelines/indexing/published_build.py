@@ -66,7 +66,7 @@ def find_build(
     bytes are read only if its modification time has changed.
     """
     try:
-        manifest = read_manifest(settings.index.place)
+        manifest = read_manifest(settings.index.location)
     except IndexFormatError:
         return None
     if not manifest.build:

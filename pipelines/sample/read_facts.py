@@ -69,24 +69,24 @@ def read_mesh(path: Path) -> dict[str, str]:
         return {row["heading"]: row["ui"] for row in csv.DictReader(lines, delimiter="\t")}
 
 
-def read_topics(topics: Any, place: str, mesh: Mapping[str, str]) -> Iterator[Fact]:
-    """Yield the facts of a list of topics in order; `place` names the file in errors.
+def read_topics(topics: Any, where: str, mesh: Mapping[str, str]) -> Iterator[Fact]:
+    """Yield the facts of a list of topics in order; `where` names the file in errors.
 
     Raises InputError for an unknown field, a bad date or a heading that `mesh` lacks.
     """
     for topic in topics:
-        _check_fields(topic, _TOPIC_FIELDS, f"{place}, topic {topic.get('topic')!r}")
+        _check_fields(topic, _TOPIC_FIELDS, f"{where}, topic {topic.get('topic')!r}")
         for pmid, fields in topic["citations"].items():
-            here = f"{place}, PMID {pmid}"
+            here = f"{where}, PMID {pmid}"
             _check_fields(fields, _FIELDS, here)
             yield _fact(pmid, fields, topic, _Headings(mesh, here), here)
 
 
-def _check_fields(found: Mapping[str, Any], known: set[str], place: str) -> None:
+def _check_fields(found: Mapping[str, Any], known: set[str], where: str) -> None:
     unknown = sorted(set(found) - known)
     if unknown:
         raise InputError(
-            f"{place}: unknown field {unknown[0]!r}; the fields are {', '.join(sorted(known))}"
+            f"{where}: unknown field {unknown[0]!r}; the fields are {', '.join(sorted(known))}"
         )
 
 
@@ -114,10 +114,10 @@ class _Headings:
 
 
 def _fact(
-    pmid: int, fields: Mapping[str, Any], topic: Mapping[str, Any], look: _Headings, place: str
+    pmid: int, fields: Mapping[str, Any], topic: Mapping[str, Any], look: _Headings, where: str
 ) -> Fact:
     inline: dict[str, str] = {}
-    year, month = _date(fields.get("date"), place)
+    year, month = _date(fields.get("date"), where)
     types = tuple(fields.get("types", ()))
     # Seeded by PMID, so that a byline stays the same when records or later versions are added.
     rng = random.Random(f"byline {pmid}")
@@ -157,7 +157,7 @@ def _reviewed(fields: Mapping[str, Any], topic: Mapping[str, Any]) -> list[int]:
     if not _REVIEWS & set(fields.get("types", ())):
         return []
     own = str(fields["date"])
-    return [pmid for pmid, told in topic["citations"].items() if str(told["date"]) < own]
+    return [pmid for pmid, facts in topic["citations"].items() if str(facts["date"]) < own]
 
 
 def _authors(rng: random.Random, topic: str, types: tuple[str, ...]) -> tuple[Author, ...]:
@@ -167,10 +167,10 @@ def _authors(rng: random.Random, topic: str, types: tuple[str, ...]) -> tuple[Au
     return (*people, Author(collective=f"{topic} Study Group")) if _TRIAL in types else people
 
 
-def _date(text: Any, place: str) -> tuple[int, int]:
+def _date(text: Any, where: str) -> tuple[int, int]:
     match = _DATE.fullmatch(str(text))
     if match is None:
-        raise InputError(f"{place}: date {text!r} is not YEAR-MONTH, such as 2019-04")
+        raise InputError(f"{where}: date {text!r} is not YEAR-MONTH, such as 2019-04")
     return int(match[1]), int(match[2])
 
 

@@ -33,7 +33,7 @@ def load_with_head(kind: Any, base: Path, labels: Sequence[str], **config: Any) 
             **SAFE_WEIGHTS,
             dtype=torch.float32,
             id2label=dict(enumerate(labels)),
-            label2id={label: place for place, label in enumerate(labels)},
+            label2id={label: position for position, label in enumerate(labels)},
             **config,
         )
 

@@ -26,7 +26,7 @@ def contrastive_loss(scores: Tensor, own: Tensor, others: Tensor) -> Tensor:
     """Return the softmax cross entropy of each question's gold column against its negatives.
 
     `scores` are (questions, passages), `own` is the gold column of each, and `others` (questions,
-    passages) of bool marks further gold passages, which are no negatives (InfoNCE, van den Oord
+    passages) of bool marks further gold passages, which are not negatives (InfoNCE, van den Oord
     et al. 2018, with in-batch negatives as in Karpukhin et al. 2020, section 3.2).
     """
     return cross_entropy(scores.float().masked_fill(others, _NEVER), own)

@@ -41,7 +41,7 @@ class LossModule(nn.Module):
         self._task = task
 
     def forward(self, places: Sequence[int]) -> Tensor:
-        """Return the loss of the examples at `places`."""
+        """Return the loss of the examples at these positions."""
         return self._task.loss(places)
 
 

@@ -96,10 +96,10 @@ def token_batches(lengths: Sequence[int], tokens: int, seed: int) -> list[list[i
     draw = random.Random(seed)
     buckets: dict[int, list[int]] = {}
     batches = []
-    for place in draw.sample(range(len(lengths)), len(lengths)):
-        padded = -(-lengths[place] // PAD_TO) * PAD_TO
+    for position in draw.sample(range(len(lengths)), len(lengths)):
+        padded = -(-lengths[position] // PAD_TO) * PAD_TO
         bucket = buckets.setdefault(padded, [])
-        bucket.append(place)
+        bucket.append(position)
         if len(bucket) * padded >= tokens:
             batches.append(buckets.pop(padded))
     batches += buckets.values()
@@ -167,7 +167,7 @@ class BatchTrainer(Trainer):
 
 
 class _Progress(TrainerCallback):
-    """Reports the loss, and the measures every `every` steps, and appends both to `log`."""
+    """Reports the loss, and the measures after each `every` steps, and appends both to `log`."""
 
     def __init__(
         self, report: Report, log: Path, measure: Callable[[], Measures] | None, every: int

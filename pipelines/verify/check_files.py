@@ -39,7 +39,7 @@ def artefact_fault(path: Path, expected: Artefact, *, quick: bool) -> str | None
         return f"missing, the manifest says {expected.bytes:,} bytes"
     size = path.stat().st_size
     if size != expected.bytes:
-        return f"{size:,} bytes where the manifest says {expected.bytes:,}"
+        return f"{size:,} bytes instead of the manifest's {expected.bytes:,}"
     if quick:
         return None
     try:
@@ -47,7 +47,7 @@ def artefact_fault(path: Path, expected: Artefact, *, quick: bool) -> str | None
     except OSError as error:
         return f"cannot be read: {error.strerror or error}"
     if found != expected.sha256:
-        return f"sha256 {found[:12]}... where the manifest says {expected.sha256[:12]}..."
+        return f"sha256 {found[:12]}... instead of the manifest's {expected.sha256[:12]}..."
     return None
 
 
@@ -149,8 +149,8 @@ def _check_sums(
         except IndexFormatError:
             # The check of the segment reports this.
             return []
-        told = [read(file) for file in files]
-        wrong = sum(batch.num_rows for batch in merged_batches([*told, *map(negated, added)]))
+        tables = [read(file) for file in files]
+        wrong = sum(batch.num_rows for batch in merged_batches([*tables, *map(negated, added)]))
     if wrong:
         message = f"{wrong:,} terms do not have the sums of the segments' counts"
         notes.note("terms", message)
@@ -177,15 +177,15 @@ def find_leftovers(index: Location) -> list[Finding]:
         named |= _needed(manifest)
     sizes: Counter[str] = Counter()
     for file, size in files.items():
-        place = _unnamed(file, named)
-        if place and not file.endswith(".lock"):
-            sizes[place] += size
-    return [_leftover(place, sizes[place]) for place in sorted(sizes, key=_from_above)]
+        path = _unnamed(file, named)
+        if path and not file.endswith(".lock"):
+            sizes[path] += size
+    return [_leftover(path, sizes[path]) for path in sorted(sizes, key=_from_above)]
 
 
-def _from_above(place: str) -> tuple[int, str]:
-    top = place.split("/")[0]
-    return (_TOP.index(top) if top in _TOP else -1, place)
+def _from_above(where: str) -> tuple[int, str]:
+    top = where.split("/")[0]
+    return (_TOP.index(top) if top in _TOP else -1, where)
 
 
 def _needed(manifest: Manifest) -> dict[str, set[str]]:
@@ -206,14 +206,14 @@ def _unnamed(file: str, named: dict[str, set[str]]) -> str | None:
     depth = 3 if parts[0] == "segments" else 2
     if len(parts) < depth:
         return None
-    place = str(PurePath(*parts[:depth]))
-    if place not in named:
-        return place
+    path = str(PurePath(*parts[:depth]))
+    if path not in named:
+        return path
     inside = str(PurePath(*parts[depth:]))
-    return file if len(parts) > depth and inside not in named[place] else None
+    return file if len(parts) > depth and inside not in named[path] else None
 
 
-def _leftover(place: str, size: int) -> Finding:
+def _leftover(where: str, size: int) -> Finding:
     mend = "remove it if no build or update is under way"
     message = f"{size / 1e6:,.1f} MB that no version names"
-    return Finding("leftover", place, message, mend)
+    return Finding("leftover", where, message, mend)

@@ -167,7 +167,7 @@ def count_documents(directory: Path) -> int:
 
 
 def absent_rows(directory: Path, rows: int) -> list[int]:
-    """Return which of the rows 0 to `rows` - 1 have no document; raises as `count_documents`."""
+    """Return the rows below `rows` without a document; raises the errors of `count_documents`."""
     absent: list[int] = []
     with postings_of(directory) as index:
         searcher = index.searcher()

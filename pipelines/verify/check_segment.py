@@ -103,8 +103,8 @@ class SegmentChecker:
         quick: bool,
         files: Mapping[str, int] | None,
     ) -> None:
-        place = segment_directory(shard, entry.id)
-        self._notes = Notes(str(place), RESTORE)
+        path = segment_directory(shard, entry.id)
+        self._notes = Notes(str(path), RESTORE)
         self._directory = directory
         self._manifest, self._shard, self._entry = manifest, shard, entry
         self._quick, self._files = quick, files
@@ -215,7 +215,7 @@ class SegmentChecker:
 
     def _check_count(self, what: str, found: int, expected: int, file: str) -> None:
         if found != expected:
-            message = f"{found:,} {what} where the manifest says {expected:,}"
+            message = f"{found:,} {what} instead of the manifest's {expected:,}"
             self._notes.note("count", message, file=file)
 
     def _count_passages(self, citations: int) -> Ints | None:
@@ -248,15 +248,16 @@ class SegmentChecker:
         over = self._manifest.bm25_over
         if set(over) != set(self._entry.terms):
             sides = ", ".join(self._entry.terms) or "nothing"
-            self._notes.note("bm25", f"BM25 over {sides} where the manifest says {', '.join(over)}")
+            named = ", ".join(over)
+            self._notes.note("bm25", f"BM25 over {sides} instead of the manifest's {named}")
         self._check_vectors(rows)
         self._check_tokens(rows)
         sound = [side for side in over if self._check_postings(side, rows)]
         if not self._quick and not {CITATIONS, PASSAGES, TERMS} & self._unsound:
-            told = (rows.passages, self._notes)
-            readable = check_texts(self._directory, self._manifest, self._entry, *told)
+            noted = (rows.passages, self._notes)
+            readable = check_texts(self._directory, self._manifest, self._entry, *noted)
             if readable and FILTERS not in self._unsound:
-                check_filters(self._directory, sound, *told)
+                check_filters(self._directory, sound, *noted)
 
     def _check_vectors(self, rows: Rows) -> None:
         if VECTORS in self._unsound:
@@ -274,15 +275,15 @@ class SegmentChecker:
             self._notes.note("vectors", message, rows.pmids[ends > held], file=VECTORS)
         if graph.d != self._manifest.encoder.dimensions:
             expected = self._manifest.encoder.dimensions
-            message = f"vectors of {graph.d} dimensions where the manifest says {expected}"
+            message = f"vectors of {graph.d} dimensions instead of the manifest's {expected}"
             self._notes.note("vectors", message, file=VECTORS)
 
     def _check_tokens(self, rows: Rows) -> None:
         if {PASSAGES, TOKENS} & self._unsound:
             return
-        told = (self._manifest.tokens, rows.pmids, rows.passages, self._notes)
+        noted = (self._manifest.tokens, rows.pmids, rows.passages, self._notes)
         try:
-            check_tokens(self._directory, *told)
+            check_tokens(self._directory, *noted)
         except UNREADABLE as error:
             self._unreadable(PASSAGES, error)
 

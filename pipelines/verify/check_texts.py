@@ -120,7 +120,7 @@ def check_texts(
     for side, found in texts.terms.items():
         expected = entry.terms.get(side, 0)
         if found != expected:
-            notes.note("terms", f"{found:,} terms of {side} where the manifest says {expected:,}")
+            notes.note("terms", f"{found:,} terms of {side} instead of the manifest's {expected:,}")
     # Counts of a segment that replaces citations include subtractions, which need older segments.
     whole = set(manifest.bm25_over) == set(entry.terms) and not entry.dead.citations
     if known and whole:

@@ -37,16 +37,16 @@ class Finding:
 
 @dataclass
 class Notes:
-    """Findings about one place with the same repair."""
+    """Findings about one location with the same repair."""
 
     place: str
     mend: str
     findings: list[Finding] = field(default_factory=list)
 
     def note(self, kind: str, message: str, pmids: Iterable[int] = (), *, file: str = "") -> None:
-        """Add a finding about the place, or about `file` in it."""
-        place = f"{self.place}/{file}" if file else self.place
-        self.findings.append(Finding(kind, place, message, self.mend, first_pmids(pmids)))
+        """Add a finding about the location, or about `file` in it."""
+        where = f"{self.place}/{file}" if file else self.place
+        self.findings.append(Finding(kind, where, message, self.mend, first_pmids(pmids)))
 
 
 def first_pmids(pmids: Iterable[int]) -> tuple[int, ...]:

@@ -125,7 +125,7 @@ def _check_file(path: File, entry: SourceEntry | None, notes: Notes) -> None:
         elif stated[0].lower() != found:
             notes.note("source", f"md5 {found} where {checksum.name} says {stated[0].lower()}")
     if entry is not None and (digest := sha256_of(path)) != entry.sha256:
-        message = f"sha256 {digest[:12]}... where the manifest says {entry.sha256[:12]}..."
+        message = f"sha256 {digest[:12]}... instead of the manifest's {entry.sha256[:12]}..."
         notes.note("source", message)
 
 
@@ -136,4 +136,4 @@ def _check_counts(
     said = (entry.kept, entry.deletions, sum(entry.dropped.values()))
     for (what, number), expected in zip(found.items(), said, strict=True):
         if number != expected:
-            notes.note("source", f"{number:,} {what} where the manifest says {expected:,}")
+            notes.note("source", f"{number:,} {what} instead of the manifest's {expected:,}")

@@ -64,8 +64,8 @@ class ShardRecords:
 class Differences:
     """PMIDs of a shard that differ from the sources, each with the number of a file, or -1.
 
-    Each attribute is a pair of parallel arrays. The file is that of the newest record, or for an
-    extra PMID that in the index.
+    Each attribute is a pair of parallel arrays. The file is the source of the newest record; for an
+    extra PMID, of the record in the index.
     """
 
     missing: tuple[Ints, Ints]

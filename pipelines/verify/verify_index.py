@@ -179,10 +179,11 @@ def _check_sources(manifest: Manifest) -> list[Finding]:
             )
             notes.note("count", message)
     kept = sum(source.kept for source in manifest.sources)
-    told = manifest.citations + manifest.superseded + manifest.deleted
-    if manifest.sources and kept != told:
+    counted = manifest.citations + manifest.superseded + manifest.deleted
+    if manifest.sources and kept != counted:
         message = (
-            f"{kept:,} citations kept from all sources, but {told:,} live, superseded and deleted"
+            f"{kept:,} citations kept from all sources, but {counted:,} live, superseded and "
+            "deleted"
         )
         notes.note("count", message)
     return notes.findings

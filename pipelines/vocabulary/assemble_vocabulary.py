@@ -27,7 +27,8 @@ from pipelines.vocabulary.own_keys import (
 )
 from pipelines.vocabulary.sorted_runs import Rows, marked, run_starts
 
-# Least share of the citations that define a short form for one of its long forms to be used.
+# Minimum share of the citations that define a short form: a long form with a smaller share is not
+# used.
 MIN_SHARE = 0.3
 _KINDS = ("keyword", "abbreviation", "chemical", "mesh", "umls")
 _PREFIXES = pa.array(["chem", "mesh", "umls"], pa.large_string())

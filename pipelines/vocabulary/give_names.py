@@ -1,4 +1,4 @@
-"""Read the names that a release gives its concepts, and those that lexicons add to them.
+"""Read the names of concepts in a release, and the names that lexicons add to them.
 
 A group of names in a lexicon belongs to the concept whose preferred name is in the group. The
 identifiers in lexicons are not used, because most of them are wrong.
@@ -53,9 +53,10 @@ def given_names(files: NameFiles, umls_types: Collection[str] = ()) -> Iterator[
 def with_lexicons(
     given: Iterable[GivenName], groups: Iterable[Collection[str]]
 ) -> Iterator[GivenName]:
-    """Yield `given`, then the names of each group that has the preferred name of just one concept.
+    """Yield `given`, then the names of each group in which exactly one concept has its preferred
+    name.
 
-    Memory is that of the groups. Lexicons do not override the names of a release:
+    Holds the groups in memory. Lexicons do not override the names of a release:
     `name_headings.SOURCES` ranks preferred names first.
     """
     names = [tuple(name for name in group if len(name) >= SHORTEST) for group in groups]

@@ -70,7 +70,7 @@ class TermCounts:
 
 
 def count_terms(citations: Iterable[Citation]) -> TermCounts:
-    """Count the terms of `citations`, which must be distinct. Memory: the distinct terms.
+    """Count the terms of `citations`, which must be distinct. Holds the distinct terms in memory.
 
     Batches are merged once they are larger than the merged counts, so that each row is merged a
     logarithmic number of times.

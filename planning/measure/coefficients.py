@@ -63,8 +63,8 @@ def read_model(kind: type[Model], path: Path, origin: str, mend: str) -> Model:
         raise InputError(f"{origin}: cannot be read ({error}); {mend}") from error
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the file"
-        raise InputError(f"{origin}: {place}: {problem_words(first)}; {mend}") from error
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise InputError(f"{origin}: {where}: {problem_words(first)}; {mend}") from error
 
 
 def read_gpu_coefficients(path: Path) -> GpuCoefficients:
@@ -143,7 +143,7 @@ class Artefacts(Strict):
     record_bytes_per_citation: float
     bm25_bytes_per_citation: float
     term_count_bytes_per_row: float
-    vocabulary_bytes: Line  # By term rows; the base is MeSH.
+    vocabulary_bytes: Line  # Depends on the number of term rows; the base is MeSH.
 
 
 class Building(Strict):
@@ -159,7 +159,7 @@ class Building(Strict):
     terms_core_seconds_per_citation: float
     hnsw_core_seconds_per_passage: Growth
     merge_core_seconds_per_row: float
-    publish_core_seconds: Line  # By term rows of the version.
+    publish_core_seconds: Line  # Depends on the number of term rows of the version.
     update_core_seconds_per_citation: float
 
 
@@ -169,9 +169,12 @@ class Memory(Strict):
     driver_bytes: float
     read_worker_bytes: float
     encode_worker_bytes: float
-    shard_task_bytes: Line  # By distinct terms of the shard, without its vectors.
-    vocabulary_task_bytes: Line  # By term rows of the version.
-    shard_replica_bytes: Line  # By citations of the shard, without mapped files.
+    # Depends on the number of distinct terms of the shard; its vectors are not included.
+    shard_task_bytes: Line
+    # Depends on the number of term rows of the version.
+    vocabulary_task_bytes: Line
+    # Depends on the number of citations of the shard; mapped files are not included.
+    shard_replica_bytes: Line
 
 
 class Point(Strict):
@@ -191,8 +194,8 @@ class ShardSearch(Strict):
     """Wall-clock seconds of a search of one of `shards` shards, by the shard's size."""
 
     shards: int
-    dense_seconds: Growth  # By passages of the shard.
-    bm25_seconds: Line  # By citations of the shard.
+    dense_seconds: Growth  # Depends on the number of passages of the shard.
+    bm25_seconds: Line  # Depends on the number of citations of the shard.
     join_seconds: float
 
     def at(self, passages: float, citations: float, longer: float) -> float:
@@ -208,7 +211,7 @@ class Serving(Strict):
     encode: tuple[Point, ...]
     hits: int
     statistics_seconds: float
-    searches: tuple[ShardSearch, ShardSearch]  # With few shards, and with many.
+    searches: tuple[ShardSearch, ShardSearch]  # One measurement with few shards, and one with many.
     fetch_seconds: float
     shard_p95_over_median: float
     rerank_pairs: int

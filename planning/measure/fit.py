@@ -49,8 +49,9 @@ class Line(Strict):
 class Growth(Strict):
     """Cost of an item among n items, interpolated linearly over ln n between measurements.
 
-    So grow the insertion into and the search of an HNSW graph (Malkov & Yashunin 2020, 4.2).
-    Insertion costs more once the graph exceeds the CPU caches (planning/measure/measure_graph.py).
+    The costs of inserting into and searching an HNSW graph grow in this way (Malkov & Yashunin
+    2020, 4.2). Insertion costs more once the graph exceeds the CPU caches
+    (planning/measure/measure_graph.py).
     """
 
     points: tuple[tuple[float, float], ...]

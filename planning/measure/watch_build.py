@@ -64,7 +64,7 @@ def build_here(
     """Build or update in this process and its children; raise CiteRayError if that fails."""
     from pipelines.indexing.jobs import build_index, update_index
 
-    clock = _Clock(settings.index.place / "staging")
+    clock = _Clock(settings.index.location / "staging")
     begun = time.monotonic()
     with watched_tree(mapped={"encode worker"}) as tree, ray_session(settings.ray):
         started = time.monotonic()

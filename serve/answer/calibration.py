@@ -1,4 +1,4 @@
-"""Probability that an answer is right, and the threshold that keeps an error budget.
+"""Probability that an answer is right, and the threshold that meets an error budget.
 
 The weights and the calibration points are learned by `citeray train calibration` on questions
 that the reader was not trained on. The threshold is chosen by conformal risk control
@@ -26,7 +26,9 @@ SHIPPED = "citeray:reader"
 # Question type whose calibration is also used for types without a calibration.
 OTHERS = "summary"
 # Names of the features that `decide_verdict.features_of` computes for an answer.
-Feature = Literal["share", "said", "relevance", "salience", "cosine", "name", "margin", "mean_name"]
+Feature = Literal[
+    "share", "said", "lean", "relevance", "salience", "cosine", "name", "margin", "mean_name"
+]
 FEATURES = get_args(Feature)
 
 
@@ -54,13 +56,15 @@ class Calibration(BaseModel):
     """Calibrations by type of question; `OTHERS` must be among them.
 
     `related` is the lowest relevance (0 to 1) of the best article if an article of the collection
-    is about the question; 0 if it was not calibrated.
+    is about the question; 0 if it was not calibrated. `no_weight` corrects a reader that tends to
+    one side of a yes/no question: the evidence's weight for "no" is multiplied by it.
     """
 
     model_config = ConfigDict(frozen=True)
 
     types: dict[str, TypeCalibration]
     related: float = Field(default=0.0, ge=0, le=1)
+    no_weight: float = Field(default=1.0, gt=0, le=1000)
 
     @model_validator(mode="after")
     def _has_others(self) -> Self:
@@ -83,7 +87,7 @@ class Calibration(BaseModel):
     def threshold(self, kind: str, max_wrong: float) -> float:
         """Return the lowest probability at which an answer is stated.
 
-        It is infinite if no threshold keeps the budget, and 0 for a budget of 1.
+        It is infinite if no threshold meets the budget, and 0 for a budget of 1.
         """
         if max_wrong >= 1:
             return 0.0
@@ -92,7 +96,7 @@ class Calibration(BaseModel):
 
 @lru_cache(maxsize=256)
 def risk_threshold(points: Sequence[tuple[float, float]], max_wrong: float) -> float:
-    """Return the lowest threshold at which conformal risk control keeps the budget `max_wrong`.
+    """Return the lowest threshold at which conformal risk control meets the budget `max_wrong`.
 
     It is the lowest probability p for which (wrong + 1) / (stated + 1) is at most the budget, where
     `stated` is the number of points with a probability of at least p and `wrong` is the sum of

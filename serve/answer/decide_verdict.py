@@ -20,7 +20,7 @@ DISAGREE_SHARE = 0.7
 # Probability of the other side from which the reader vetoes a language model's yes or no.
 VETO = 0.8
 # A citation's weight is divided by 1 plus this number times its rank.
-RANK_LOSS = 0.15
+SIDE_RANK_LOSS = 0.15
 # Keeps logarithms finite if no citation takes a side.
 SMALL = 0.01
 DENSE = "dense"
@@ -29,22 +29,31 @@ SIDES: tuple[Side, ...] = ("yes", "no")
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """Sum and maximum of the citations' weights for yes and for no."""
+    """Sum and maximum of the citations' weights for yes and for no.
+
+    Sides are compared with the sum for no multiplied by `no_weight`, the calibration's.
+    """
 
     yes: float = 0.0
     no: float = 0.0
     best_yes: float = 0.0
     best_no: float = 0.0
+    no_weight: float = 1.0
+
+    @property
+    def lean(self) -> float:
+        """Logarithm of the ratio of the sums; positive if yes is stronger."""
+        return math.log((self.yes + SMALL) / (self.no_weight * self.no + SMALL))
 
     @property
     def side(self) -> Side:
-        """The side with the larger sum of weights."""
-        return "yes" if self.yes > self.no else "no"
+        """The stronger side."""
+        return "yes" if self.lean > 0 else "no"
 
     @property
     def share(self) -> float:
         """Share of the stronger side in the sum of both, 0.5 to 1."""
-        return (max(self.yes, self.no) + SMALL) / (self.yes + self.no + 2 * SMALL)
+        return 1 / (1 + math.exp(-abs(self.lean)))
 
     @property
     def said(self) -> float:
@@ -53,15 +62,19 @@ class Balance:
 
     @property
     def is_divided(self) -> bool:
-        """Whether both sides have a clear citation and neither prevails."""
-        return min(self.best_yes, self.best_no) >= CLEAR and self.share < DISAGREE_SHARE
+        """Whether both sides have a clear citation and neither prevails by the sums alone."""
+        ratio = (max(self.yes, self.no) + SMALL) / (self.yes + self.no + 2 * SMALL)
+        return min(self.best_yes, self.best_no) >= CLEAR and ratio < DISAGREE_SHARE
 
 
 def weigh(citations: Sequence[ReadCitation]) -> Balance:
     """Return the balance of `citations`; all zeros if there are none."""
-    totals = [sum(c.weight(side) / (1 + RANK_LOSS * c.rank) for c in citations) for side in SIDES]
-    best = [max((c.weight(side) for c in citations), default=0.0) for side in SIDES]
-    return Balance(*totals, *best)
+    yes, no = (
+        sum(c.weight(side) / (1 + SIDE_RANK_LOSS * c.rank) for c in citations) for side in SIDES
+    )
+    best_yes, best_no = (max((c.weight(side) for c in citations), default=0.0) for side in SIDES)
+    no_weight = citations[0].no_weight if citations else 1.0
+    return Balance(yes, no, best_yes, best_no, no_weight)
 
 
 def features_of(
@@ -77,6 +90,7 @@ def features_of(
     return {
         "share": _logit(balance.share),
         "said": _logit(balance.said),
+        "lean": balance.lean,
         "relevance": _logit(best_relevance(citations)),
         "salience": _logit(salience),
         "cosine": nearest_cosine(citations),

@@ -25,10 +25,10 @@ SENTENCES = 2
 YESNO_SENTENCES = 1
 MAX_WORDS = 200
 MIN_WORDS = 5
-# Longer "sentences" are lists of results or lost their full stops.
+# Longer "sentences" are lists of results, or several sentences without full stops.
 LONG_WORDS = 80
 # A citation's score is divided by 1 plus this number times its rank.
-RANK_LOSS = 0.05
+QUOTE_RANK_LOSS = 0.05
 IN_CONTRAST = "In contrast: "
 # A list keeps the items that score at least this share of the best one.
 LIST_SHARE = 0.35
@@ -119,7 +119,7 @@ def _sentences(citation: ReadCitation) -> Iterator[Candidate]:
         # An answer cites only PMIDs, because a link in an abstract may be malicious.
         if holds_reference(text):
             continue
-        score = span.score * citation.reading.relevance / (1 + RANK_LOSS * citation.rank)
+        score = span.score * citation.reading.relevance / (1 + QUOTE_RANK_LOSS * citation.rank)
         yield Candidate(text, citation, span, score, _is_whole(text, is_title))
 
 

@@ -73,7 +73,8 @@ class ReadCitation:
     """A citation with the text that was read and the reader's result for it.
 
     `rank` is its position among the citations, from 0. `items` are its passages, and `begins` is
-    the offset of each passage in `text`, or -1 if the passage is not part of it.
+    the offset of each passage in `text`, or -1 if the passage is not part of it. `no_weight` is the
+    factor by which its weight for "no" is multiplied when the evidence is weighed.
     """
 
     pmid: int
@@ -82,6 +83,7 @@ class ReadCitation:
     begins: tuple[int, ...]
     text: str
     reading: Reading
+    no_weight: float = 1.0
 
     def weight(self, side: Side) -> float:
         """Return how strongly the citation supports `side` of a yes/no question, 0 to 1."""
@@ -106,16 +108,19 @@ class ReadCitation:
 
 
 def read_evidence(
-    question: str, evidence: Sequence[Evidence], reader: TextReader
+    question: str, evidence: Sequence[Evidence], reader: TextReader, no_weight: float = 1.0
 ) -> list[ReadCitation]:
-    """Read the citations of `evidence`, at most MAX_READ, in the order of their first passages."""
+    """Read the citations of `evidence`, at most MAX_READ, in the order of their first passages.
+
+    `no_weight` is the calibration's (serve.answer.calibration.Calibration).
+    """
     by_pmid: dict[int, list[Evidence]] = {}
     for item in evidence:
         by_pmid.setdefault(item.passage.pmid, []).append(item)
     found = [(pmid, items, *join_text(items)) for pmid, items in by_pmid.items()][:MAX_READ]
     readings = reader.read(question, [text for _, _, text, _ in found])
     return [
-        ReadCitation(pmid, rank, tuple(items), begins, text, reading)
+        ReadCitation(pmid, rank, tuple(items), begins, text, reading, no_weight)
         for rank, ((pmid, items, text, begins), reading) in enumerate(
             zip(found, readings, strict=True)
         )
@@ -133,10 +138,10 @@ def join_text(items: Sequence[Evidence]) -> tuple[str, tuple[int, ...]]:
         title = _with_stop(title)
     text, last, end = title, None, 0
     begins = dict.fromkeys(range(len(items)), -1)
-    for place in sorted(range(len(items)), key=lambda place: items[place].passage.begin):
-        passage = items[place].passage
+    for position in sorted(range(len(items)), key=lambda position: items[position].passage.begin):
+        passage = items[position].passage
         if passage.section == TITLE:
-            begins[place] = text.find(passage.text)
+            begins[position] = text.find(passage.text)
             continue
         shared = end - passage.begin if last == passage.section else 0
         at, stop = len(text) - shared, passage.begin + len(passage.text)
@@ -145,12 +150,12 @@ def join_text(items: Sequence[Evidence]) -> tuple[str, tuple[int, ...]]:
         else:
             text += " " if text else ""
             at, shared, end = len(text), 0, stop
-        begins[place] = at
+        begins[position] = at
         text += passage.text[shared:]
         last = passage.section
     if not text:
         text = " ".join(item.passage.text for item in items)
-    return text, tuple(begins[place] for place in range(len(items)))
+    return text, tuple(begins[position] for position in range(len(items)))
 
 
 def _with_stop(title: str) -> str:

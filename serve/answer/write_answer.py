@@ -26,7 +26,6 @@ from cluster.answers import (
     Sentence,
     Verdict,
 )
-from cluster.errors import InputError
 from cluster.settings.answer_settings import AnswerSettings
 from serve.answer.ask_model import (
     EXACT_TYPES,
@@ -37,19 +36,15 @@ from serve.answer.ask_model import (
 )
 from serve.answer.calibration import Calibration
 from serve.answer.decide_verdict import Written, decide_verdict
-from serve.answer.examples.few_shot import EncoderLostError, ExampleMemory
-from serve.answer.examples.read_examples import FewShotExample
+from serve.answer.examples.few_shot import ExampleMemory
 from serve.answer.extract_answer import extract_exact, extract_ideal
 from serve.answer.names.cluster_names import Recognise
-from serve.answer.names.group_names import LIMITS, name_concepts
-from serve.answer.names.rank_names import RankedName, rank_names
-from serve.answer.names.score_names import NameModel, weigh_names
+from serve.answer.names.score_names import NameModel
+from serve.answer.prepare_briefing import BriefingMaker
 from serve.answer.read_evidence import (
     CachedReader,
-    ReadCitation,
     TextReader,
     answering,
-    read_evidence,
 )
 from serve.answer.show_sides import note_sides, quote_opposition
 from serve.answer.write_exact import Exact, write_exact
@@ -59,7 +54,6 @@ from serve.contracts.stage_calls import stage_method
 from serve.llm.chat_form import Message, Say
 from serve.llm.language_model import NO_MODEL, ChatModel, CountedModel, NoModelError
 from serve.llm.model_roles import NO_MODELS, ModelRoles, Role
-from serve.llm.prompts import quote
 from serve.support.attribute_sentences import (
     Encode,
     FallbackScorer,
@@ -75,14 +69,6 @@ log = logging.getLogger(__name__)
 
 UNCHECKED = "support: model lost, sentences checked by likeness"
 BY_WORDING = "support: encoder lost, sentences checked by wording"
-UNCOMPARED = "examples: encoder lost, answered without"
-NO_EXAMPLES = "examples: none stored, answered without"
-UNREAD = "examples: cannot be read, answered without"
-UNWEIGHED = "names: model lost, ranked by the reader alone"
-# Maximum number of the evidence's entities in a prompt.
-MAX_NAMED = 40
-# Maximum number of evidence characters, whose sentences are all compared with the answer's.
-MAX_CHARACTERS = 100_000
 # A passage is checked for contradiction if it has at least this share of a claim's words.
 SHARED = 0.5
 # Number of passages, the most similar ones, that the reader model reads to check a sentence.
@@ -149,10 +135,16 @@ class AnswerWriter:
         self._scorer = scorer
         self._recognise = recognise
         self._reader = CachedReader(reader)
-        self._namer = namer
         self._calibration = calibration
-        self._limits = limits or WriterLimits()
-        self._memory = ExampleMemory(examples, encode) if examples else None
+        self._briefings = BriefingMaker(
+            model,
+            limits or WriterLimits(),
+            self._reader,
+            recognise,
+            namer,
+            ExampleMemory(examples, encode) if examples else None,
+            calibration.no_weight,
+        )
 
     async def write(
         self,
@@ -211,10 +203,7 @@ class AnswerWriter:
         say: Say | None,
     ) -> WrittenAnswer:
         scorer = self._new_scorer()
-        weighed = first_passages(evidence, MAX_CHARACTERS)
-        briefing, degraded = await self._brief(question, weighed, style)
-        left_out = len(evidence) - len(weighed)
-        degraded += [f"evidence: the last {left_out} passages not weighed"] if left_out else []
+        briefing, degraded = await self._briefings.make(question, evidence, style)
         asked = CountedModel(self._model) if self._model is not None else None
         briefing = replace(briefing, say=say, model=asked)
         draft, generated = await self._draft(briefing, scorer, degraded)
@@ -281,54 +270,6 @@ class AnswerWriter:
         question, citations, answers = briefing.question, briefing.citations, briefing.answers
         return await asyncio.to_thread(extract_ideal, question, citations, answers, max_sentences)
 
-    async def _brief(
-        self, question: Question, evidence: Sequence[Evidence], style: AnswerSettings
-    ) -> tuple[Briefing, list[str]]:
-        """Return the input of the prompts, and a note for `degraded` on each missing part."""
-        examples: list[FewShotExample] = []
-        degraded = []
-        if style.examples and self._model is not None:
-            try:
-                if self._memory is None:
-                    raise InputError("llm.examples: not set; name the folder of the examples")
-                examples = await asyncio.to_thread(self._memory.nearest, question, style.examples)
-            except EncoderLostError as error:
-                log.warning("examples for %s: %s", question.id or "a question", error)
-                degraded.append(UNCOMPARED)
-            except InputError as error:
-                log.warning("examples for %s: %s", question.id or "a question", error)
-                empty = self._memory is None or self._memory.is_empty
-                degraded.append(NO_EXAMPLES if empty else UNREAD)
-        limits = self._limits.for_preset(style)
-        body = question.body
-        citations = await asyncio.to_thread(read_evidence, body, evidence, self._reader)
-        answers = await asyncio.to_thread(self._rank, question, citations, degraded)
-        briefing = Briefing(
-            self._model, limits, style, question, evidence, citations, answers, examples
-        )
-        if "entities" in briefing.variables:
-            briefing = replace(briefing, values={"entities": self._named(evidence)})
-        return briefing, degraded
-
-    def _rank(
-        self, question: Question, citations: Sequence[ReadCitation], degraded: list[str]
-    ) -> list[RankedName]:
-        """Return the ranked names of an answer; a failure of the namer is added to `degraded`."""
-        if question.type not in LIMITS:
-            return []
-        namer = self._namer if question.type == "factoid" else None
-        if namer is not None:
-            try:
-                return weigh_names(question.body, citations, namer)
-            except (RuntimeError, MemoryError) as error:
-                log.warning("names for %s: %s", question.id or "a question", error)
-                degraded.append(UNWEIGHED)
-        return rank_names(question.body, citations, self._recognise)
-
-    def _named(self, evidence: Sequence[Evidence]) -> str:
-        found = [entity for item in evidence for entity in self._recognise(item.passage.text)]
-        return quote("; ".join(name_concepts(found)[:MAX_NAMED]))
-
     async def _after(
         self, briefing: Briefing, draft: Draft, scorer: SupportScorer, degraded: list[str]
     ) -> tuple[Exact, tuple[Sentence, ...]]:
@@ -349,16 +290,6 @@ class AnswerWriter:
 NO_ANSWER = "evidence without an answer"
 WRITE = stage_method("writer", AnswerWriter.write, "write", NO_ANSWER)
 STREAM_ANSWER = stage_method("writer", AnswerWriter.stream_answer, "write", NO_ANSWER)
-
-
-def first_passages(evidence: Sequence[Evidence], characters: int) -> Sequence[Evidence]:
-    """Return the first passages that have at most `characters` together, at least one."""
-    total = 0
-    for place, item in enumerate(evidence):
-        total += len(item.passage.text)
-        if total > characters and place:
-            return evidence[:place]
-    return evidence
 
 
 def shown_of(briefing: Briefing, draft: Draft) -> tuple[str, ...] | None:

@@ -29,7 +29,7 @@ from serve.support.weigh_evidence import split_by_stance
 
 log = logging.getLogger(__name__)
 
-# Log odds above which a "yes" is accepted, because small models lean to yes
+# Log odds above which a "yes" is accepted, because small models are biased towards yes
 # (docs/benchmarks-quality.md).
 YES_MARGIN = 2.0
 

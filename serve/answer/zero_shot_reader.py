@@ -1,8 +1,8 @@
 """A reader without training: a general cross-encoder for relevance, an NLI model for stance.
 
 The NLI model is asked whether a text entails that the answer to the question is yes (Yin, Hay and
-Roth 2019, "Benchmarking Zero-shot Text Classification"). It marks no names: a language model gives
-them.
+Roth 2019, "Benchmarking Zero-shot Text Classification"). It does not mark names; a language model
+has to find them.
 """
 
 from __future__ import annotations

@@ -97,14 +97,14 @@ class JobStore:
 
         Raises ValueError if the folder is a copy of another job's folder.
         """
-        place = self.place(job.key)
-        if found.name not in (job.id, job.key) or (found != place and place.exists()):
-            raise ValueError(f"it is a copy of {job.id}")
+        folder = self.place(job.key)
+        if found.name not in (job.id, job.key) or (found != folder and folder.exists()):
+            raise ValueError(f"it is a duplicate of {job.id}")
         # Write only if a change is needed: a full disk must not hide a job.
         if found.stat().st_mode & 0o777 != PRIVATE:
             found.chmod(PRIVATE)
-        if found != place:
-            found.rename(place)
+        if found != folder:
+            found.rename(folder)
 
     def place(self, job_key: str) -> Path:
         """Return the job's folder. Raises BatchError if the key is invalid."""
@@ -116,7 +116,7 @@ class JobStore:
 
         Raises BatchError if the owner has another job with this id, or if too many jobs wait.
         """
-        place = self.place(job.key)
+        folder = self.place(job.key)
         with self._lock:
             if known := self._jobs.get(job.key):
                 if known.digest != job.digest:
@@ -127,18 +127,18 @@ class JobStore:
             # A process that was killed while it removed an earlier job may have left these files.
             self._remove(job.key, "run.json", *NEEDED)
             job = replace(job, created=time.time())
-            self._make_private(place)
-            write_atomically(place / "questions.json", QUESTIONS.dump_json(tuple(questions)))
+            self._make_private(folder)
+            write_atomically(folder / "questions.json", QUESTIONS.dump_json(tuple(questions)))
             self._write(job.key, Progress())
             # Write this last: a job exists once job.json exists.
-            write_atomically(place / "job.json", JOB.dump_json(job))
+            write_atomically(folder / "job.json", JOB.dump_json(job))
             self._jobs[job.key], self._progress[job.key] = job, Progress()
             return job
 
-    def _make_private(self, place: Path) -> None:
-        with explain_disk_faults(place):
-            place.mkdir(mode=PRIVATE, exist_ok=True)
-            place.chmod(PRIVATE)
+    def _make_private(self, path: Path) -> None:
+        with explain_disk_faults(path):
+            path.mkdir(mode=PRIVATE, exist_ok=True)
+            path.chmod(PRIVATE)
 
     def _require_room(self, owner: str) -> None:
         """Raise BatchError if no more jobs of the owner may wait."""
@@ -171,7 +171,7 @@ class JobStore:
             job = self._jobs.get(job_key)
             if job is None:
                 job_id = job_key.rpartition(".")[2]
-                raise BatchError(f"no batch {job_id} is here; it may have been forgotten", 404)
+                raise BatchError(f"there is no batch {job_id}; it may have been deleted", 404)
             return job
 
     def questions(self, job_key: str) -> tuple[Question, ...]:
@@ -251,7 +251,7 @@ class JobStore:
         state = self.progress(job_key).state
         if state != "done":
             raise BatchError(
-                f"batch {self.job(job_key).id} is {state}, and has no run to give", 409
+                f"batch {self.job(job_key).id} is {state}, and has no run file yet", 409
             )
         return self.run_file(job_key).read_bytes()
 

@@ -149,15 +149,15 @@ class Endpoint:
 
     @contextmanager
     def _plainly(self, path: str) -> Iterator[None]:
-        place = f"{self._url}{path}"
+        where = f"{self._url}{path}"
         try:
             yield
         except httpx.TimeoutException as error:
             raise self._too_late(path) from error
         except httpx.TransportError as error:
-            raise EndpointError(f"{place}: {error or 'connection lost'}", None, 0.0) from error
+            raise EndpointError(f"{where}: {error or 'connection lost'}", None, 0.0) from error
         except httpx.HTTPError as error:
-            raise EndpointError(f"{place}: {error}") from error
+            raise EndpointError(f"{where}: {error}") from error
 
     def _in_time(self, chunks: Iterable[bytes], path: str, deadline: float) -> Iterator[bytes]:
         for chunk in chunks:

@@ -64,8 +64,8 @@ def _print_details(console: Console, reply: Reply) -> None:
         steps = ", ".join(f"{step} {count}" for step, count in candidates.items())
         _print(console, f"citations by step: {steps}", style="dim")
     version = f"index {reply['index_version']} to {reply['last_source']}"
-    place = f"coverage {reply['coverage']}, system {reply['system']}"
-    _print(console, f"{version}, {place}; {_timings(reply)}", style="dim")
+    where = f"coverage {reply['coverage']}, system {reply['system']}"
+    _print(console, f"{version}, {where}; {_timings(reply)}", style="dim")
 
 
 def _print_understood(console: Console, reply: Reply) -> None:
@@ -182,9 +182,9 @@ def _print_sources(console: Console, answer: Answer, *, details: bool) -> None:
         origin = f" [{words}]" if (words := traced_words(answer.ideal, pmid)) else ""
         _print(console, f"{sign}PMID {pmid}{about_words(found[0])}: {title}{origin}", 2, hang=2)
         for passage in (item.passage for item in found if details):
-            place = f"{passage.section} {passage.begin}-{passage.end}"
+            where = f"{passage.section} {passage.begin}-{passage.end}"
             text = shorten(passage.text, SHOWN_CHARACTERS, placeholder="...")
-            _print(console, f"{place}: {text}", 4, "dim")
+            _print(console, f"{where}: {text}", 4, "dim")
 
 
 def print_search(console: Console, reply: Reply, *, details: bool = False) -> None:

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cluster.answers import Answer, Check, ExactAnswer, QuestionType, SearchResult
 from cluster.appraisal import Sort, WeighedCitation
+from cluster.index.filters.filters import FlagOptions
 from cluster.problem_words import problem_words
 from cluster.records import Passage
 from cluster.study_design.designs import Design
@@ -63,7 +64,7 @@ ReferenceStyle = Literal["vancouver", "apa", "ama"]
 DocumentForm = Literal["markdown", "docx", "pdf"]
 
 
-class FilterOptions(TypedDict, total=False):
+class FilterOptions(FlagOptions, total=False):
     """Filters on citations: the fields of `cluster.index.filters.filters.Filters`."""
 
     year_from: int
@@ -73,9 +74,6 @@ class FilterOptions(TypedDict, total=False):
     publication_types: Sequence[str]
     languages: Sequence[str]
     mesh: Sequence[str]
-    humans: bool
-    retracted: bool
-    has_abstract: bool
     authors: Sequence[str]
     design: Sequence[Design]
     all_of: Sequence[str]
@@ -198,8 +196,8 @@ class CiteRay:
 
     def stored_answers(self, limit: int = 50, before: str = "") -> AnswerList:
         """List the answers stored with this key, newest first; pass `next` as `before` for more."""
-        place = f"/v1/answers?limit={limit}&before={before}"
-        return self._read(AnswerList, "GET", place)
+        where = f"/v1/answers?limit={limit}&before={before}"
+        return self._read(AnswerList, "GET", where)
 
     def delete_answer(self, answer_id: str) -> None:
         """Delete a stored answer and its feedback."""
@@ -235,8 +233,8 @@ class CiteRay:
 
     def review(self, feedback_id: str, state: ReviewDecision | Literal["open"]) -> GivenFeedback:
         """Accept, reject or reopen feedback; status 403 if the key is not a reviewer's."""
-        place = f"/v1/feedback/{feedback_id}/review"
-        return self._read(GivenFeedback, "POST", place, {"state": state})
+        where = f"/v1/feedback/{feedback_id}/review"
+        return self._read(GivenFeedback, "POST", where, {"state": state})
 
     def watch(self, question: str, **options: Unpack[WatchOptions]) -> WatchSummary:
         """Save a question. It is asked again after each new index version."""
@@ -280,8 +278,8 @@ class CiteRay:
         self, answer: Answer, form: DocumentForm = "docx", style: ReferenceStyle = "vancouver"
     ) -> bytes:
         """Return the bytes of a file with an answer and its reference list."""
-        place = f"/v1/answers/document?{urlencode({'form': form, 'style': style})}"
-        return self._endpoint.read("POST", place, asdict(answer))
+        where = f"/v1/answers/document?{urlencode({'form': form, 'style': style})}"
+        return self._endpoint.read("POST", where, asdict(answer))
 
     def _read(self, form: type[T], method: str, path: str, body: Any = None) -> T:
         return _record(form, self._endpoint.read(method, path, body))
@@ -305,9 +303,9 @@ def _record(form: type[T], reply: str | bytes) -> T:
         record: T = _adapter(form).validate_json(reply)
         return record
     except ValidationError as error:
-        place = ".".join(map(str, error.errors()[0]["loc"])) or "the reply"
+        where = ".".join(map(str, error.errors()[0]["loc"])) or "the reply"
         raise EndpointError(
-            f"no reply of CiteRay's: {place}: {problem_words(error.errors()[0])}"
+            f"not a reply of CiteRay: {where}: {problem_words(error.errors()[0])}"
         ) from error
 
 

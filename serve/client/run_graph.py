@@ -35,7 +35,7 @@ LOG = logging.getLogger(__name__)
 
 START_DEADLINE_S = 900.0
 POLL_S = 1.0
-# Seconds without news after which the stages that still load are named.
+# Seconds without progress after which the stages that are still loading are printed.
 WAITING_LINE_S = 15.0
 # Defaults for Serve's proxy: header limits; seconds between health checks, of which three must fail
 # before the proxy is replaced; and the timeout of each of three readiness checks, because a proxy
@@ -65,21 +65,21 @@ def await_ready(settings: Settings, log: Console) -> None:
     said: set[str] = set()
     stages: dict[str, str] | None = None
     with open_client(timeout=5) as client:
-        begun = told = time.monotonic()
+        begun = printed = time.monotonic()
         while (now := time.monotonic()) - begun < START_DEADLINE_S:
             stages = _stages(client, endpoint_url(settings))
             for name, state in (stages or {}).items():
                 if state == "ready" and name not in said:
                     said.add(name)
-                    told = now
+                    printed = now
                     count = f"{len(said)} of {len(stages or {})}"
                     log.print(f"{now - begun:5.1f} s  {name} ready ({count})")
             if stages and len(said) == len(stages):
                 return
             if trouble := failure():
                 raise CiteRayError(f"the graph cannot start: {trouble}")
-            if now - told >= WAITING_LINE_S:
-                told = now
+            if now - printed >= WAITING_LINE_S:
+                printed = now
                 log.print(f"{now - begun:5.1f} s  still loading: {_awaited(stages, said)}")
             time.sleep(POLL_S)
     raise CiteRayError(

@@ -62,8 +62,8 @@ class Problem(BaseModel):
 def problem_of(status: int, detail: str, errors: Sequence[FieldError] = ()) -> dict[str, Any]:
     """Return the fields of a `Problem` as a dictionary."""
     title = HTTPStatus(status).phrase
-    told = Problem(title=title, status=status, detail=detail, errors=list(errors) or None)
-    return told.model_dump(exclude_none=True)
+    problem = Problem(title=title, status=status, detail=detail, errors=list(errors) or None)
+    return problem.model_dump(exclude_none=True)
 
 
 def problem(
@@ -73,8 +73,8 @@ def problem(
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
     """Return a `Problem` as a response."""
-    told = problem_of(status, detail, errors)
-    return JSONResponse(told, status, headers=headers, media_type=PROBLEM_JSON)
+    problem = problem_of(status, detail, errors)
+    return JSONResponse(problem, status, headers=headers, media_type=PROBLEM_JSON)
 
 
 def busy_problem(status: int, detail: str, retry_after_s: int) -> JSONResponse:

@@ -7,11 +7,9 @@ from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import Path
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     StrictBool,
@@ -55,19 +53,6 @@ MAX_BUDGET_MS = 600_000
 Pmid = Annotated[int, Field(ge=1, le=MAX_PMID, strict=True)]
 # JSON readers that use doubles round larger integers.
 Offset = Annotated[int, Field(ge=0, le=2**53, strict=True)]
-
-
-def plain_digits(value: Any) -> Any:
-    """Raise ValueError for a string that is not all ASCII digits.
-
-    Python would read `1_0`, ` 1` and `1.0` as numbers, but they are not PMIDs.
-    """
-    if isinstance(value, str) and not (value.isascii() and value.isdigit()):
-        raise ValueError("is not a PMID; use digits only")
-    return value
-
-
-PathPmid = Annotated[int, Path(ge=1, le=MAX_PMID), BeforeValidator(plain_digits)]
 
 
 def known_system(value: str) -> str:
@@ -223,7 +208,7 @@ def explain_problems(problems: Sequence[Any]) -> str:
     parts = []
     for problem in problems[:MAX_PROBLEMS]:
         if problem["type"] == "json_invalid":
-            parts.append(f"body: is no JSON: {problem['ctx']['error']} at {problem['loc'][-1]}")
+            parts.append(f"body: is not JSON: {problem['ctx']['error']} at {problem['loc'][-1]}")
         elif problem["loc"] == ("body",) and isinstance(problem.get("input"), bytes):
             parts.append("body: send JSON, with the header `Content-Type: application/json`")
         else:
@@ -252,8 +237,8 @@ def _pointer(path: Sequence[Any]) -> str:
 
 
 def _explain(problem: Mapping[str, Any]) -> str:
-    place = ".".join(str(p) for p in problem["loc"] if p != "body") or "body"
-    words = f"{place}: {problem_words(problem)}"
+    where = ".".join(str(p) for p in problem["loc"] if p != "body") or "body"
+    words = f"{where}: {problem_words(problem)}"
     if problem["type"] == "missing":
         return words
     given = repr(problem.get("input"))

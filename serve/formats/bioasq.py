@@ -55,15 +55,15 @@ def read_questions(path: Path) -> list[Question]:
     return as_questions(read_rows(path), str(path))
 
 
-def as_questions(entries: Sequence[Any], place: str) -> list[Question]:
-    """Return the questions as `read_questions` does; error messages begin with `place`."""
+def as_questions(entries: Sequence[Any], where: str) -> list[Question]:
+    """Return the questions as `read_questions` does; error messages begin with `where`."""
     questions: list[Question] = []
     seen: dict[str, int] = {}
     for index, entry in enumerate(entries):
-        question = _read_question(entry, f"{place}: question {index}")
+        question = _read_question(entry, f"{where}: question {index}")
         if question.id in seen:
             raise InputError(
-                f"{place}: question {index}: id {question.id!r} is also that of question"
+                f"{where}: question {index}: id {question.id!r} is also that of question"
                 f" {seen[question.id]}; give each question its own id"
             )
         seen[question.id] = index
@@ -71,41 +71,41 @@ def as_questions(entries: Sequence[Any], place: str) -> list[Question]:
     return questions
 
 
-def _read_question(entry: Any, place: str) -> Question:
+def _read_question(entry: Any, where: str) -> Question:
     if not isinstance(entry, dict):
-        raise InputError(f"{place}: must be an object, not {type(entry).__name__}")
-    name = _read_field(entry, "id", place)
+        raise InputError(f"{where}: must be an object, not {type(entry).__name__}")
+    name = _read_field(entry, "id", where)
     if len(name) > MAX_ID_CHARS:
-        raise InputError(f"{place}: id has {len(name)} characters, at most {MAX_ID_CHARS}")
-    place = f"{place} (id {name if name.isprintable() else repr(name)})"
-    kind = _read_field(entry, "type", place)
+        raise InputError(f"{where}: id has {len(name)} characters, at most {MAX_ID_CHARS}")
+    where = f"{where} (id {name if name.isprintable() else repr(name)})"
+    kind = _read_field(entry, "type", where)
     if kind not in QUESTION_TYPES:
-        raise InputError(f"{place}: type {kind!r:.60} is none of {', '.join(QUESTION_TYPES)}")
-    body = _read_field(entry, "body", place).strip()
+        raise InputError(f"{where}: type {kind!r:.60} is not one of {', '.join(QUESTION_TYPES)}")
+    body = _read_field(entry, "body", where).strip()
     if len(body) > MAX_BODY_CHARS:
-        raise InputError(f"{place}: body has {len(body)} characters, at most {MAX_BODY_CHARS}")
+        raise InputError(f"{where}: body has {len(body)} characters, at most {MAX_BODY_CHARS}")
     return Question(name, body, cast(QuestionType, kind))
 
 
-def _read_field(entry: Mapping[str, Any], field: str, place: str) -> str:
+def _read_field(entry: Mapping[str, Any], field: str, where: str) -> str:
     if field not in entry:
-        raise InputError(f"{place}: field {field} is missing")
+        raise InputError(f"{where}: field {field} is missing")
     value = entry[field]
     if not isinstance(value, str):
-        raise InputError(f"{place}: {field} must be a string, not {value!r:.60}")
+        raise InputError(f"{where}: {field} must be a string, not {value!r:.60}")
     if not value.strip():
-        raise InputError(f"{place}: {field} is empty")
-    return whole_text(value, field, place)
+        raise InputError(f"{where}: {field} is empty")
+    return whole_text(value, field, where)
 
 
-def whole_text(text: str, field: str, place: str) -> str:
+def whole_text(text: str, field: str, where: str) -> str:
     """Return `text`; raise InputError if it cannot be encoded as UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{place}: {field} holds half a character at {error.start} (a lone surrogate);"
-            " write it whole, or leave it out"
+            f"{where}: {field} has a lone surrogate at {error.start}, which is half of a character;"
+            " write the whole character or leave it out"
         ) from None
     return text
 
@@ -137,7 +137,9 @@ def to_entry(
             entry["exact_answer"] = _exact(question.type, result.choice.exact)
         entry |= {"verdict": result.verdict, "confidence": result.confidence}
         if result.shown is not None:
-            entry["shown"] = [as_snippet(result.evidence[place].passage) for place in result.shown]
+            entry["shown"] = [
+                as_snippet(result.evidence[position].passage) for position in result.shown
+            ]
     return entry
 
 
@@ -255,8 +257,8 @@ class RunWriter:
         self._file.flush()
 
     def _line(self, entry: Entry, note: Any) -> str:
-        told = {**self._key, "entry": entry, "note": note}
-        return json.dumps(told, ensure_ascii=False) + "\n"
+        record = {**self._key, "entry": entry, "note": note}
+        return json.dumps(record, ensure_ascii=False) + "\n"
 
     def finish(
         self,

@@ -52,8 +52,8 @@ def read_topics_a(path: Path) -> list[GroundingTopic]:
     Raise InputError with the file, record and field for an invalid value or a duplicate id.
     """
     return [
-        GroundingTopic(_question(row, "qa_id", place), _sentences(row, place))
-        for place, row in _rows(path, "qa_id")
+        GroundingTopic(_question(row, "qa_id", where), _sentences(row, where))
+        for where, row in _rows(path, "qa_id")
     ]
 
 
@@ -62,7 +62,7 @@ def read_topics_b(path: Path) -> list[Question]:
 
     Raise the same errors as `read_topics_a`.
     """
-    return [_question(row, "topic_id", place) for place, row in _rows(path, "topic_id")]
+    return [_question(row, "topic_id", where) for where, row in _rows(path, "topic_id")]
 
 
 def to_entry_a(topic: GroundingTopic, grounds: Sequence[Grounds], run: str) -> Entry:
@@ -122,38 +122,38 @@ def _rows(path: Path, id_field: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
         raise InputError(f"{path}: has no topics")
     seen: set[str] = set()
     for number, row in values:
-        place = f"{path}: {word} {number}"
+        where = f"{path}: {word} {number}"
         if not isinstance(row, dict):
-            raise InputError(f"{place}: must be an object, not {row!r:.40}")
-        id_ = _question(row, id_field, place).id
+            raise InputError(f"{where}: must be an object, not {row!r:.40}")
+        id_ = _question(row, id_field, where).id
         if id_ in seen:
-            raise InputError(f"{place}: {id_field} {id_!r} came before; give each record its own")
+            raise InputError(f"{where}: {id_field} {id_!r} occurs twice; give each record its own")
         seen.add(id_)
-        yield place, row
+        yield where, row
 
 
-def _question(row: Mapping[str, Any], id_field: str, place: str) -> Question:
+def _question(row: Mapping[str, Any], id_field: str, where: str) -> Question:
     inner = row.get("meta_data", row.get("metadata", row))
     if not isinstance(inner, dict):
-        raise InputError(f"{place}: field metadata must be an object, not {inner!r:.40}")
+        raise InputError(f"{where}: field metadata must be an object, not {inner!r:.40}")
     id_ = inner.get(id_field, inner.get("id"))
     if type(id_) is not int and not (isinstance(id_, str) and id_.strip()):
         raise InputError(
-            f"{place}: field {id_field} must be a string or whole number, not {id_!r:.40}"
+            f"{where}: field {id_field} must be a string or whole number, not {id_!r:.40}"
         )
     body = inner.get("question", row.get("question"))
     if not isinstance(body, str) or not body.strip():
-        raise InputError(f"{place}: field question must be a string that is not empty")
+        raise InputError(f"{where}: field question must be a string that is not empty")
     return Question(
-        _fitting(str(id_).strip(), MAX_ID_CHARS, id_field, place),
-        _fitting(" ".join(body.split()), MAX_BODY_CHARS, "question", place),
+        _fitting(str(id_).strip(), MAX_ID_CHARS, id_field, where),
+        _fitting(" ".join(body.split()), MAX_BODY_CHARS, "question", where),
     )
 
 
-def _fitting(text: str, most: int, field: str, place: str) -> str:
+def _fitting(text: str, most: int, field: str, where: str) -> str:
     if len(text) > most:
-        raise InputError(f"{place}: {field} has {len(text)} characters, at most {most}")
-    return whole_text(text, field, place)
+        raise InputError(f"{where}: {field} has {len(text)} characters, at most {most}")
+    return whole_text(text, field, where)
 
 
 def _sentences(row: Mapping[str, Any], place: str) -> tuple[GivenSentence, ...]:

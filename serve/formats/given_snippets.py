@@ -74,10 +74,10 @@ def give_snippets(questions: Sequence[Question], paths: Iterable[Path]) -> list[
     return [replace(question, given=tuple(given[question.id])) for question in questions]
 
 
-def _read_snippets(value: Any, place: str) -> list[Passage]:
+def _read_snippets(value: Any, where: str) -> list[Passage]:
     try:
         snippets = _SNIPPETS.validate_python(value or [])
     except ValidationError as error:
         problems = [{**p, "loc": ("snippets", *p["loc"])} for p in error.errors()]
-        raise InputError(f"{place}: {explain_problems(problems)}") from None
+        raise InputError(f"{where}: {explain_problems(problems)}") from None
     return [snippet.as_passage() for snippet in snippets if snippet.golden]

@@ -66,15 +66,15 @@ def read_judged(paths: Iterable[Path]) -> dict[str, Judged]:
     judgements: dict[str, dict[int, bool]] = {}
     for path in paths:
         for number, row in enumerate(read_rows(path)):
-            place = f"{path}: question {number}"
+            where = f"{path}: question {number}"
             if not isinstance(row, dict) or not isinstance(row.get("id"), str):
-                raise InputError(f"{place}: must be an object with an id, not {row!r:.60}")
-            place = f"{place} (id {row['id']:.80})"
+                raise InputError(f"{where}: must be an object with an id, not {row!r:.60}")
+            where = f"{where} (id {row['id']:.80})"
             known = judgements.setdefault(row["id"], {})
-            for document in _items(row, "documents", place):
-                known.update([_judgement(document, "id", f"{place}: documents")])
-            for snippet in _items(row, "snippets", place):
-                pmid, golden = _judgement(snippet, "document", f"{place}: snippets")
+            for document in _items(row, "documents", where):
+                known.update([_judgement(document, "id", f"{where}: documents")])
+            for snippet in _items(row, "snippets", where):
+                pmid, golden = _judgement(snippet, "document", f"{where}: snippets")
                 known.setdefault(pmid, golden)
     return {
         id_: Judged(
@@ -85,20 +85,20 @@ def read_judged(paths: Iterable[Path]) -> dict[str, Judged]:
     }
 
 
-def _items(row: Mapping[str, Any], field: str, place: str) -> list[Any]:
+def _items(row: Mapping[str, Any], field: str, where: str) -> list[Any]:
     value = row.get(field)
     if value is not None and not isinstance(value, list):
-        raise InputError(f"{place}: field {field} must be a list, not {value!r:.40}")
+        raise InputError(f"{where}: field {field} must be a list, not {value!r:.40}")
     return value or []
 
 
-def _judgement(item: Any, field: str, place: str) -> tuple[int, bool]:
+def _judgement(item: Any, field: str, where: str) -> tuple[int, bool]:
     """Return (PMID, whether it is golden); a plain URL, without a mark, is golden."""
     judged = item if isinstance(item, dict) else {field: item}
     name, golden = judged.get(field), judged.get("golden", True)
     last = name.rstrip("/").rpartition("/")[2] if isinstance(name, str) else ""
     if not _PMID.fullmatch(last):
-        raise InputError(f"{place}: {field} must end in a PMID, not {name!r:.60}")
+        raise InputError(f"{where}: {field} must end in a PMID, not {name!r:.60}")
     if not isinstance(golden, bool):
-        raise InputError(f"{place}: golden must be true or false, not {golden!r:.40}")
+        raise InputError(f"{where}: golden must be true or false, not {golden!r:.40}")
     return int(last), golden

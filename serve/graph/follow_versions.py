@@ -212,7 +212,7 @@ def _follower(
     settings: Settings, deployed: Manifest, open_version: Callable[[Manifest, T | None], T]
 ) -> Follower[T]:
     pinned = bool(settings.serve.as_of)
-    return Follower(settings.index.place, deployed, open_version, pinned=pinned)
+    return Follower(settings.index.location, deployed, open_version, pinned=pinned)
 
 
 def follow_shard(settings: Settings, deployed: Manifest, number: int) -> Follower[ShardVersion]:

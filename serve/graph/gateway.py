@@ -19,13 +19,13 @@ from cluster.settings.presets import name_systems
 from cluster.settings.settings import Settings
 from cluster.settings.store_digests import store_digests
 from serve.contracts.backend import Handle, HandleBackend, IndexFacts, call_handle
+from serve.contracts.readiness import Readiness
 from serve.graph.call_handles import batches_client, wait_until_ready
 from serve.graph.follow_versions import StageVersion
 from serve.http.api import create_api
 from serve.http.join_metrics import fetch_metrics
 from serve.http.middleware.admission import Admission
 from serve.http.middleware.request_log import Meters
-from serve.http.service import Readiness
 from serve.http.workbench.ask_service import ServiceAsk
 from serve.pipeline.answer_question import QuestionAnswerer
 from serve.saved.stores import open_saved

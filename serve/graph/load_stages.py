@@ -54,7 +54,7 @@ def open_manifest(settings: Settings) -> Manifest:
 
     Raises an error if this version of the code cannot read the index.
     """
-    index, as_of = settings.index.place, settings.serve.as_of
+    index, as_of = settings.index.location, settings.serve.as_of
     manifest = read_as_of(index, as_of) if as_of else read_manifest(index)
     analyser_of(manifest)
     return manifest
@@ -103,7 +103,7 @@ def load_expander(
     known = before.recogniser if before else None
     vocabulary = load_vocabulary(settings, manifest)
     recogniser = make_recogniser(settings, vocabulary, known)
-    collection = CollectionTerms.open(settings.index.place, manifest)
+    collection = CollectionTerms.open(settings.index.location, manifest)
     return Expander(recogniser, collection, vocabulary, analyser_of(manifest))
 
 
@@ -131,9 +131,9 @@ def load_vocabulary(settings: Settings, manifest: Manifest) -> Vocabulary:
     Raises IndexFormatError if the file is damaged.
     """
     file = str(vocabulary_file(manifest.version))
-    folder = verified(settings.index.place, {file: manifest.vocabulary})
+    folder = verified(settings.index.location, {file: manifest.vocabulary})
     vocabulary = Vocabulary.open(folder / file)
-    drop_copies(settings.index.place, manifest)
+    drop_copies(settings.index.location, manifest)
     return vocabulary
 
 
@@ -145,15 +145,15 @@ def load_shard(
     Local copies that the published version does not need are deleted once the shard is mapped.
     """
     reader = ShardReader(
-        settings.index.place,
+        settings.index.location,
         number,
         manifest.shards[number],
         ef_search=settings.index.ef_search,
         exact_below=settings.index.exact_below,
-        codec=open_codec(settings.index.place, manifest.tokens),
+        codec=open_codec(settings.index.location, manifest.tokens),
         before=before,
     )
-    drop_copies(settings.index.place, manifest)
+    drop_copies(settings.index.location, manifest)
     return reader
 
 
@@ -222,11 +222,11 @@ def load_writer_parts(
 def load_calibration(reader: ReaderSettings) -> Calibration:
     """Return the calibration of a reader; without its own one, that of the shipped reader.
 
-    Another reader's relevance has another scale, so that `related` does not apply to it.
+    Another reader's relevance and stances differ, so that `related` and `no_weight` do not apply.
     """
     known = read_calibration(reader.calibration or DEFAULT)
     is_own = reader.calibration or (reader.kind, reader.model) == ("trained", SHIPPED)
-    return known if is_own else known.model_copy(update={"related": 0.0})
+    return known if is_own else known.model_copy(update={"related": 0.0, "no_weight": 1.0})
 
 
 def load_reader(settings: Settings) -> TextReader:

@@ -90,8 +90,8 @@ def citation_words(record: Citation) -> str:
     citation = WeighedCitation.of(record)
     mark = "RETRACTED. " if citation.retracted else ""
     known = _known(citation, citation.year)
-    place = f"PMID {citation.pmid}. {mark}{_one_line(citation.journal)}{known}"
-    said = [QUOTED, place, *filter(None, [citation.notice])]
+    where = f"PMID {citation.pmid}. {mark}{_one_line(citation.journal)}{known}"
+    said = [QUOTED, where, *filter(None, [citation.notice])]
     return "\n".join([*said, _one_line(citation.title), _one_line(citation.abstract)])
 
 

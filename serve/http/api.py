@@ -32,9 +32,9 @@ from serve.contracts.problem_forms import (
     problem,
     problems,
 )
+from serve.contracts.readiness import Readiness
 from serve.contracts.request_forms import (
     AnswerRequest,
-    PathPmid,
     SearchRequest,
     explain_problems,
     explain_unreadable,
@@ -53,7 +53,7 @@ from serve.http.middleware.request_log import Meters
 from serve.http.openai.openai_errors import CHAT, OpenAIErrors, explain_chat_problems
 from serve.http.openai.openai_form import add_openai_form
 from serve.http.serve_page import add_page, is_missing_page, missing_page
-from serve.http.service import Graph, Readiness, Service, require_ready
+from serve.http.service import Graph, Service, require_ready
 from serve.http.strategy_api import add_strategy, strategy_tool
 from serve.http.workbench.answers_api import (
     add_answers,
@@ -66,7 +66,7 @@ from serve.http.workbench.batch_references import add_batch_references
 from serve.http.workbench.citations_api import add_citations
 from serve.http.workbench.feedback_api import add_feedback
 from serve.http.workbench.reference_tools import reference_tools
-from serve.http.workbench.references_api import add_references
+from serve.http.workbench.references_api import PathPmid, add_references
 from serve.http.workbench.suggest_api import add_suggest
 from serve.http.workbench.systems_api import add_systems
 from serve.http.workbench.watches_api import add_watches
@@ -84,7 +84,7 @@ def methods_at(path: str, routes: Sequence[BaseRoute]) -> str:
     """Return the `Allow` header for `path`: the methods of all routes that match it.
 
     Starlette itself names only the methods of the first route that matches. A path without a route
-    is that of a file of the web page, which allows GET and HEAD.
+    belongs to a file of the web page, which allows GET and HEAD.
     """
     here = [r for r in routes if isinstance(r, Route) and r.path_regex.match(path)]
     methods = {method for route in here for method in route.methods or ()} or {"GET"}

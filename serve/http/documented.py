@@ -65,6 +65,6 @@ def _name_problems(document: dict[str, Any]) -> None:
         for operation in operations.values():
             for response in operation["responses"].values():
                 content = response.get("content", {})
-                told = content.get("application/json", {})
-                if told.get("schema") == {"$ref": PROBLEM_SCHEMA}:
+                documented = content.get("application/json", {})
+                if documented.get("schema") == {"$ref": PROBLEM_SCHEMA}:
                     content[PROBLEM_JSON] = content.pop("application/json")

@@ -29,7 +29,9 @@ from serve.http.answer_words import QUOTED, citation_words
 from serve.http.event_stream import as_failure
 from serve.http.service import Service, require_ready
 from serve.http.workbench.bound_reply import (
+    ANSWER,
     DEFAULT_CHARACTERS,
+    SEARCH,
     AnswerReply,
     MaxChars,
     SearchReply,
@@ -69,8 +71,10 @@ READS = types.ToolAnnotations(
 
 def _tell_meanings(schema: dict[str, Any]) -> None:
     """Reduce the JSON schema to the fields in MEANINGS, and add their descriptions."""
-    told = {name: schema["properties"][name] for name in MEANINGS}
-    schema["properties"] = {name: {**told[name], "description": MEANINGS[name]} for name in told}
+    described = {name: schema["properties"][name] for name in MEANINGS}
+    schema["properties"] = {
+        name: {**described[name], "description": MEANINGS[name]} for name in described
+    }
     schema["properties"]["system"]["description"] += f" There are: {', '.join(system_names())}."
     schema.pop("examples", None)
 
@@ -163,7 +167,7 @@ def _make_tools(service: Service, default_system: str) -> list[Tool]:
             "search_pubmed",
             "Search PubMed: ranked citations for a question, with the relevant passages.",
             QuestionForm,
-            TypeAdapter(SearchReply),
+            SEARCH,
             search,
         ),
         Tool(
@@ -173,7 +177,7 @@ def _make_tools(service: Service, default_system: str) -> list[Tool]:
             "not_enough_evidence (no answer; the nearest citations are listed). A reference list "
             "follows.",
             QuestionForm,
-            TypeAdapter(AnswerReply),
+            ANSWER,
             answer,
         ),
         Tool(

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from cluster.index.filters.filters import FLAGS
 from serve.references.documents.write_document import FORMS, Form
 from serve.references.export_citations import FORMATS, Format
 
@@ -87,6 +88,8 @@ def add_page(api: FastAPI, *, keeps: bool) -> None:
 
     template = Template((FOLDER / "index.html").read_text(encoding="utf-8"))
     offered = {"formats": _titled(FORMATS.items()), "forms": _titled(FORMS.items())}
+    flags = {name: [f.label, f.if_true, f.if_false] for name, f in FLAGS.items()}
+    offered["flags"] = escape(json.dumps(flags))
     index = template.substitute(offered, keeps="yes" if keeps else "no")
     headers = {**HEADERS, "ETag": f'"{sha256(index.encode()).hexdigest()}"'}
 

@@ -6,40 +6,15 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Protocol, TypeVar
 
-from pydantic import BaseModel
-
 from cluster.answers import Answer, SearchResult
 from serve.contracts.answer_events import Event, Finished
+from serve.contracts.readiness import Readiness
 from serve.contracts.request import Request
 from serve.contracts.stage_watch import StageLostError
 from serve.http.middleware.request_log import NOTES, Meters
 from serve.pipeline.answer_question import QuestionAnswerer
 
 R = TypeVar("R", bound=SearchResult)
-
-
-class Readiness(BaseModel):
-    """State of the graph.
-
-    `coverage` is the number of shards that answer out of all, such as "2/2". `stages` maps each
-    stage to "ready", "loading" or "lost". `versions` maps each stage that reads the index to the
-    version that one of its replicas serves, and `index_version` is the oldest version among the
-    shards, which was published on the day `index_date` (UTC). `refused` maps a stage to the reason
-    why it does not serve the published version. `stores` has the digests of the places of the
-    index and of the database (`store_digests`).
-    """
-
-    ready: bool
-    index_version: str
-    last_source: str
-    index_date: str
-    coverage: str
-    citations: int
-    models: dict[str, str]
-    stages: dict[str, str]
-    versions: dict[str, str]
-    refused: dict[str, str]
-    stores: dict[str, str] = {}
 
 
 class Graph(Protocol):

@@ -117,7 +117,7 @@ def _as_chat_choice(choice: Mapping[str, Any]) -> dict[str, Any]:
 def read_asked(reply: Any, options: Mapping[str, Any]) -> str:
     """Return the text of the reply, chat or plain, to a `chat_request` with these options.
 
-    Raise LLMError as `read_reply` does, and if none of the words in `weigh` is among the likely
+    Raise LLMError like `read_reply`, and if none of the words in `weigh` is among the likely
     tokens.
     """
     reply = _as_chat_reply(reply)
@@ -139,7 +139,7 @@ def read_reply(reply: Any, *, constrained: bool) -> str:
         finish = choice.get("finish_reason")
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise LLMError(
-            f"llm: the reply is no chat completion ({error!r}): {brief(reply)}"
+            f"llm: the reply is not a chat completion ({error!r}): {brief(reply)}"
         ) from None
     if constrained and finish == "length":
         raise LLMError("llm: the constrained reply was cut off; raise its max_tokens")
@@ -156,17 +156,17 @@ def _read_shares(reply: Any, words: Sequence[str]) -> str:
     """
     text = read_reply(reply, constrained=False)
     logprobs = reply["choices"][0].get("logprobs") or {}
-    told: list[dict[str, Any]] = [{"token": text, "logprob": 0.0}]
+    tokens: list[dict[str, Any]] = [{"token": text, "logprob": 0.0}]
     if content := logprobs.get("content"):
-        told = content[0]["top_logprobs"] or content[:1]
+        tokens = content[0]["top_logprobs"] or content[:1]
     found = dict.fromkeys(words, 0.0)
-    for entry in told:
+    for entry in tokens:
         word = entry["token"].strip().strip(".").casefold()
         if word in found:
             found[word] += math.exp(entry["logprob"])
     total = sum(found.values())
     if not total:
-        raise LLMError(f"llm: the reply is none of {', '.join(words)}: {brief(text)}")
+        raise LLMError(f"llm: the reply is not one of {', '.join(words)}: {brief(text)}")
     return json.dumps({word: share / total for word, share in found.items()})
 
 
@@ -175,8 +175,8 @@ def brief_error(reply: Any) -> str:
     error = reply.get("error") if isinstance(reply, dict) else None
     if not isinstance(error, dict):
         return brief(error if error is not None else reply)
-    told = [str(error[name]) for name in ("type", "code") if error.get(name)]
-    return ", ".join(word for word in told if ERROR_WORD.fullmatch(word)) or brief(
+    words = [str(error[name]) for name in ("type", "code") if error.get(name)]
+    return ", ".join(word for word in words if ERROR_WORD.fullmatch(word)) or brief(
         error.get("message", error)
     )
 
@@ -195,7 +195,7 @@ async def read_pieces(lines: AsyncIterable[str], say: Say) -> dict[str, Any]:
         try:
             piece = json.loads(data)
         except ValueError:
-            raise LLMError(f"llm: a chunk of the reply is no JSON: {brief(data)}") from None
+            raise LLMError(f"llm: a chunk of the reply is not JSON: {brief(data)}") from None
         if not isinstance(piece, dict) or "error" in piece:
             raise LLMError(f"llm: the stream failed: {brief_error(piece)}")
         for choice in _as_chat_reply(piece).get("choices") or []:

@@ -135,7 +135,7 @@ class OpenAIChatModel:
                 reply = response.json()
             except ValueError:
                 raise LLMError(
-                    f"llm: {self._url} answered no JSON: {brief(response.text)}"
+                    f"llm: {self._url} did not reply with JSON: {brief(response.text)}"
                 ) from None
         return read_asked(reply, options)
 

@@ -70,9 +70,9 @@ class Prompt:
             raise InputError(
                 f"prompt {self.name}: missing variables {missing}, unused variables {unused}"
             )
-        told = Template(self.system).substitute(values)
+        system = Template(self.system).substitute(values)
         return [
-            *([Message(role="system", content=told)] if told else []),
+            *([Message(role="system", content=system)] if system else []),
             *turns,
             Message(role="user", content=Template(self.user).substitute(values)),
         ]

@@ -81,7 +81,7 @@ def read_entities(text: str) -> list[str]:
 def read_names(value: Any) -> list[str]:
     """Return the strings of a list; raise LLMError if `value` is not a list."""
     if not isinstance(value, list):
-        raise LLMError(f"llm: the answers are no list: {brief(value)}")
+        raise LLMError(f"llm: the answers are not a list: {brief(value)}")
     return [name for name in value if isinstance(name, str)]
 
 

@@ -217,7 +217,7 @@ class QuestionAnswerer:
         """Return the exposure of articles to retractions; None if a shard does not answer."""
         stages = self._calls(Budget(0))
         found = await look_up_exposure(pmids, stages)
-        # What the other shards know is enough for an answer, but not to compare two versions.
+        # The replies of the other shards are enough for an answer, but not to compare two versions.
         return None if stages.watch.degraded else found
 
     async def answer(
@@ -276,7 +276,7 @@ class QuestionAnswerer:
         stages: StageCalls,
         tell: Tell,
     ) -> WrittenAnswer:
-        """Return what the writer returns for `asked`, after its failures have been noted."""
+        """Return what the writer returns for `asked`, after recording its failures."""
         if tell is ignore_event:
             written = await stages.call(WRITE, *asked)
         else:

@@ -44,7 +44,8 @@ def weigh_answer(answer: Answer) -> Answer:
 def tell_caveats(ideal: Sequence[Sentence], evidence: Iterable[Evidence]) -> tuple[str, ...]:
     """Return a caveat on sentences whose sources are all animal or in vitro studies, or ().
 
-    A source that may be about people, or whose subjects are unknown, exempts a sentence.
+    A sentence with a source that may be about people, or whose subjects are unknown, needs no
+    caveat.
     """
     studied = {item.passage.pmid: item.subjects for item in evidence}
     concerned = {

@@ -75,14 +75,14 @@ async def look_up_exposure(pmids: Iterable[int], stages: StageCalls) -> Exposure
         return None
     by_shard = pmids_by_shard(sources, stages.facts.shards)
     ask = {n: REFERENCES.of_shard(n).with_loss(UNCHECKED) for n in by_shard}
-    told = await asyncio.gather(*(stages.call(ask[n], own) for n, own in by_shard.items()))
+    replies = await asyncio.gather(*(stages.call(ask[n], own) for n, own in by_shard.items()))
     cited: dict[int, tuple[int, ...] | None] = {}
-    for reply in told:
+    for reply in replies:
         cited.update(reply or {})
     wanted = sorted({*sources, *(pmid for own in cited.values() for pmid in own or ())})
     ask_all = [DOUBTS.of_shard(n).with_loss(UNCHECKED) for n in range(stages.facts.shards)]
     marked = await asyncio.gather(*(stages.call(method, wanted) for method in ask_all))
-    if None in told:
+    if None in replies:
         return None
     doubts: dict[int, Doubt] = {}
     for states in marked:

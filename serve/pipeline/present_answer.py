@@ -30,7 +30,7 @@ def positions_of(
     """Return the positions of passage ids in the evidence, from 0; None if `shown` is None."""
     if shown is None:
         return None
-    places = {item.passage.id: place for place, item in enumerate(evidence)}
+    places = {item.passage.id: position for position, item in enumerate(evidence)}
     return tuple(places[id_] for id_ in shown if id_ in places)
 
 

@@ -35,7 +35,7 @@ MAX_READ = 3
 # Lowest share of the words of a sentence that a study must have, and lowest entailment of the
 # sentence by the study (docs/benchmarks-quality.md, "Primary sources").
 MIN_SHARED = 0.4
-MIN_ENTAILMENT = 0.7
+MIN_ENTAILMENT = 0.77
 
 
 class ClaimReader(Protocol):
@@ -183,7 +183,7 @@ async def _without_retracted(choices: Sequence[Choice], stages: StageCalls) -> l
 def is_usable(citation: Citation, request: Request) -> bool:
     """Return True for an original study that the request admits and that is not retracted."""
     design = classify_design(citation)
-    about_another = design.name == "other" and design.told_by == "publication_types"
+    about_another = design.name == "other" and design.source == "publication_types"
     return not (
         citation.retracted
         or about_another
@@ -216,5 +216,5 @@ def _nearness(study: Fetched, vector: Vectors) -> float:
 def _evidence(study: Fetched, vector: Vectors) -> Evidence | None:
     """Return the passage of the study that is nearest to the sentence."""
     scores = tuple((study.vectors @ vector).tolist()) if study.vectors is not None else ()
-    place = replace(study, dense=scores).best_passage()
-    return None if place is None else Evidence.of(study.passages[place], study.citation, {})
+    position = replace(study, dense=scores).best_passage()
+    return None if position is None else Evidence.of(study.passages[position], study.citation, {})

@@ -64,8 +64,8 @@ async def write_paragraphs(
     paper 002, section 3.3 (V2) and appendix A.
 
     "pseudo-document" asks for paragraphs that answer the question. Paper 003, section 3.1, with its
-    prompt; the paper uses one each from GPT-3.5 and Gemini. "continue" asks for a continuation of
-    the question. Paper 004, section 2.1, uses BioGPT-Large and gives no prompt.
+    prompt; the paper uses one text from GPT-3.5 and one from Gemini. "continue" asks for a
+    continuation of the question. Paper 004, section 2.1, uses BioGPT-Large and gives no prompt.
     """
     messages = search_prompt(prompt).messages(question=quote(question))
     few = f"fewer than {len(models)} pseudo-documents"

@@ -34,7 +34,7 @@ class QuestionPart:
 def split_question(body: str) -> tuple[QuestionPart, ...]:
     """Return the parts of a question in order, at most MAX_PARTS; () if it has only one.
 
-    Statements stay with the question that follows them.
+    A statement belongs to the question that follows it.
     """
     text = " ".join(body.split())
     texts = _numbered(text) or _asked(text)

@@ -107,7 +107,7 @@ def link_words(link: Link) -> str:
 
 
 def retraction_words(citation: Citation) -> str:
-    """Return the words for a retraction and its notices, or "" if the article is not retracted."""
+    """Describe a retraction and its notices; "" if the article is not retracted."""
     if not citation.retracted:
         return ""
     notices = [link_words(link) for link in citation.links if link.kind in RETRACTED_LINKS]

@@ -40,7 +40,8 @@ TITLE_MARK, GROUP_END, MORE_MARK = "\ue005", "\ue006", "\ue007"
 ITALIC, BOLD, END = "\ue002", "\ue003", "\ue004"
 _PRIVATE = re.compile(r"[\ue000-\uf8ff]")
 _SUPPLEMENT = re.compile(r"\bSuppl\b\.?")
-# PubMed distinguishes journals of the same name by place; other journals have a subtitle there.
+# PubMed distinguishes journals of the same name by the place of publication; other journals have a
+# subtitle there.
 _QUALIFIER = re.compile(r" (?:\([^()]*\)|: .*)$")
 _RENDERED = (
     "id", "type", "title", "author", "container-title", "container-title-short", "issued",

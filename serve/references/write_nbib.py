@@ -108,8 +108,8 @@ def _source(citation: Citation) -> str:
     c = citation
     journal = one_line(c.journal_abbreviation or c.journal).rstrip(".")
     issue = f"({one_line(c.issue)})" if c.issue else ""
-    place = f"{one_line(c.volume)}{issue}"
-    dated = ";".join(part for part in (publication_date(c), place) if part)
+    where = f"{one_line(c.volume)}{issue}"
+    dated = ";".join(part for part in (publication_date(c), where) if part)
     dated = ":".join(part for part in (dated, one_line(c.pages)) if part)
     doi = f"doi: {doi_of(c)}." if c.doi else ""
     parts = (f"{journal}." if journal else "", f"{dated}." if dated else "", doi)

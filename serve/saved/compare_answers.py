@@ -73,10 +73,10 @@ def read_answer(value: Any) -> Answer:
         return ANSWER.validate_python(value)
     except ValidationError as error:
         problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"]))
+        where = ".".join(map(str, problem["loc"]))
         words = problem_words(problem)
         raise UnreadableAnswerError(
-            f"the stored answer is of another version of CiteRay ({place}: {words}); "
+            f"the stored answer is of another version of CiteRay ({where}: {words}); "
             "ask the question again",
             409,
         ) from error
@@ -203,8 +203,8 @@ def _reasons(
                 f"The {word} answer is based on only a part of the index: {answer.coverage}."
             )
     if before.degraded != now.degraded:
-        told = [", ".join(a.degraded) or "nothing" for a in (before, now)]
-        reasons.append(f"The stored answer lacked {told[0]}; the new answer lacked {told[1]}.")
+        lacked = [", ".join(a.degraded) or "nothing" for a in (before, now)]
+        reasons.append(f"The stored answer lacked {lacked[0]}; the new answer lacked {lacked[1]}.")
     if now.model_calls or now.writing_calls or before.model_calls or before.writing_calls:
         reasons.append("A language model was used, and its wording may differ between two runs.")
     return tuple(reasons or ["The request is the same; no reason for the difference is known."])

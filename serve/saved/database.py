@@ -148,11 +148,11 @@ class Database:
             raise self._failure(error) from error
 
     def _failure(self, error: Exception) -> SavedError:
-        place = self._url.render_as_string(hide_password=True)
+        url = self._url.render_as_string(hide_password=True)
         said = one_line(str(getattr(error, "orig", None) or error))
         if any(words in said for words in ("disk is full", "readonly", "disk I/O")):
-            return SavedError(f"{place}: cannot be written: {said}; free space there", 507)
-        return SavedError(f"{place}: cannot be used now: {said}; try again", 503, RETRY_S)
+            return SavedError(f"{url}: cannot be written: {said}; free space there", 507)
+        return SavedError(f"{url}: cannot be used now: {said}; try again", 503, RETRY_S)
 
 
 def _sqlite(url: URL) -> Engine:

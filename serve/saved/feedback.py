@@ -165,8 +165,8 @@ class FeedbackStore:
 
 def _joined() -> Select[Any]:
     review = (REVIEWS.c.state, REVIEWS.c.reviewer, REVIEWS.c.reviewed)
-    told = (*FEEDBACK.c, ANSWERS.c.record.label("stored"), *review)
-    joined = select(*told).join(ANSWERS, FEEDBACK.c.answer_id == ANSWERS.c.id)
+    columns = (*FEEDBACK.c, ANSWERS.c.record.label("stored"), *review)
+    joined = select(*columns).join(ANSWERS, FEEDBACK.c.answer_id == ANSWERS.c.id)
     return joined.outerjoin(REVIEWS, FEEDBACK.c.id == REVIEWS.c.feedback_id)
 
 

@@ -113,8 +113,8 @@ class AnswerStore:
 
         Raises SavedError with status 404 if the owner has no answer `before`.
         """
-        told = [ANSWERS.c[name] for name in AnswerRow.__dataclass_fields__]
-        wanted = select(*told).where(ANSWERS.c.owner == owner)
+        columns = [ANSWERS.c[name] for name in AnswerRow.__dataclass_fields__]
+        wanted = select(*columns).where(ANSWERS.c.owner == owner)
         with self._database.read() as connection:
             if before:
                 at = select(ANSWERS.c.created, ANSWERS.c.id).where(

@@ -30,7 +30,7 @@ def rerank_text(fetched: Fetched) -> str:
 class Hit:
     """A citation with its best passage or, if `alone`, a single passage.
 
-    `place` is the passage's position among the fetched ones; None if the citation has none.
+    `place` is the passage's index among the fetched ones; None if the citation has none.
     """
 
     fetched: Fetched

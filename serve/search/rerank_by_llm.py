@@ -39,11 +39,11 @@ async def rerank_listwise(
     prompt = search_prompt(rerank.prompt)
     for begin, end in windows(len(passages), rerank.window, rerank.stride):
         shown = order[begin:end]
-        texts = [passages[place] for place in shown]
+        texts = [passages[position] for position in shown]
         ranked = await _rank_window(question, texts, model, prompt)
         if ranked is None:
             return None
-        order[begin:end] = [shown[place] for place in ranked]
+        order[begin:end] = [shown[position] for position in ranked]
     return order
 
 
@@ -91,7 +91,7 @@ def read_permutation(text: str, count: int) -> list[int]:
     numbers are ignored.
     """
     said = _BRACKETED.findall(text) or _BARE.findall(text)
-    places = {str(place + 1): place for place in range(count)}
+    places = {str(position + 1): position for position in range(count)}
     named = [places[n] for n in (digits.lstrip("0") for digits in said) if n in places]
     return list(dict.fromkeys([*named, *range(count)]))
 

@@ -66,9 +66,9 @@ def feedback_scores(hits: Sequence[Hit], examples: int) -> list[float]:
     PubMed online, keeps its search score.
     """
     own = scaled(np.asarray([h.score for h in hits], np.float32))
-    known = [place for place, h in enumerate(hits) if h.vector is not None]
+    known = [position for position, h in enumerate(hits) if h.vector is not None]
     if known:
-        vectors = np.asarray([hits[place].vector for place in known], np.float32)
+        vectors = np.asarray([hits[position].vector for position in known], np.float32)
         mean = own[known[:examples]] @ vectors[:examples]
         own[known] = scaled(vectors @ mean)
     return [float(score) for score in own]
@@ -98,5 +98,5 @@ async def _scores(
             if order is None:
                 return None
             # A ranking has no scores, so assign evenly spaced ones from 1 down.
-            by_place = {place: 1 - rank / len(order) for rank, place in enumerate(order)}
-            return [by_place[place] for place in range(len(order))]
+            by_place = {position: 1 - rank / len(order) for rank, position in enumerate(order)}
+            return [by_place[position] for position in range(len(order))]

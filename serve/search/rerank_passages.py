@@ -1,6 +1,6 @@
 """Rerankers that score passages against a question more precisely than the first stage.
 
-A reranker only scores. The caller sorts, truncates and records when reranking was skipped.
+A reranker only returns scores. The caller sorts, truncates and records when reranking was skipped.
 """
 
 from __future__ import annotations

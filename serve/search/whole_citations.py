@@ -21,9 +21,9 @@ def other_passages(hit: Hit) -> Iterator[Evidence]:
     """
     if hit.alone or hit.place is None:
         return
-    for place in range(len(hit.fetched.passages)):
-        if place != hit.place:
-            found = replace(hit, place=place).evidence()
+    for position in range(len(hit.fetched.passages)):
+        if position != hit.place:
+            found = replace(hit, place=position).evidence()
             if found is not None:
                 yield found
 

@@ -74,6 +74,7 @@ async def choose_terms(
             concepts.terms.index(item[0][0]) >= concepts.words,
             -round(reference.share(item[0][1]), 9),
             item[1].hits,
+            item[0][0].value.endswith("*"),
             item[0][0].value,
         ),
     )
@@ -88,7 +89,7 @@ async def choose_terms(
     if not kept:
         if not ranked:
             return None
-        # The concept is everywhere in the index; whether the block is of use is decided later.
+        # The concept occurs throughout the index; whether the block is useful is decided later.
         (term, covered), hits = ranked[0]
         kept.append((term, hits))
     if all(term.field == "mh" for term, _ in kept):
@@ -100,7 +101,7 @@ async def choose_terms(
 
 
 def without_common_words(blocks: Sequence[ChosenBlock]) -> list[ChosenBlock]:
-    """Return the blocks without words that do not tell the reference citations from others.
+    """Return the blocks without words that do not distinguish the reference citations from others.
 
     They are kept if there are no other blocks.
     """
@@ -154,11 +155,13 @@ async def choose_blocks(
         kept.append(chosen)
         left.remove(chosen)
         covered, hits = covered & chosen.found, new_hits
+    if blocks and not kept:
+        # The limits leave few enough citations, or each of them has the words of the question.
+        first = min(blocks, key=lambda b: (not b.is_entity, -reference.share(b.found), b.name))
+        kept.append(first)
+        left.remove(first)
+        covered &= first.found
     free = [block for block in left if block.is_entity and covered <= block.found]
     kept += free
     left = [block for block in left if block not in free]
-    if blocks and not kept:
-        # Every citation that passes the limits has the words of the question.
-        kept = [min(blocks, key=lambda block: (-reference.share(block.found), block.name))]
-        left.remove(kept[0])
     return ChosenBlocks(tuple(kept), tuple(left))

@@ -26,7 +26,7 @@ _NOT_IN_TERM = re.compile(r'["\[\]*]')
 class Concepts:
     """A block before its terms are chosen: its name in the question, and candidate terms.
 
-    The terms from place `words` on are single words of a name. `heading_hits` is the number of
+    The terms from the index `words` on are single words of a name. `heading_hits` is the number of
     citations with the heading, if one is among the terms.
     """
 
@@ -131,8 +131,8 @@ class ReferenceSet:
         return frozenset(n for n, own in texts if any(needle in text for text in own))
 
     def share(self, places: Iterable[int]) -> float:
-        """Return the share of the total weight that citations at `places` have, 0 to 1."""
-        return sum(self._weights[place] for place in places) / (sum(self._weights) or 1.0)
+        """Return the share of the total weight that citations at these positions have, 0 to 1."""
+        return sum(self._weights[position] for position in places) / (sum(self._weights) or 1.0)
 
 
 def _words_of(citation: Citation, analyser: Analyser) -> tuple[str, str]:

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 from cluster.errors import InputError
-from cluster.index.boolean.expressions import And, Expression, Not, Or, Term
+from cluster.index.boolean.expressions import TEXT_FIELDS, And, Expression, Not, Or, Term
 from serve.question.field_tags.field_names import LANGUAGES
 from serve.question.field_tags.parse_boolean import parse_boolean
 from serve.strategy.strategy_records import Strategy, StrategyBlock, StrategyTerm
 
 StrategyFormat = Literal["text", "pubmed", "ovid", "prisma-s"]
 STRATEGY_FORMATS = get_args(StrategyFormat)
-_OVID_SUFFIXES = {"tiab": "ti,ab", "ti": "ti", "ab": "ab", "ta": "jn", "pt": "pt", "au": "au"}
+_OVID_SUFFIXES = {
+    "tiab": "ti,ab", "ti": "ti", "ab": "ab", "ta": "jn,ja", "pt": "pt", "au": "au",
+}  # fmt: skip
 # Words that Ovid reads as operators or as numbers of lines unless they are quoted.
 _OVID_OPERATORS = ("and", "or", "not", "adj", "freq")
 _LANGUAGE_NAMES = {code: name for name, code in LANGUAGES.items() if len(name) > 3}
@@ -77,16 +79,23 @@ def write_ovid(expression: Expression) -> str:
 
 
 def _ovid_term(term: Term) -> str:
-    if term.field == "mh":
-        return f"{term.value}/"
-    if term.field == "majr":
-        return f"*{term.value}/"
+    if term.field in ("mh", "majr"):
+        return f"{'*' if term.field == 'majr' else ''}{_ovid_name(term.value)}/"
     if term.field == "la":
         return f"{_LANGUAGE_NAMES.get(term.value, term.value)}.lg."
     if term.field == "dp":
         return _ovid_years(term.value)
-    words = _ovid_words(term) if term.field in ("tiab", "ti", "ab") else term.value
+    words = _ovid_words(term) if term.field in TEXT_FIELDS else _ovid_name(term.value)
+    if term.field == "au" and " " in words:
+        # As in PubMed, further initials may follow.
+        words += "*"
     return f"({words}).{_OVID_SUFFIXES[term.field]}."
+
+
+def _ovid_name(name: str) -> str:
+    """Return a name, in quotes if it has a word that Ovid reads as an operator."""
+    is_quoted = any(word in _OVID_OPERATORS for word in name.casefold().split())
+    return f'"{name}"' if is_quoted else name
 
 
 def _ovid_words(term: Term) -> str:
@@ -109,15 +118,18 @@ def prisma_paragraph(strategy: Strategy) -> str:
     """Return a paragraph for a methods section, with the items of PRISMA-S that apply."""
     dates = strategy.index_date or "an unknown day"
     limits = "; ".join(strategy.limits) or "none"
+    has_headings = any(term.field == "mh" for block in strategy.blocks for term in block.terms)
+    headings = "MeSH headings, which were not exploded, and " if has_headings else ""
     return (
         f"We searched a local index of {strategy.citations:,} PubMed citations (files of NLM up to "
         f"{strategy.last_source}; CiteRay, index version {strategy.index_version} of {dates}). The "
         f"search is as of {dates}. Limits: {limits}. The "
-        "strategy was derived from the question with MeSH headings, which were not exploded, and "
-        "words of titles and abstracts. It was checked against "
+        f"strategy was derived from the question with {headings}words of titles and abstracts. "
+        "It was checked against "
         f"{len(strategy.reference)} citations of a semantic search for the question, of which it "
-        f"retrieved {strategy.found} ({strategy.recall:.0%}). It retrieved {strategy.hits:,} "
-        f"records in total. The complete strategy was: {strategy.pubmed}\n"
+        f"retrieved {strategy.found} ({strategy.recall:.0%}). It retrieved "
+        f"{_counted(strategy.hits, 'record')} in total. "
+        f"The complete strategy was: {strategy.pubmed}\n"
     )
 
 
@@ -127,7 +139,7 @@ def strategy_report(strategy: Strategy) -> str:
     lines = [
         strategy.pubmed,
         "",
-        f"{_hits(strategy.hits)}. Finds {strategy.found} of the {wanted} best citations of the "
+        f"{_counted(strategy.hits)}. Finds {strategy.found} of the {wanted} best citations of the "
         f"semantic search (recall {strategy.recall:.2f}, precision {strategy.precision:.2f}).",
     ]
     for number, block in enumerate(strategy.blocks, 1):
@@ -157,23 +169,25 @@ def losses(block: StrategyBlock, found: int) -> list[str]:
     if block.without_tiab is not None:
         said.append(f"dropping the [tiab] words loses {block.without_tiab} of {found}")
     if block.without_hits is not None:
-        said.append(f"without this block: {_hits(block.without_hits)}, {block.excludes} more found")
+        said.append(
+            f"without this block: {_counted(block.without_hits)}, {block.excludes} more found"
+        )
     return said
 
 
-def _hits(count: int) -> str:
-    return "1 hit" if count == 1 else f"{count:,} hits"
+def _counted(count: int, noun: str = "hit") -> str:
+    return f"1 {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _alone(block: StrategyBlock, wanted: int) -> str:
     about = "" if block.exact else "about "
-    return f"{about}{_hits(block.hits)}, finds {block.found} of {wanted}"
+    return f"{about}{_counted(block.hits)}, finds {block.found} of {wanted}"
 
 
 def _term_line(term: StrategyTerm, wanted: int) -> str:
     about = "" if term.exact else "about "
     loses = f", alone in finding {term.loses}" if term.loses else ""
     return (
-        f"{term.value}[{term.field}]: {about}{_hits(term.hits)}, finds {term.found} of {wanted}"
+        f"{term.value}[{term.field}]: {about}{_counted(term.hits)}, finds {term.found} of {wanted}"
         f"{loses}"
     )

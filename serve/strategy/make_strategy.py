@@ -49,6 +49,8 @@ _YEARS = (
     "{} in the question is not searched, because it is rarely in titles and abstracts; give it as "
     "a filter to limit the dates of publication"
 )
+_NOT_FOUND = "words that none of the best citations of the semantic search has are left out: {}"
+_MISSPELT = 'did you mean "{}"'
 _ESTIMATED = "hits of very frequent terms are estimates"
 
 
@@ -76,11 +78,12 @@ async def make_strategy(
     filters = found.filters or NO_FILTERS
     designs = await find_headings(design_headings(filters.design), stages)
     limits, notes = limit_terms(filters, names, designs)
-    notes = (*map(_YEARS.format, years_in(question)), *notes)
     counter = await _counter(candidates, stages)
     blocks = await asyncio.gather(
         *(choose_terms(one, reference, counter.count, counter.citations) for one in candidates)
     )
+    lost = [one.name for one, block in zip(candidates, blocks, strict=True) if block is None]
+    notes = (*_notes(found, question, lost), *notes)
     usable = without_common_words([block for block in blocks if block is not None])
     chosen = await choose_blocks(usable, limits, reference, counter.count, max_hits)
     if not chosen.kept:
@@ -90,6 +93,15 @@ async def make_strategy(
         )
     made = _Made(found, question, chosen, limits, notes, reference, counter, max_hits)
     return await made.strategy(stages)
+
+
+def _notes(found: SearchResult, question: str, lost: Sequence[str]) -> list[str]:
+    """Return notes on the spelling, on years, and on the words `lost` that nothing has."""
+    filters = found.filters or NO_FILTERS
+    years = [] if filters.first_day or filters.last_day else years_in(question)
+    spelling = [found.did_you_mean] if found.did_you_mean not in (None, question) else []
+    names = [_NOT_FOUND.format(", ".join(lost))] if lost else []
+    return [*map(_MISSPELT.format, spelling), *map(_YEARS.format, years), *names]
 
 
 def _reference(found: SearchResult) -> list[RankedCitation]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cluster.index.boolean.expressions import And, Expression, Field, Not, Term
-from cluster.index.filters.filters import Filters
+from cluster.index.filters.filters import FLAGS, Filters
 from cluster.study_design.design_classifier import names_of_design
 from serve.question.field_tags.field_names import publication_type
 from serve.question.understand_question import Heading
@@ -44,7 +44,7 @@ def limit_terms(
             parts.append(join(Term(field, value) for value in values))
     if filters.humans is not None:
         parts.append(Term("mh", "Humans") if filters.humans else Not(Term("mh", "Humans")))
-    ignored = [name for name in ("retracted", "has_abstract") if getattr(filters, name) is not None]
+    ignored = [n for n in FLAGS if n != "humans" and getattr(filters, n) is not None]
     if filters.design:
         studies = [_design_terms(design, designs) for design in filters.design]
         parts += [either(term for terms in studies for term in terms)] if all(studies) else []

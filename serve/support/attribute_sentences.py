@@ -165,20 +165,23 @@ class ReaderSupport:
         """Return one Support for each (premise, claim), in order."""
         found = self._scorer.score(pairs)
         near: dict[str, list[tuple[float, int]]] = defaultdict(list)
-        for place, (premise, claim) in enumerate(pairs):
-            nearness = max(_shared(claim, premise), found[place].score)
+        for position, (premise, claim) in enumerate(pairs):
+            nearness = max(_shared(claim, premise), found[position].score)
             if nearness >= self._least and claim not in premise:
-                near[claim].append((nearness, place))
+                near[claim].append((nearness, position))
         for claim, ranked in near.items():
-            places = [place for _, place in sorted(ranked, reverse=True)[: self._most]]
-            parts = {pairs[place][0]: _nearest_sentence(claim, pairs[place][0]) for place in places}
+            places = [position for _, position in sorted(ranked, reverse=True)[: self._most]]
+            parts = {
+                pairs[position][0]: _nearest_sentence(claim, pairs[position][0])
+                for position in places
+            }
             texts = list(dict.fromkeys((*parts, *parts.values())))
             read = dict(zip(texts, self._read(as_question(claim), texts), strict=True))
-            for place in places:
-                both = (read[pairs[place][0]], read[parts[pairs[place][0]]])
+            for position in places:
+                both = (read[pairs[position][0]], read[parts[pairs[position][0]]])
                 denied = [r for r in both if r.no > max(r.yes, r.silent)]
                 if denied:
-                    found[place] = Support(0.0, max(r.relevance * r.no for r in denied))
+                    found[position] = Support(0.0, max(r.relevance * r.no for r in denied))
         return found
 
 
@@ -248,7 +251,7 @@ class FallbackScorer:
         self.losses: list[str] = []
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
-        """Return one Support for each pair, in order; only failures of `last` are raised."""
+        """Return one Support for each pair, in order; a failure is raised only if `last` fails."""
         new = [pair for pair in dict.fromkeys(pairs) if pair not in self._known]
         if new:
             self._known.update(zip(new, self._score(new), strict=True))

@@ -1,8 +1,8 @@
 """Detect links, addresses and article identifiers in the output of a language model.
 
-Answers cite only by attribution. A link, e-mail address, telephone number, DOI or PMID from the
-model is either invented or copied from a text, which may be a prompt injection, and a link can leak
-the question. Sentences and names that contain one are removed from answers.
+PMIDs in answers come only from attribution. A link, e-mail address, telephone number, DOI or PMID
+from the model is either invented or copied from a text, which may be a prompt injection, and a link
+can leak the question. Sentences and names that contain one are removed from answers.
 """
 
 from __future__ import annotations

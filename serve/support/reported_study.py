@@ -31,7 +31,7 @@ _NUMBERED = re.compile(r"\s*\[\d{1,3}(?:\s?[,\u2013-]\s?\d{1,3})*\]")
 class ReportedStudy:
     """A sentence without the words that name the study, and what they say; "" or None if nothing.
 
-    `cued` is whether the sentence has such words.
+    `cued` is whether the sentence has words that name a study.
     """
 
     claim: str

@@ -67,7 +67,7 @@ def _build(settings: Settings, index: Path, citations: Sequence[Citation], check
         citations,
         shards=settings.index.shards,
         vectors=settings.index.vectors,
-        encode=encoder.encode,
+        encoder=encoder,
     )
     vocabulary = index / vocabulary_file(manifest.version)
     vocabulary.unlink()

@@ -26,7 +26,15 @@ from serve.client.python_client import CiteRay
 from tests.answers.collection import LIMIT, SYSTEM, Examiner, build_index, settings_for
 from tests.answers.judge import judge
 from tests.answers.real import load_citations, load_questions
-from tests.answers.suite import REAL_SUITES, SUITES, RealRow, Row, load_collection, load_suite
+from tests.answers.suite import (
+    REAL_SUITES,
+    SUITES,
+    RealRow,
+    Row,
+    load_all_rows,
+    load_collection,
+    load_suite,
+)
 
 Asked = tuple[Row | RealRow, str, QuestionType]
 Ask = Callable[[str, QuestionType], Answer]
@@ -50,7 +58,8 @@ def open_endpoint(url: str, system: str, stack: ExitStack) -> Ask:
 
 
 def open_index(suite: str, folder: Path, system: str, sets: Sequence[str]) -> Examiner:
-    citations = load_citations(suite) if suite in REAL_SUITES else load_collection()
+    real = suite in REAL_SUITES
+    citations = load_citations(suite) if real else load_collection(load_all_rows())
     index = build_index(folder, citations)
     typer.echo(f"{len(citations)} citations in {index}", err=True)
     return Examiner(settings_for(index, sets), system)

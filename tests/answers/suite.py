@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -66,6 +67,13 @@ class Row(Strict):
     @property
     def pmids(self) -> frozenset[int]:
         return frozenset(c.pmid for c in self.evidence)
+
+    @property
+    def kind(self) -> str:
+        """The expected polarity, or "named" or "unanswerable"."""
+        if isinstance(self.expected, str):
+            return self.expected
+        return "named" if self.expected else "unanswerable"
 
 
 class RealRow(Strict):
@@ -141,10 +149,13 @@ def load_reworded_facts() -> tuple[RewordedFact, ...]:
     return _REWORDED.validate_python(_read(TABLES / "rewordings.yaml"))
 
 
-@cache
-def load_collection() -> tuple[Citation, ...]:
-    """Return all citations of the suites and the background by PMID; ValueError if one repeats."""
-    rows = [row for name in SUITES for row in load_suite(name)]
+def load_all_rows() -> list[Row]:
+    """Return the rows of all suites over the written citations."""
+    return [row for name in SUITES for row in load_suite(name)]
+
+
+def load_collection(rows: Sequence[Row]) -> tuple[Citation, ...]:
+    """Return the citations of `rows` and the background by PMID; ValueError if one repeats."""
     background = _CITATIONS.validate_python(_read(TABLES / "background.yaml"))
     citations = [*(c for row in rows for c in row.evidence), *background]
     twice = [pmid for pmid, count in Counter(c.pmid for c in citations).items() if count > 1]

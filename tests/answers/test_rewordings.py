@@ -11,7 +11,7 @@ import pytest
 from cluster.pubmed.parse_articles import read_records
 from cluster.records import Citation
 from pipelines.sample.write_sample import write_sample
-from tests.answers.suite import SUITES, RewordedFact, load_reworded_facts, load_suite
+from tests.answers.suite import RewordedFact, load_all_rows, load_reworded_facts
 
 TRIALS = Path(__file__).resolve().parents[3] / "shared/data/trials"
 FACTS = load_reworded_facts()
@@ -37,7 +37,7 @@ def find_unstated(facts: Sequence[RewordedFact], files: Sequence[Path]) -> list[
 
 def test_ids_and_questions_of_reworded_facts_are_unique() -> None:
     ids = Counter(fact.id for fact in FACTS)
-    others = [row.question for name in SUITES for row in load_suite(name)]
+    others = [row.question for row in load_all_rows()]
     asked = Counter(text.casefold() for text in [*others, *(w.ask for w in WORDINGS)])
     assert [text for text, count in (ids + asked).items() if count > 1] == []
 

@@ -10,12 +10,12 @@ from tests.answers.judge import holds
 from tests.answers.real import DATA, development_ids, load_questions
 from tests.answers.suite import (
     REAL_SUITES,
-    SUITES,
+    load_all_rows,
     load_real_rows,
     load_suite,
 )
 
-ROWS = [row for name in SUITES for row in load_suite(name)]
+ROWS = load_all_rows()
 
 
 def test_ids_and_questions_are_unique() -> None:

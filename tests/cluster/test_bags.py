@@ -60,5 +60,5 @@ def test_bags_return_terms_and_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize("data", [b"", b"no bags"])
 def test_invalid_bags_are_rejected(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "bags.arrow").write_bytes(data)
-    with pytest.raises(IndexFormatError, match="not the terms of units"):
+    with pytest.raises(IndexFormatError, match="not a term file"):
         Bags(tmp_path)

@@ -226,8 +226,8 @@ def test_texts_are_read_once_per_term(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_months_are_those_of_the_matching_citations() -> None:
     corpus = random_corpus(120, seed=1)
     pmids, months = shards_of(corpus)[0].match_dated(Term("pt", "Review"), ANALYSER)
-    told = {c.pmid: 12 * (c.year or 0) + (c.month or 0) for c in corpus}
-    assert months.tolist() == [told[pmid] for pmid in pmids.tolist()]
+    expected = {c.pmid: 12 * (c.year or 0) + (c.month or 0) for c in corpus}
+    assert months.tolist() == [expected[pmid] for pmid in pmids.tolist()]
 
 
 SUFFIXES = (

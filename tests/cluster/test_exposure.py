@@ -48,18 +48,18 @@ def test_own_state_and_cited_articles_expose_a_source() -> None:
                 Knockout("not enough evidence", "yes", False),
             ),
             "2 of 6 sources cite 1 retracted article (PMID 9). "
-            "Without them the answer turns to not enough evidence.",
+            "Without them the answer changes to not enough evidence.",
         ),
         (
             Exposure(
                 (1, 2), (2,), (ExposedSource(1, "", (), (8, 9)),), Knockout("yes", "yes", True)
             ),
             "1 of 2 sources cites 2 articles under an expression of concern (PMID 8, 9). Without "
-            "it the answer stays yes. The references of 1 of 2 sources are unknown.",
+            "it the answer is still yes. The references of 1 of 2 sources are unknown.",
         ),
     ],
 )
-def test_exposure_is_told_in_sentences(exposure: Exposure | None, said: str) -> None:
+def test_exposure_is_described_in_sentences(exposure: Exposure | None, said: str) -> None:
     assert " ".join(exposure_words(exposure)).startswith(said)
     assert bool(exposure_words(exposure)) == bool(said)
 

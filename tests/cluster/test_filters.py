@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -14,7 +15,7 @@ import pytest
 from cluster.errors import IndexFormatError, InputError
 from cluster.index import bm25, vectors
 from cluster.index.filters import write_filters
-from cluster.index.filters.filters import NO_FILTERS, Filters
+from cluster.index.filters.filters import FLAGS, NO_FILTERS, Filters, FlagOptions
 from cluster.index.filters.passing_rows import CACHED_FILTERS
 from cluster.index.layout import FILTERS
 from cluster.index.manifest import Manifest
@@ -300,6 +301,15 @@ def test_segments_without_design_column_read_the_records(
             dense, by_words = find(shards, manifest, filters, over, len(held))
             assert dense.keys() == expected, filters
             assert by_words.keys() <= expected, filters
+
+
+def test_every_flag_has_a_field_a_bit_an_option_and_a_case() -> None:
+    booleans = {f.name for f in dataclasses.fields(Filters) if f.type == "bool | None"}
+    assert set(FLAGS) == booleans == set(FlagOptions.__annotations__)
+    bits = sorted(flag.bit for flag in FLAGS.values())
+    assert bits == [1 << bit for bit in range(len(FLAGS))]
+    covered = {(name, getattr(f, name)) for f, _ in MEANINGS for name in FLAGS}
+    assert covered >= {(name, value) for name in FLAGS for value in (True, False)}
 
 
 def test_invalid_filters_are_rejected(subtests: pytest.Subtests) -> None:

@@ -94,7 +94,7 @@ def test_retraction_by_type_or_link(subtests: pytest.Subtests) -> None:
             assert FilterEncoder().encode(batch).column("flags").to_pylist() == [int(retracted)]
 
 
-def test_retraction_notices_and_retracted_articles_are_no_evidence() -> None:
+def test_retraction_notices_and_retracted_articles_are_not_evidence() -> None:
     """The title of a notice repeats the claim that it retracts."""
     notices = (
         Citation(1, publication_types=("Retraction of Publication",)),

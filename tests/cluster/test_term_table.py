@@ -23,7 +23,9 @@ from cluster.index.terms.term_table import (
 )
 
 TERMS = st.text(st.sampled_from("abz\u00e9\U0001f600"), min_size=1, max_size=3)
-UNITS = st.lists(st.tuples(st.sampled_from(["citations", "passages"]), st.lists(TERMS)))
+# Few terms, because a merge by ranges of one term takes milliseconds for each.
+UNIT = st.tuples(st.sampled_from(["citations", "passages"]), st.lists(TERMS, max_size=5))
+UNITS = st.lists(UNIT, max_size=5)
 
 
 def counted(units: list[tuple[str, list[str]]]) -> pa.Table:

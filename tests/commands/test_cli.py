@@ -14,7 +14,7 @@ from tests.small_index import citation, make_index
 from tests.tiny_adapter import make_tiny_adapter
 from tests.tiny_models import make_tiny_encoder
 
-pytestmark = pytest.mark.ray
+pytestmark = pytest.mark.model
 
 # The command is installed next to the interpreter that runs the tests.
 CITERAY = Path(sys.executable).parent / "citeray"
@@ -172,9 +172,9 @@ def test_results_go_to_standard_output_during_a_session(
         context.print_json({"exact": "yes"})
         context.out.print("an answer")
         print("Ray's own words")
-    told = capsys.readouterr()
-    assert told.out.splitlines() == ['{"exact": "yes"}', "an answer"]
-    assert told.err == "Ray's own words\n"
+    printed = capsys.readouterr()
+    assert printed.out.splitlines() == ['{"exact": "yes"}', "an answer"]
+    assert printed.err == "Ray's own words\n"
 
 
 def test_help_of_job_submit_has_an_example_the_token_and_the_size_limit() -> None:

@@ -114,5 +114,5 @@ def test_query_records_require_their_own_folder(tmp_path: Path) -> None:
         asked = (tmp_path / "q", "--query", "asthma[mh]", *options)
         first, again = citeray_download(*asked), citeray_download(*asked, "--json")
     assert "3 records fetched; files: 1 written, 0 there already" in first.stdout
-    told = json.loads(again.stdout)
-    assert (told["found"], told["records"], told["present"]) == (3, 0, 1)
+    error = json.loads(again.stdout)
+    assert (error["found"], error["records"], error["present"]) == (3, 0, 1)

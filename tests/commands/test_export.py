@@ -75,7 +75,7 @@ def test_export_file_is_written_atomically(index: Path, tmp_path: Path) -> None:
 
 BAD: list[tuple[list[str], str]] = [
     ([], "no PMID; give PMIDs, a file of them, or --from RUN.json"),
-    (["0"], "0: no PMID"),
+    (["0"], "0: not a PMID"),
     (["nofile"], "nofile: cannot be read"),
     (["1", "--format", "pdf"], "--format pdf: unknown; there are: ris, bibtex"),
     (["1", "--style", "x"], "--style x: unknown; there are: vancouver, apa, ama"),

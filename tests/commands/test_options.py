@@ -20,8 +20,8 @@ from commands.cli import app
 from commands.context import Context, make_context
 from commands.options import Chosen, open_client, read_filters
 from serve.answer.ask_model import asks_model
-from serve.client import open_client as clients
-from serve.client.open_client import ServedClient
+from serve.client import local_client
+from serve.client.local_client import ServedClient
 from tests.serve.http_server import free_port, serving
 
 BY_MODEL = ("llm.ideal_from=model", "llm.exact_from=model")
@@ -61,7 +61,7 @@ class Stated:
 
 
 def test_preset_without_model_starts_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(clients, "LocalClient", Stated)
+    monkeypatch.setattr(local_client, "LocalClient", Stated)
     here = (f"serve.port={free_port()}", f"index.path={tmp_path}")
     context = Context(None, here, False)
     assert isinstance(open_client(Chosen(context, "citeray"), answers=True), Stated)
@@ -103,7 +103,7 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
         found.append(settings)
         return Stated()
 
-    monkeypatch.setattr(clients, "LocalClient", started)
+    monkeypatch.setattr(local_client, "LocalClient", started)
     monkeypatch.setattr(options, "running_client", lambda _: pytest.fail("asks an endpoint"))
     return found
 

@@ -12,7 +12,7 @@ from cluster.settings.settings import Settings
 from docs.generate_reference import render_commands, render_presets, render_settings
 from tests.test_readme import EVERY_COMMAND
 
-pytestmark = pytest.mark.ray
+pytestmark = pytest.mark.model
 
 
 def keys(model: type[BaseModel], path: str = "") -> Iterator[str]:

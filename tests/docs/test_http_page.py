@@ -39,11 +39,11 @@ def rows(title: str) -> list[str]:
 
 
 def test_page_lists_the_routes_of_the_api(document: dict[str, Any]) -> None:
-    told = set(re.findall(r"`(GET|POST|DELETE) ([^`]+)`", "\n".join(rows("# HTTP API"))))
+    documented = set(re.findall(r"`(GET|POST|DELETE) ([^`]+)`", "\n".join(rows("# HTTP API"))))
     there = {
         (method.upper(), path) for path, methods in document["paths"].items() for method in methods
     }
-    assert told - UNLISTED == {route for route in there if route[1] != "/mcp"}
+    assert documented - UNLISTED == {route for route in there if route[1] != "/mcp"}
 
 
 def test_page_lists_the_fields_of_a_request() -> None:
@@ -57,6 +57,6 @@ def test_page_lists_the_events_of_a_stream() -> None:
 
 
 def test_page_lists_the_statuses_of_the_api() -> None:
-    told = {int(status) for cell in rows("## Errors") for status in re.findall(r"\d+", cell)}
+    documented = {int(status) for cell in rows("## Errors") for status in re.findall(r"\d+", cell)}
     # 400 is OpenAI's form of 422.
-    assert told == MEANINGS.keys() - {400}
+    assert documented == MEANINGS.keys() - {400}

@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from cluster.settings.settings import load_settings
 from pipelines.sample.write_sample import SampleCorpus, write_sample
 from tests.end_to_end.command import (
     BIN,
@@ -26,7 +27,7 @@ from tests.end_to_end.command import (
 from tests.end_to_end.index_jobs import Jobs, write_corpus
 from tests.end_to_end.running_service import Service, running_service
 from tests.serve.http_server import free_port
-from tests.tiny_models import make_tiny_encoder
+from tests.tiny_models import CACHED_ROWS, make_tiny_encoder, make_tiny_reader
 
 START_DEADLINE_S = 120
 
@@ -42,7 +43,21 @@ class RayHead:
 
 @pytest.fixture(scope="session")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_tiny_encoder(tmp_path_factory.mktemp("models"))
+    """A tiny encoder beside a tiny reader.
+
+    On a CPU, their conversions are cached, as those of real models are after their first use, so
+    that the processes of the tests do not import torch.
+    """
+    from cluster.models.encoder import Encoder
+    from serve.graph.load_stages import load_reader
+
+    folder = tmp_path_factory.mktemp("models")
+    encoder = make_tiny_encoder(folder, rows=CACHED_ROWS)
+    make_tiny_reader(folder, rows=CACHED_ROWS)
+    settings = load_settings(overrides=small_settings(folder / "index", encoder, 1))
+    Encoder.by(settings.encoder, encoder)
+    load_reader(settings)
+    return encoder
 
 
 @dataclass(frozen=True)
@@ -135,13 +150,15 @@ def ray_head() -> Iterator[RayHead]:
 
 def await_jobs_api(url: str, token: str, head: subprocess.Popen, log: Path) -> None:
     begun = time.monotonic()
-    while time.monotonic() - begun < START_DEADLINE_S:
-        assert head.poll() is None, log.read_text()
-        try:
-            headers = {"Authorization": f"Bearer {token}"}
-            if httpx.get(f"{url}/api/jobs/", headers=headers, timeout=5).is_success:
-                return
-        except httpx.HTTPError:
-            pass
-        time.sleep(0.5)
+    headers = {"Authorization": f"Bearer {token}"}
+    # One client for all requests, because each new client would load the certificates again.
+    with httpx.Client(base_url=url, headers=headers, timeout=5) as http:
+        while time.monotonic() - begun < START_DEADLINE_S:
+            assert head.poll() is None, log.read_text()
+            try:
+                if http.get("/api/jobs/").is_success:
+                    return
+            except httpx.HTTPError:
+                pass
+            time.sleep(0.5)
     pytest.fail(f"Ray was not up within {START_DEADLINE_S} s: {log.read_text()}")

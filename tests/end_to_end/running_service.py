@@ -20,6 +20,7 @@ import pytest
 from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
 
+from cluster.models.store import ModelStore
 from tests.end_to_end.command import BIN, CANARIES, KEY, ROOT, environment, with_settings
 from tests.end_to_end.trace_collector import Collector, trace_collector
 from tests.serve.chat_endpoint import in_pieces
@@ -96,18 +97,18 @@ def await_ready(
     """Return the status codes of /v1/search until its first success."""
     begun = time.monotonic()
     states: list[int] = []
-    while time.monotonic() - begun < DEADLINE_S:
-        assert process.poll() is None, process.communicate()[0]
-        try:
-            reply = httpx.post(
-                f"{url}/v1/search", json={"question": "metformin"}, headers=headers, timeout=30
-            )
-            states.append(reply.status_code)
-            if reply.is_success:
-                return states
-        except httpx.HTTPError:
-            pass
-        time.sleep(0.2)
+    # One client for all requests, because each new client would load the certificates again.
+    with httpx.Client(base_url=url, headers=headers, timeout=30) as http:
+        while time.monotonic() - begun < DEADLINE_S:
+            assert process.poll() is None, process.communicate()[0]
+            try:
+                reply = http.post("/v1/search", json={"question": "metformin"})
+                states.append(reply.status_code)
+                if reply.is_success:
+                    return states
+            except httpx.HTTPError:
+                pass
+            time.sleep(0.2)
     pytest.fail(f"not ready within {DEADLINE_S} s")
 
 
@@ -135,6 +136,9 @@ def running_service(folder: Path, index_settings: Sequence[str]) -> Iterator[Ser
             "TMPDIR": str(ray_folder),
             "CITERAY_MODELS": str(folder / "models"),
         }
+        # The records of converted models, if there are any, so that no replica converts one.
+        if (records := ModelStore(pins={}).root / "kept").is_dir():
+            shutil.copytree(records, folder / "models" / "kept")
         with (folder / "serve.out").open("w") as said:
             process = subprocess.Popen(
                 with_settings([str(BIN / "citeray"), "serve"], settings),

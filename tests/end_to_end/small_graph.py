@@ -34,7 +34,7 @@ def make_graphs_index(
 ) -> None:
     model = Encoder(encoder, device="cpu", dtype="float32", max_tokens=64, threads=1)
     citations = [c for c in generate_citations(80, seed=3) if c.search_text]
-    manifest = make_index(folder / "index", citations, shards=shards, encode=model.encode)
+    manifest = make_index(folder / "index", citations, shards=shards, encoder=model)
     made_by = EncoderEntry(
         model=settings.encoder.model, sha256=checksum(encoder), dimensions=32, max_tokens=64
     )

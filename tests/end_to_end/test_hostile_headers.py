@@ -93,7 +93,7 @@ def send_without_end(wire: socket.socket, piece: bytes) -> None:
         wire.sendall(piece)
 
 
-def test_start_warns_of_no_proxy_without_limits(proxy: Proxy) -> None:
+def test_start_does_not_warn_if_the_proxy_has_limits(proxy: Proxy) -> None:
     assert "warning: \n" in proxy.log.read_text()
 
 

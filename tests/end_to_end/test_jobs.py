@@ -181,7 +181,7 @@ def test_user_errors_are_one_line(ray_head: RayHead, subtests: pytest.Subtests) 
         (["list"], {"RAY_AUTH_TOKEN": "0" * 64}, 1, "token"),
         (["list"], {"RAY_AUTH_MODE": "disabled"}, 1, "token"),
         (["list", "--address", "127.0.0.1:8265"], {}, 2, "not the address"),
-        (["follow", "never-submitted"], {}, 2, "knows no job never-submitted"),
+        (["follow", "never-submitted"], {}, 2, "has no job never-submitted"),
         (["cancel", "../../api"], {}, 2, "not a job's id"),
         (["submit", "--working-dir", "/nowhere", "--", "version"], {}, 2, "no such folder"),
         (["submit", "--env", "UNSET_KEY", "--", "version"], {}, 2, "UNSET_KEY first"),

@@ -51,10 +51,12 @@ def served(
     port = free_port()
     settings = [*sample_index.settings, f"serve.port={port}"]
     settings += [f"entrez.base_url={pubmed.url}", f"entrez.cache={folder / 'entrez'}"]
+    # Without cached conversions of models, so that loading takes long enough to be observed.
+    own = environment({"CITERAY_MODELS": str(folder / "models")})
     process = subprocess.Popen(
         with_settings([str(BIN / "citeray"), "serve"], settings),
         cwd=ROOT,
-        env={name: value for name, value in environment({}).items() if name != NICENESS},
+        env={name: value for name, value in own.items() if name != NICENESS},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -172,7 +172,7 @@ def test_batch_resumes_after_its_process_was_killed(service: Service) -> None:
     none = service.http.get("/v1/batches/none")
     assert (none.status_code, none.json()["detail"]) == (
         404,
-        "no batch none is here; it may have been forgotten",
+        "there is no batch none; it may have been deleted",
     )
 
 

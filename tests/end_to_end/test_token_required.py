@@ -100,9 +100,7 @@ def ask(address: str, method: str, payload: bytes, token: str = "") -> grpc.Stat
 
 
 @pytest.mark.parametrize("token", ["", "f" * 64], ids=["without", "wrong"])
-def test_no_port_takes_a_call_without_the_right_token(
-    served: Service, tmp_path: Path, token: str
-) -> None:
+def test_ports_refuse_calls_without_the_token(served: Service, tmp_path: Path, token: str) -> None:
     """Each call carries a pickle that creates a file if it is loaded."""
     mark = tmp_path / "the-code-was-run"
     pickled = pickle.dumps(Planted(mark))
@@ -139,7 +137,7 @@ HTTP = (
 
 
 def test_http_without_a_token_gets_only_metrics_and_health(served: Service) -> None:
-    told = set()
+    answered = set()
     found = {
         port: name
         for (ip, port), name in listening(served).items()
@@ -155,8 +153,8 @@ def test_http_without_a_token_gets_only_metrics_and_health(served: Service) -> N
             # The metrics server replies with metrics on every path.
             harmless = reply.text.startswith("# ") or path.endswith("healthz") or not reply.text
             if reply.is_success and not harmless:
-                told.add((name.partition(":citeray:")[0], method, path, reply.text[:80]))
-    assert told == set()
+                answered.add((name.partition(":citeray:")[0], method, path, reply.text[:80]))
+    assert answered == set()
 
 
 def test_a_replica_asks_for_the_token_before_it_unpickles(served: Service, tmp_path: Path) -> None:
@@ -222,6 +220,6 @@ def test_requests_without_a_key_get_401(served: Service, path: str) -> None:
 
 def test_index_info_holds_no_secret(served: Service) -> None:
     command = with_settings([str(BIN / "citeray"), "index", "info", "--json"], served.settings)
-    told = run(command, CANARIES)
-    assert told.returncode == 0, told.stderr
-    assert "canary-" not in told.stdout + told.stderr
+    info = run(command, CANARIES)
+    assert info.returncode == 0, info.stderr
+    assert "canary-" not in info.stdout + info.stderr

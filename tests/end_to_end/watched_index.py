@@ -43,10 +43,10 @@ def contents(index: Path, manifest: Manifest) -> Contents:
     for segment in (s for reader in open_shards(index, manifest) for s in reader.segments):
         held, rows = segment.records, segment.live_rows()
         for row, record in zip(rows, held.table(rows).to_pylist(), strict=True):
-            told = json.dumps(
+            content = json.dumps(
                 [record, held.span_lists(np.array([row])).to_pylist()], sort_keys=True, default=str
             )
-            records[record["pmid"]] = hashlib.sha256(told.encode()).hexdigest()
+            records[record["pmid"]] = hashlib.sha256(content.encode()).hexdigest()
             passages = held.passages_of(np.asarray([row]))
             vectors[record["pmid"]] = segment.vectors(passages)
     return Contents(records, vectors)

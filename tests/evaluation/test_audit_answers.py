@@ -147,8 +147,8 @@ def test_concerns_are_sorted_worst_first(tmp_path: Path, lookup: CitationLookup)
 
 
 def test_exposure_to_retractions_is_reported(tmp_path: Path, lookup: CitationLookup) -> None:
-    told = {"exposure": {"exposed": [{"pmid": 13, "retracted": [3]}]}}
-    new, known = audited(tmp_path, lookup, reply((13,)), {**reply((13,)), **told}).concerns
+    stored = {"exposure": {"exposed": [{"pmid": 13, "retracted": [3]}]}}
+    new, known = audited(tmp_path, lookup, reply((13,)), {**reply((13,)), **stored}).concerns
     assert new.reasons == (Reason(CITES_RETRACTED, "cites PMID 3"),)
     assert (new.known, known.known) == (False, True)
     # Only a notice says that PMID 42, which is not in the index, is retracted.

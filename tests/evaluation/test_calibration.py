@@ -6,6 +6,7 @@ import json
 import math
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from evaluation.calibrate import (
     Outcome,
     collect_outcomes,
     fit_calibration,
+    fit_no_weight,
     read_outcomes,
     related_level,
     score_answer,
@@ -56,6 +58,24 @@ def test_level_of_related_articles_misses_at_most_its_share() -> None:
     wrong = [Outcome("yesno", {"relevance": -9.0}, 1.0)] * 100
     assert related_level([*wrong, *right]) == pytest.approx(1 / (1 + math.exp(-0.2)), abs=1e-4)
     assert related_level(right[:40]) == 0.0
+
+
+def yes_no(lean: float, gold: str, source: str) -> Outcome:
+    return Outcome("yesno", {"lean": lean}, 0.0, source, gold)
+
+
+def test_weight_of_no_makes_both_answers_equally_probable() -> None:
+    """The reader's weight for yes is half as large again; each source counts equally."""
+    draw = random.Random(1)
+    leans = [draw.uniform(-3, 3) for _ in range(2000)]
+    shifted = [yes_no(x, "yes" if x + draw.gauss(0, 1) > 0.4 else "no", "a") for x in leans]
+    assert fit_no_weight(shifted) == pytest.approx(math.exp(0.4), rel=0.1)
+    balanced = [yes_no(x, "yes" if x + draw.gauss(0, 1) > 0 else "no", "b") for x in leans[:200]]
+    assert fit_no_weight([*shifted, *balanced]) == pytest.approx(math.exp(0.2), rel=0.15)
+    unknown = [replace(outcome, gold="") for outcome in shifted]
+    upside_down = [yes_no(-o.features["lean"], o.gold, "a") for o in shifted]
+    for useless in (unknown, shifted[:30], upside_down):
+        assert fit_no_weight(useless) == 1.0
 
 
 def test_outcomes_survive_a_round_trip(tmp_path: Path) -> None:
@@ -121,10 +141,10 @@ def test_calibration_asks_questions_with_guess(tmp_path: Path) -> None:
         return reply("yes")
 
     found = list(collect_outcomes([path], ask, "citeray"))
-    assert [o.wrong for o in found] == [0.0]
+    assert [(o.wrong, o.gold) for o in found] == [(0.0, "yes")]
     assert all(request["guess"] and request["system"] == "citeray" for request in asked)
     absent = collect_outcomes([path], ask, None, unanswerable=True)
-    assert [outcome.wrong for outcome in absent] == [1.0, 1.0]
+    assert [(outcome.wrong, outcome.gold) for outcome in absent] == [(1.0, ""), (1.0, "")]
     path.write_text(json.dumps({"questions": [{"id": "1"}]}), encoding="utf-8")
     with pytest.raises(InputError, match="needs `body` and a `type`"):
         list(collect_outcomes([path], ask, None))

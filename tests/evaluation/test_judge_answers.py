@@ -104,17 +104,17 @@ def test_covered_share_of_gold_snippets(judge: ScriptedJudge) -> None:
 
 
 def test_known_scores_are_not_requested_again(judge: ScriptedJudge) -> None:
-    told: dict[str, Any] = {}
+    scored: dict[str, Any] = {}
     known = {"1": {"faithfulness": 0.25, "judge failures": 0.0}}
     result = run(
         judge,
         sample("1"),
         sample("2"),
         known=known,
-        keep=lambda s, found: told.update({s.id: found}),
+        keep=lambda s, found: scored.update({s.id: found}),
     )
     assert result.scores.by_question()["1"] == known["1"]
-    assert told == {"2": result.scores.by_question()["2"]}
+    assert scored == {"2": result.scores.by_question()["2"]}
     assert result.scores.values()["faithfulness"] == pytest.approx((0.25 + 2 / 3) / 2)
 
 

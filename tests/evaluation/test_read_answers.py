@@ -81,7 +81,7 @@ def test_invalid_stored_answer_is_refused_with_its_place(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     for text, message in [
-        ('{"error": "late"}', "not the form"),
+        ('{"error": "late"}', "not in the format"),
         ('{"questions": []}', "contains no answer"),
         ('{"ideal": []}\n{"error": 1}', "line 2: no answer"),
         ('{"ideal": [{"pmids": ["x"]}]}', "line 1, sentence 1: 'x' is not a PMID"),

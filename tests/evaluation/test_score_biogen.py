@@ -32,13 +32,13 @@ def cite(text: str, *pmids: int) -> Cited:
 class Told:
     """Judge with fixed relations by PMID, which records its requests."""
 
-    def __init__(self, told: Mapping[int, Relation]) -> None:
-        self.told = told
+    def __init__(self, relations: Mapping[int, Relation]) -> None:
+        self.relations = relations
         self.asked: list[Asked] = []
 
     def judge(self, asked: Sequence[Asked]) -> list[Relation]:
         self.asked += asked
-        return [self.told.get(item.pmid, "unknown") for item in asked]
+        return [self.relations.get(item.pmid, "unknown") for item in asked]
 
 
 # Task A.

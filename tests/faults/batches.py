@@ -57,9 +57,9 @@ def draw_batches(dice: random.Random, turn: int) -> tuple[Step, ...]:
 def made_answer(question: Question) -> Answer:
     """Return the answer to a question; each question has a different answer."""
     number = int(question.id)
-    told = ("llm: late",) if number % 2 else ()
+    degraded = ("llm: late",) if number % 2 else ()
     verdict = "answered" if number % 3 else "mixed"
-    return answer(question.body, question=question, degraded=told, verdict=verdict, exact="yes")
+    return answer(question.body, question=question, degraded=degraded, verdict=verdict, exact="yes")
 
 
 # Longer than any jump of the clock.
@@ -250,10 +250,10 @@ class BatchRound:
                 continue
             if json.loads(store.run(key))["questions"] != expected:
                 raise DifferenceError(f"after {step}: the run of {key} is {store.run(key)!r}")
-            told = [made_answer(Question(entry["id"], "", "yesno")) for entry in expected]
+            answers = [made_answer(Question(entry["id"], "", "yesno")) for entry in expected]
             counted = (progress.done, Counter(progress.verdicts), Counter(progress.degraded))
-            verdicts = Counter(one.verdict for one in told)
-            losses = Counter(loss for one in told for loss in one.degraded)
+            verdicts = Counter(one.verdict for one in answers)
+            losses = Counter(loss for one in answers for loss in one.degraded)
             if counted != (len(expected), verdicts, losses):
                 raise DifferenceError(f"after {step}: {key} counts {counted}")
         for key in self._cancelled:

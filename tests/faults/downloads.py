@@ -142,7 +142,7 @@ class DownloadRound:
         missing = [path for path in wanted if kept.get(path) != self._server.files[path]]
         path = self._dice.choice(missing or wanted)
         cut = f"drop:{step.at * 50 % len(self._server.files[path])}"
-        told = {
+        replies = {
             "cut link": [cut] * (1 + step.at % 2),
             "busy server": ["busy:503:0"] * (1 + step.at % 2),
             "wrong bytes": ["wrong"] * (1 + step.at % 3),
@@ -150,7 +150,7 @@ class DownloadRound:
             "no ranges": [cut, "no-range"],
             "half a list": [],
         }[step.fault]
-        self._server.script[path] = list(told)
+        self._server.script[path] = list(replies)
         hidden = {}
         if step.fault == "half a list":
             # The list does not have the newest files yet.
@@ -158,7 +158,7 @@ class DownloadRound:
         try:
             self._download()
         finally:
-            if hidden or len(self._server.script[path]) < len(told):
+            if hidden or len(self._server.script[path]) < len(replies):
                 self.fired.append(step.fault)
             self._server.files.update(hidden)
             self._server.script.clear()

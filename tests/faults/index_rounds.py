@@ -4,8 +4,8 @@ Whatever fault hits a command, the published version is its own or the one befor
 content of a sequential reading of its sources. Running the command again without a fault succeeds.
 Every published version stays readable, also to readers that have opened it.
 
-After a power cut on a lying disk, damaged data are refused and reported by `verify`, never read.
-The index is then built again.
+After a power cut on a disk that confirms writes too early, damaged data are refused and reported by
+`verify`, never read. The index is then built again.
 """
 
 from __future__ import annotations
@@ -278,5 +278,5 @@ class IndexRound:
         self._readers.check(self._passed | self._versions)
         result = verify_index(path)
         if result.findings or result.leftovers:
-            told = "; ".join(map(str, (*result.findings, *result.leftovers)))
-            raise DifferenceError(f"at the end verify says: {told}")
+            findings = "; ".join(map(str, (*result.findings, *result.leftovers)))
+            raise DifferenceError(f"at the end verify says: {findings}")

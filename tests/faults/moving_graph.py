@@ -69,7 +69,7 @@ class Graph:
 
     def diffs_of(self, question: str, versions: Sequence[str]) -> list[WatchDiff | None]:
         """Return the changes to report for a question that was asked of `versions` in turn."""
-        told: list[WatchDiff | None] = []
+        diffs: list[WatchDiff | None] = []
         before: Answer | None = None
         known: dict[int, SourceRecord] = {}
         for version in versions:
@@ -77,6 +77,6 @@ class Graph:
             cited = [item.passage.pmid for item in now.evidence]
             pmids = dict.fromkeys([*cited, *known])
             found = {p: SourceRecord.of(p, self.record_of(p, version)) for p in pmids}
-            told.append(watch_diff(before, now, changed_sources(known, found)) if before else None)
+            diffs.append(watch_diff(before, now, changed_sources(known, found)) if before else None)
             before, known = now, found
-        return told
+        return diffs

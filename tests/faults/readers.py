@@ -32,8 +32,8 @@ class Readers:
         self, settings: Settings, index: Location, cache: Path, pmids: Sequence[int]
     ) -> None:
         path = index if isinstance(index, Path) else index.url
-        told = settings.index.model_copy(update={"path": path, "cache": cache})
-        self._settings = settings.model_copy(update={"index": told})
+        changed = settings.index.model_copy(update={"path": path, "cache": cache})
+        self._settings = settings.model_copy(update={"index": changed})
         self._pmids = pmids
         self._open: list[Follower[ShardVersion]] = []
         self._lease = MemoryLease()

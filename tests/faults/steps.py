@@ -23,8 +23,8 @@ class Step:
     others: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
-        told = f" of {list(self.events)}" if self.events else ""
-        return f"{self.operation}{told}" + (f", {self.fault} at {self.at}" if self.fault else "")
+        events = f" of {list(self.events)}" if self.events else ""
+        return f"{self.operation}{events}" + (f", {self.fault} at {self.at}" if self.fault else "")
 
 
 class DifferenceError(AssertionError):
@@ -78,12 +78,12 @@ def shrink(steps: Sequence[Step], fails: Callable[[Sequence[Step]], bool]) -> tu
 
 
 def _smaller(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
-    for place in range(len(steps) - 1, 0, -1):
-        yield steps[:place] + steps[place + 1 :]
-    for place, step in enumerate(steps):
+    for position in range(len(steps) - 1, 0, -1):
+        yield steps[:position] + steps[position + 1 :]
+    for position, step in enumerate(steps):
         if step.fault:
-            yield (*steps[:place], replace(step, fault="", at=0), *steps[place + 1 :])
+            yield (*steps[:position], replace(step, fault="", at=0), *steps[position + 1 :])
         for event in range(len(step.events)):
             fewer = step.events[:event] + step.events[event + 1 :]
             if fewer:
-                yield (*steps[:place], replace(step, events=fewer), *steps[place + 1 :])
+                yield (*steps[:position], replace(step, events=fewer), *steps[position + 1 :])

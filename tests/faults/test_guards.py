@@ -141,7 +141,7 @@ GUARDS = {
             Step("watch", (), "kill", 25),
         ),
         {(watch_store, "queue_delivery"): nothing},
-        "webhooks were told",
+        "webhooks received",
     ),
 }
 

@@ -71,7 +71,7 @@ def draw_watches(dice: random.Random, turn: int) -> tuple[Step, ...]:
     rest = [step(dice.choice(OPERATIONS)) for _ in range(dice.randint(2, 12))]
     # Change the side of PMID 1, which all questions cite, so that there is a change to deliver.
     turned = (Step("publish", ((1, side),)) for side in ("for", "against"))
-    last = [told for step_to in turned for told in (step_to, Step("watch"))]
+    last = [each for step_to in turned for each in (step_to, Step("watch"))]
     return (*first, *rest, *last, step("deliver"))
 
 
@@ -86,8 +86,8 @@ class WatchRound:
 
     def __init__(self, folder: Path, seed: int) -> None:
         url = f"sqlite:///{folder}/saved/citeray.db"
-        told = {"url": url, "checks_per_minute": 10.0**6}
-        self._settings = default_saved().model_copy(update=told)
+        values = {"url": url, "checks_per_minute": 10.0**6}
+        self._settings = default_saved().model_copy(update=values)
         self._clock = Clock()
         self._graph = Graph()
         self._saved = self._open()
@@ -199,8 +199,8 @@ class WatchRound:
     def _send(self, delivery: Delivery) -> None:
         lost = self._graph.moment() == "lost webhook"
         if not lost:
-            told = json.loads(delivery.body)
-            self._arrived.setdefault(told["check"], set()).add(delivery.id)
+            message = json.loads(delivery.body)
+            self._arrived.setdefault(message["check"], set()).add(delivery.id)
         if lost or self._graph.moment() == "lost receipt":
             raise DeliveryError("example.org: no reply")
 
@@ -237,6 +237,6 @@ class WatchRound:
             if check.notable and webhook
         }
         if self._arrived.keys() != expected:
-            raise DifferenceError(f"webhooks were told {self._arrived}, not {expected}")
+            raise DifferenceError(f"webhooks received {self._arrived}, not {expected}")
         if twice := [ids for ids in self._arrived.values() if len(ids) > 1]:
-            raise DifferenceError(f"webhooks were told the same under {twice}")
+            raise DifferenceError(f"webhooks received the same change under {twice}")

@@ -43,8 +43,8 @@ def outcome(data: bytes) -> tuple[list[Record], str]:
     return records, sentence
 
 
-def check_sentence(sentence: str, place: str) -> None:
-    assert sentence.startswith(place)
+def check_sentence(sentence: str, where: str) -> None:
+    assert sentence.startswith(where)
     assert "\n" not in sentence
     assert len(sentence) <= MAX_SENTENCE, sentence[:MAX_SENTENCE]
 

@@ -61,8 +61,8 @@ class ObedientModel:
         weigh: Sequence[str] | None = None,
         **options: Any,
     ) -> str:
-        told = "\n".join(message["content"] for message in messages)
-        obeys = self.always or any(part in told for part in _parts(self.text))
+        text = "\n".join(message["content"] for message in messages)
+        obeys = self.always or any(part in text for part in _parts(self.text))
         self.seen += obeys
         said = self.payload if obeys else HONEST[0].sections[0].text
         if weigh:

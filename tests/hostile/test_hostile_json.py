@@ -50,7 +50,7 @@ UNREADABLE = {
     "100,000 brackets": (posted(b"[" * 100_000), "body: is nested too deep"),
     "50,000 levels": (asked(b'"x": ' + arrays(50_000)), "body: is nested too deep"),
     "a huge number": (asked(b'"k": ' + HUGE), "a number in it may have too many digits"),
-    "no JSON": (posted(b"question"), "body: is no JSON: Expecting value at 0"),
+    "no JSON": (posted(b"question"), "body: is not JSON: Expecting value at 0"),
     "nothing": (posted(b""), "body: is missing"),
 }
 
@@ -64,7 +64,10 @@ BAD_FIELDS = {
     "half a character": (posted(b'{"question": ' + HALF + b"}"), "question: "),
     "a raw half": (posted(b'{"question": "\xed\xa0\x80"}'), "question: "),
     "half a field's name": (asked(b'"\\udfff": 1'), "body: "),
-    "half a type of a batch": (batch(b'{"id": "a", "type": ' + HALF + b"}"), "type holds half"),
+    "half a type of a batch": (
+        batch(b'{"id": "a", "type": ' + HALF + b"}"),
+        "type has a lone surrogate",
+    ),
     "a batch's id with a line": (
         batch(b'{"id": "a\\n\\u202e", "type": "yesno", "body": ""}'),
         r"(id 'a\n\u202e')",

@@ -116,15 +116,15 @@ LIKE_THE_EVIDENCE = {"closes-our-quoting"}
 def test_lies_of_the_model_are_dropped(subtests: pytest.Subtests) -> None:
     for system in SYSTEMS:
         with subtests.test(system=system):
-            told = set()
+            dropped = set()
             for case in CASES:
                 honest = {**case, "planted": "nowhere"}
                 said = said_in(answer(honest, system, _obedient_model(case, always=True)))
                 assert "evil.example" not in said
                 assert "curevit" not in said
                 if case["payload"].casefold().rstrip(".") in said:
-                    told.add(case["name"])
-            assert told <= LIKE_THE_EVIDENCE
+                    dropped.add(case["name"])
+            assert dropped <= LIKE_THE_EVIDENCE
 
 
 def test_injected_abstract_is_shown_as_evidence() -> None:
@@ -158,8 +158,10 @@ def borrows(name: str) -> bool:
     payload = DEMANDED[name].rstrip(".") + "."
     model = ObedientModel(text, payload, "")
     given = answer({"planted": "abstract", "text": text}, "plain", model)
-    told = [s for s in (*given.ideal, *given.supported) if payload.casefold() in s.text.casefold()]
-    return any(sentence.pmids != (PLANTED,) for sentence in told)
+    obeying = [
+        s for s in (*given.ideal, *given.supported) if payload.casefold() in s.text.casefold()
+    ]
+    return any(sentence.pmids != (PLANTED,) for sentence in obeying)
 
 
 @pytest.mark.slow

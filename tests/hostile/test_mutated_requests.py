@@ -17,9 +17,7 @@ def open_files() -> int:
 
 
 @pytest.mark.slow
-def test_no_change_of_a_body_is_an_error_of_the_server(
-    port: int, subtests: pytest.Subtests
-) -> None:
+def test_mutated_bodies_cause_no_server_error(port: int, subtests: pytest.Subtests) -> None:
     for seed in range(4):
         with subtests.test(seed=seed):
             draw = random.Random(seed)
@@ -31,7 +29,7 @@ def test_no_change_of_a_body_is_an_error_of_the_server(
 
 
 @pytest.mark.slow
-def test_no_change_of_a_request_is_an_error_of_the_server_or_leaves_anything_open(
+def test_mutated_requests_cause_no_server_error_and_leave_no_open_files(
     port: int,
 ) -> None:
     draw = random.Random(2026)

@@ -45,7 +45,7 @@ AMBIGUOUS = {
 }
 
 
-def test_what_can_be_read_in_two_ways_is_refused_and_nothing_after_it_is_read(
+def test_ambiguous_requests_are_refused_and_the_rest_is_not_parsed(
     port: int, subtests: pytest.Subtests
 ) -> None:
     for request_ in AMBIGUOUS.values():

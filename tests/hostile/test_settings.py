@@ -63,7 +63,7 @@ def test_hostile_value_is_refused_in_one_line(subtests: pytest.Subtests) -> None
             assert key in refused(None, f"{key}={value}")
 
 
-def test_nothing_of_a_value_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_are_not_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     refused(None, f"llm.engine={VALUES['object']}")
     refused(None, "llm.engine=!!python/object/new:subprocess.Popen [[touch, pwned]]")

@@ -56,8 +56,8 @@ def test_every_route_accepts_any_question(http: httpx.Client, subtests: pytest.S
             assert said.status_code == 200, said.text
             call = {"name": "search_pubmed", "arguments": {"question": question}}
             tool = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
-            told = http.post("/mcp", json=tool, headers={"Accept": "application/json"})
-            assert "structuredContent" in told.json()["result"], told.text
+            reply = http.post("/mcp", json=tool, headers={"Accept": "application/json"})
+            assert "structuredContent" in reply.json()["result"], reply.text
 
 
 def test_words_between_invisible_characters_are_found(http: httpx.Client) -> None:

@@ -59,7 +59,7 @@ BODIES = {
 }
 
 
-def test_no_file_and_no_server_is_read(trap: Trap, subtests: pytest.Subtests) -> None:
+def test_external_entities_are_not_loaded(trap: Trap, subtests: pytest.Subtests) -> None:
     for doctype, body in product(DOCTYPES, BODIES):
         with subtests.test(doctype=doctype, body=body):
             for address in (trap.text, trap.dtd, trap.url):
@@ -110,7 +110,7 @@ def test_entity_bombs_are_refused_quickly_and_the_next_file_is_read(
             assert len(outcome(set_of(article()))[0]) == 1
 
 
-def test_references_to_entities_that_nobody_declares_stay_references() -> None:
+def test_references_to_undeclared_entities_are_kept() -> None:
     # References among links, between records, and as the only content of a record.
     links = "<CommentsCorrectionsList>&x;</CommentsCorrectionsList>"
     records, sentence = outcome(

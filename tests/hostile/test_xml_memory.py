@@ -41,7 +41,7 @@ GIGABYTES = {
 
 
 @pytest.mark.parametrize(("before", "block"), GIGABYTES.values(), ids=GIGABYTES)
-def test_a_gigabyte_of_one_thing_is_refused_in_the_memory_of_one_record(
+def test_gigabyte_in_one_element_is_refused_in_the_memory_of_one_record(
     tmp_path: Path, before: str, block: bytes
 ) -> None:
     path = write_gzip(tmp_path / "bomb.xml.gz", before, block, GIGABYTE // BLOCK + 1, "")

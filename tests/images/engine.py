@@ -1,4 +1,4 @@
-"""Build and run images with buildah, on a Debian made by debootstrap, without a registry."""
+"""Build and run images with buildah, on a Debian made by mmdebstrap, without a registry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 from tests.images.containerfile import FILES, ROOT, copied
 
 BASE = "localhost/debian-python:3.11"
-MISSING = [name for name in ("buildah", "debootstrap", "ip") if shutil.which(name) is None]
+MISSING = [name for name in ("buildah", "mmdebstrap", "ip") if shutil.which(name) is None]
 WANTED = [
     pytest.mark.timeout(3600),
     pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}"),
@@ -107,7 +107,9 @@ class Engine:
         """Create the image `BASE`: a Debian with Python 3.11 from this machine's Debian mirror."""
         root = self.folder / "base"
         include = "--include=ca-certificates,python3-venv"
-        command = ["debootstrap", "--variant=minbase", include, "bookworm", str(root)]
+        # As in Docker's images of Debian: dpkg does not flush each file to disk.
+        options = ["--variant=minbase", "--dpkgopt=force-unsafe-io", include]
+        command = ["mmdebstrap", *options, "bookworm", str(root)]
         subprocess.run(command, check=True, capture_output=True)
         (root / "usr/local/bin/python").symlink_to("/usr/bin/python3.11")
         for folder in ("var/cache/apt", "var/lib/apt/lists"):

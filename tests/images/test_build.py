@@ -1,6 +1,6 @@
 """The image for CPUs, built and run by buildah, as root on Debian.
 
-Needs `apt-get install buildah debootstrap iproute2`, about ten minutes and 12 GB of disk.
+Needs `apt-get install buildah mmdebstrap iproute2`, about ten minutes and 12 GB of disk.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ def test_cpu_image_lists_its_components(engine: Engine, tmp_path: Path) -> None:
 
 @pytest.mark.durability
 def test_user_is_unprivileged_and_root_is_read_only(engine: Engine, tmp_path: Path) -> None:
-    told = engine.run("cpu", tmp_path, ["sh", "-c", "id -u; touch /opt/citeray/x; touch /app/x"])
-    assert told.stdout.strip() == "10001"
-    assert told.stderr.count("Read-only file system") == 2
+    printed = engine.run("cpu", tmp_path, ["sh", "-c", "id -u; touch /opt/citeray/x; touch /app/x"])
+    assert printed.stdout.strip() == "10001"
+    assert printed.stderr.count("Read-only file system") == 2
 
 
 def test_demo_answers_with_citations(engine: Engine, models: Path) -> None:

@@ -54,8 +54,8 @@ ACCOUNTS = {
 OURS = "registry.example/citeray"
 
 
-def size_of(place: str) -> str:
-    return SIZE_OF.get(place, place.rpartition("/")[2])
+def size_of(where: str) -> str:
+    return SIZE_OF.get(where, where.rpartition("/")[2])
 
 
 def test_pods_and_containers_have_no_rights() -> None:
@@ -83,12 +83,12 @@ def test_service_accounts_exist_and_only_api_clients_get_a_token() -> None:
         there = {obj["metadata"]["name"] for obj in of_kind(case, "ServiceAccount")} | {None}
         return name, name in there, template["spec"]["automountServiceAccountToken"]
 
-    def wanted(case: str, place: str, template: dict[str, Any]) -> tuple:
+    def wanted(case: str, where: str, template: dict[str, Any]) -> tuple:
         token = "citeray/asks-api-server" in template["metadata"]["labels"]
-        if place == "RayService/citeray/head":
+        if where == "RayService/citeray/head":
             (service,) = of_kind(case, "RayService")
             assert token == bool(cluster_spec(service).get("enableInTreeAutoscaling")), case
-        return ACCOUNTS.get(place, "citeray-worker"), True, token
+        return ACCOUNTS.get(where, "citeray-worker"), True, token
 
     assert by_pod(account) == by_pod(wanted)
     made = [obj["metadata"] for obj in of_kind("gateway", "ServiceAccount")]
@@ -187,11 +187,11 @@ def test_resources_match_the_values() -> None:
         disk = gibibytes(limits["ephemeral-storage"])
         return *cpu, limits["memory"], disk, limits.get("nvidia.com/gpu", "0")
 
-    def wanted(case: str, place: str, template: dict[str, Any]) -> tuple:
+    def wanted(case: str, where: str, template: dict[str, Any]) -> tuple:
         values = all_values(case)
-        if place.startswith("CronJob"):
-            return given(case, place, template)
-        size = values["sizes"][size_of(place)]
+        if where.startswith("CronJob"):
+            return given(case, where, template)
+        size = values["sizes"][size_of(where)]
         disk = gibibytes(size["disk"])
         if not values["storage"]["models"]["enabled"]:
             disk += gibibytes(size.get("modelDisk", "0Gi"))
@@ -221,7 +221,7 @@ def test_workers_without_the_shared_cache_have_their_own_model_folder() -> None:
 
 
 def test_pods_are_placed_according_to_the_values() -> None:
-    def given(case: str, place: str, template: dict[str, Any]) -> dict[str, Any]:
+    def given(case: str, where: str, template: dict[str, Any]) -> dict[str, Any]:
         spec = template["spec"]
         terms = values_for_key(spec.get("affinity", {}), "matchExpressions")
         return {
@@ -235,14 +235,14 @@ def test_pods_are_placed_according_to_the_values() -> None:
             ],
         }  # fmt: skip
 
-    def wanted(case: str, place: str, template: dict[str, Any]) -> dict[str, Any]:
-        part = place.rpartition("/")[2]
-        serves = place.startswith(("RayService", "StatefulSet"))
+    def wanted(case: str, where: str, template: dict[str, Any]) -> dict[str, Any]:
+        part = where.rpartition("/")[2]
+        serves = where.startswith(("RayService", "StatefulSet"))
         spread = [["ray.io/cluster"], {"ray.io/group": part}]
         return {
             **all_values(case)["scheduling"][part if part in WORKERS else "system"],
             "priority": "citeray-service" if serves else "citeray-batch",
-            "spread": spread if place.startswith("RayService") and part in WORKERS else [],
+            "spread": spread if where.startswith("RayService") and part in WORKERS else [],
         }
 
     assert by_pod(given) == by_pod(wanted)

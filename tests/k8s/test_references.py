@@ -32,12 +32,12 @@ RAY_FOLDERS = {"/models", "/cache", "/home/citeray", "/app/.citeray", "/dev/shm"
 
 
 def test_volumes_and_mounts_resolve() -> None:
-    def problems(case: str, place: str, template: dict[str, Any]) -> list[str]:
+    def problems(case: str, where: str, template: dict[str, Any]) -> list[str]:
         there = {f"{obj['kind']}/{obj['metadata']['name']}" for obj in rendered(case)}
         spec, found = template["spec"], []
         volumes = {volume["name"] for volume in spec["volumes"]}
-        if place.startswith("StatefulSet"):
-            obj = named(case, "StatefulSet", place.split("/")[1])
+        if where.startswith("StatefulSet"):
+            obj = named(case, "StatefulSet", where.split("/")[1])
             volumes |= {c["metadata"]["name"] for c in obj["spec"]["volumeClaimTemplates"]}
         names = [f"ConfigMap/{m['name']}" for m in values_for_key(spec["volumes"], "configMap")]
         claims = values_for_key(spec["volumes"], "persistentVolumeClaim")
@@ -45,7 +45,7 @@ def test_volumes_and_mounts_resolve() -> None:
         found += [f"no {name}" for name in names if name not in there]
         for claim in claims:
             # Only the Job that fills the model cache may write to it, as values-kind.yaml explains.
-            shared = all_values(case)["storage"]["models"]["readOnly"] and place[:4] != "Job/"
+            shared = all_values(case)["storage"]["models"]["readOnly"] and where[:4] != "Job/"
             wanted = shared and claim["claimName"] == "citeray-models"
             found += ["models not read-only"] if claim.get("readOnly", False) != wanted else []
         for container in [*spec.get("initContainers", []), *spec["containers"]]:

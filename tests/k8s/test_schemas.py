@@ -86,8 +86,8 @@ def test_every_object_is_valid_and_unique() -> None:
             errors = errors_of(obj)
             if obj["metadata"].get("namespace", NAMESPACE) != NAMESPACE:
                 errors.append("wrong namespace")
-            place = f"{case}: {obj['kind']}/{obj['metadata']['name']}"
-            problems += [f"{place}: {error}" for error in errors]
+            where = f"{case}: {obj['kind']}/{obj['metadata']['name']}"
+            problems += [f"{where}: {error}" for error in errors]
     assert not problems, "\n".join(problems)
 
 
@@ -131,8 +131,8 @@ def test_kuberay_operator_accepts_ray_objects() -> None:
     problems = []
     for case in CASES:
         for obj in of_kind(case, "RayJob", "RayService"):
-            place = f"{case}: {obj['kind']}/{obj['metadata']['name']}"
-            problems += [f"{place}: {problem}" for problem in refused_by_operator(obj)]
+            where = f"{case}: {obj['kind']}/{obj['metadata']['name']}"
+            problems += [f"{where}: {problem}" for problem in refused_by_operator(obj)]
             if f"ray=={cluster_spec(obj)['rayVersion']} " not in lock:
-                problems.append(f"{place}: rayVersion is not that of requirements/cpu.txt")
+                problems.append(f"{where}: rayVersion is not that of requirements/cpu.txt")
     assert not problems, "\n".join(problems)

@@ -36,7 +36,7 @@ from tests.k8s.chart import (
 )
 from tests.small_index import citation, make_index
 
-pytestmark = pytest.mark.ray
+pytestmark = pytest.mark.model
 
 MOUNTED = "/etc/citeray/settings.yaml"
 # The commands of citeray in each script, apart from `download`.
@@ -164,8 +164,8 @@ def test_script_that_fills_the_model_cache_verifies_every_model(tmp_path: Path) 
 
 
 def test_ray_nodes_have_their_environment() -> None:
-    def missing(case: str, place: str, template: dict[str, Any]) -> dict[str, Any]:
-        if not place.startswith(("RayService", "RayJob")) or place.endswith("submitter"):
+    def missing(case: str, where: str, template: dict[str, Any]) -> dict[str, Any]:
+        if not where.startswith(("RayService", "RayJob")) or where.endswith("submitter"):
             return {}
         container = template["spec"]["containers"][0]
         given = {entry["name"]: entry.get("value") for entry in container["env"]}
@@ -174,7 +174,7 @@ def test_ray_nodes_have_their_environment() -> None:
             "CITERAY_MODELS": "/models",
             "AWS_EC2_METADATA_DISABLED": "true",
         }
-        if place.startswith("RayService"):
+        if where.startswith("RayService"):
             wanted |= PROXY_ENVIRONMENT | {"CITERAY_API_KEYS": None}
         if all_values(case)["objectStore"]["enabled"]:
             wanted["AWS_ENDPOINT_URL"] = "http://citeray-object-store:9000"

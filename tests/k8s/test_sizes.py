@@ -31,7 +31,7 @@ from tests.k8s.chart import (
 )
 from tests.k8s.test_pods import size_of
 
-pytestmark = pytest.mark.ray
+pytestmark = pytest.mark.model
 
 Resources = dict[str, float]
 # Requests of the DaemonSets of a usual cluster, and the cores that GKE reserves of 16.

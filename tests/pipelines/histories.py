@@ -128,14 +128,14 @@ class SmallIndex:
                 Deletion(p, name, n, version_of(t)) for n, (p, t) in enumerate(events) if deletes(t)
             ]
             digest = hashlib.sha256(repr(events).encode()).hexdigest()
-            told = account(name, len(rows), read=len(events), deletions=len(gone), sha256=digest)
+            staged = account(name, len(rows), read=len(events), deletions=len(gone), sha256=digest)
             whole = len(staged_positions(directory)) == len(rows)
-            if read_account(directory) != told or not whole:
+            if read_account(directory) != staged or not whole:
                 table = embed_citations(split_citations(rows, SPLITTER), embed_words, None)
                 write_part(table, directory, self.shards)
-                write_account(directory, told, gone)
+                write_account(directory, staged, gone)
             places.append(directory)
-            accounts.append(told)
+            accounts.append(staged)
         return places, accounts
 
     def staged_at(self, number: int, events: File) -> Location:
@@ -153,10 +153,10 @@ class SmallIndex:
         name = segment_id("build", self.settings.index, accounts)
         plan = segment_plan(name, quantiser, DIMENSIONS, self.settings.index)
         train_quantiser(bag_of_words(self.quantiser_from), quantiser, plan)
-        told = [build_shard(self.path, s, places, plan) for s in range(self.shards)]
+        built = [build_shard(self.path, s, places, plan) for s in range(self.shards)]
         codec = keep_codec(self.path)
         self.manifest = publish_build(
-            lease, quantiser, codec, self.settings, ENCODER, accounts, told, "built"
+            lease, quantiser, codec, self.settings, ENCODER, accounts, built, "built"
         )
         self.applied += len(files)
         return self.manifest
@@ -172,17 +172,17 @@ class SmallIndex:
         name = segment_id("build", self.settings.index, accounts, self.manifest)
         quantiser = quantiser_of(self.path, self.manifest)
         plan = added_segment_plan(name, quantiser, self.manifest, self.settings.index)
-        told = []
+        updates = []
         for number, shard in enumerate(self.manifest.shards):
             if number == crash_after:
                 self._write_half(number, name)
                 return self.manifest
-            told.append(update_shard(self.path, number, shard, places, plan))
+            updates.append(update_shard(self.path, number, shard, places, plan))
         if crash_after is not None:
             return self.manifest
         vocabulary = self.settings.vocabulary
-        merged = self._with_merged_tails(told, plan)
-        self.manifest = publish_update(lease, merged, vocabulary, accounts, told)
+        merged = self._with_merged_tails(updates, plan)
+        self.manifest = publish_update(lease, merged, vocabulary, accounts, updates)
         self.applied += len(files)
         return self.manifest
 
@@ -210,14 +210,14 @@ class SmallIndex:
         assert self.manifest is not None
         quantiser = quantiser_of(self.path, self.manifest)
         plan = added_segment_plan("", quantiser, self.manifest, self.settings.index)
-        told = []
+        entries = []
         for number, shard in enumerate(self.manifest.shards):
             if number == crash_after:
                 return self.manifest
-            told.append(compact_shard(self.path, number, shard, plan, CODEC))
+            entries.append(compact_shard(self.path, number, shard, plan, CODEC))
         if crash_after is not None:
             return self.manifest
-        self.manifest = publish_compaction(lease, self.manifest, told)
+        self.manifest = publish_compaction(lease, self.manifest, entries)
         return self.manifest
 
     def readers(self, manifest: Manifest | None = None) -> list[ShardReader]:

@@ -125,17 +125,17 @@ def with_index(folder: Path) -> dict[str, Any]:
 
 def with_copies(folder: Path, url: str) -> dict[str, Any]:
     """Read and update a stored index whose local copies are on the disk."""
-    place = StoredLocation.at(url, folder / "cache")
-    index = SmallIndex(place, applied=1, manifest=read_manifest(place), overrides=SMALL)
+    location = StoredLocation.at(url, folder / "cache")
+    index = SmallIndex(location, applied=1, manifest=read_manifest(location), overrides=SMALL)
     # Stage before the disk is full, because SmallIndex takes incomplete staging for complete.
     index.stage(FILES[1:])
 
     def look() -> dict[str, Any]:
-        copies = [p for p in place.copy.rglob("*") if p.is_file() and p.suffix != ".lock"]
-        names = [str(p.relative_to(place.copy)) for p in copies]
-        half = [n for n in names if (place.copy / n).read_bytes() != (place / n).read_bytes()]
-        scratch = list(list_files(place.scratch)) if place.scratch.is_dir() else []
-        return {"version": current_version(place), "half": half, "scratch": scratch}
+        copies = [p for p in location.copy.rglob("*") if p.is_file() and p.suffix != ".lock"]
+        names = [str(p.relative_to(location.copy)) for p in copies]
+        half = [n for n in names if (location.copy / n).read_bytes() != (location / n).read_bytes()]
+        scratch = list(list_files(location.scratch)) if location.scratch.is_dir() else []
+        return {"version": current_version(location), "half": half, "scratch": scratch}
 
     jobs: dict[str, Job] = {
         "read": lambda: sorted(index.citations(range(1, 100))),

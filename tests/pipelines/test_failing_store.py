@@ -11,7 +11,7 @@ import pytest
 
 from cluster.errors import InputError, StorageError
 from cluster.index.layout import CITATIONS, CURRENT, VECTORS
-from cluster.index.manifest import current_version
+from cluster.index.manifest import Manifest, current_version
 from cluster.storage.locations import StoredLocation, list_files, remove, upload
 from tests.failing_store import FailingStore, Fault, failing_store
 from tests.gcs_server import gcs_server, gcs_url
@@ -27,7 +27,7 @@ FILES = [
 # Only one BM25 side, which needs the same kinds of requests but half as many objects.
 SMALL = ("index.bm25_over=[citations]",)
 CANNOT_WRITE = r"gs://pubmed/index/.*: the store cannot be written \(.*\); check the bucket, the "
-CANNOT_READ = r"gs://pubmed/index/.*: the store cannot be read \(.*\); check the bucket, the "
+CANNOT_READ = r"gs://pubmed/built/.*: the store cannot be read \(.*\); check the bucket, the "
 
 
 @pytest.fixture(scope="module")
@@ -43,79 +43,93 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailingStore]:
 
 
 @pytest.fixture
-def place(store: FailingStore, tmp_path: Path) -> Iterator[StoredLocation]:
-    """Empty place in the store, with a cache for this test only."""
-    place = StoredLocation.at(gcs_url(store.port, "index"), tmp_path / "cache")
-    yield place
+def location(store: FailingStore, tmp_path: Path) -> Iterator[StoredLocation]:
+    """Empty location in the store, with a cache for this test only."""
+    empty = StoredLocation.at(gcs_url(store.port, "index"), tmp_path / "cache")
+    yield empty
     store.heal()
-    remove(place)
+    remove(empty)
 
 
-def small(place: StoredLocation) -> SmallIndex:
-    return SmallIndex(place, "sq8", overrides=SMALL)
+@pytest.fixture(scope="module")
+def built(store: FailingStore, tmp_path_factory: pytest.TempPathFactory) -> SmallIndex:
+    """Index of the first file, which tests must not change."""
+    cache = tmp_path_factory.mktemp("built")
+    index = small(StoredLocation.at(gcs_url(store.port, "built"), cache))
+    index.build(FILES[:1])
+    return index
 
 
-def copies(place: StoredLocation) -> dict[str, int]:
+@pytest.fixture
+def uncopied(store: FailingStore, built: SmallIndex, tmp_path: Path) -> Iterator[StoredLocation]:
+    """The location of `built`, on a machine without local copies."""
+    assert isinstance(built.path, StoredLocation)
+    yield StoredLocation.at(built.path.url, tmp_path / "cache")
+    store.heal()
+
+
+def small(location: StoredLocation, manifest: Manifest | None = None) -> SmallIndex:
+    return SmallIndex(location, "sq8", manifest=manifest, overrides=SMALL)
+
+
+def copies(location: StoredLocation) -> dict[str, int]:
     """Return the bytes of the complete files in the cache, by path in the index."""
-    sizes = list_files(place.copy) if place.copy.is_dir() else {}
+    sizes = list_files(location.copy) if location.copy.is_dir() else {}
     return {name: size for name, size in sizes.items() if not name.endswith(".lock")}
 
 
 @pytest.mark.parametrize("fault", ["refuse", "500", "403"])
 def test_store_failure_during_a_build_publishes_nothing_and_a_rerun_completes(
-    store: FailingStore, place: StoredLocation, fault: Fault
+    store: FailingStore, location: StoredLocation, fault: Fault
 ) -> None:
-    index = small(place)
+    index = small(location)
     index.stage(FILES[:1])
     store.fail(fault, at=VECTORS)
     with pytest.raises(StorageError, match=CANNOT_WRITE) as caught:
         index.build(FILES[:1])
     store.heal()
     assert "google::cloud" not in str(caught.value)
-    assert not [name for name in list_files(place) if name.startswith("versions/")]
-    assert current_version(place) is None
+    assert not [name for name in list_files(location) if name.startswith("versions/")]
+    assert current_version(location) is None
     index.build(FILES[:1])
-    assert small_read(place, index) == live(FILES[:1]).keys()
+    assert small_read(location, index) == live(FILES[:1]).keys()
 
 
-def small_read(place: StoredLocation, index: SmallIndex) -> set[int]:
+def small_read(location: StoredLocation, index: SmallIndex) -> set[int]:
     """Return the live PMIDs that a machine without local copies reads."""
-    elsewhere = StoredLocation.at(place.url, place.scratch.parent / "elsewhere")
-    seen = SmallIndex(elsewhere, "sq8", manifest=index.manifest, overrides=SMALL)
-    return set(seen.citations(range(1, 100)))
+    elsewhere = StoredLocation.at(location.url, location.scratch.parent / "elsewhere")
+    return set(small(elsewhere, index.manifest).citations(range(1, 100)))
 
 
 def test_store_failure_during_publishing_keeps_the_previous_version(
-    store: FailingStore, place: StoredLocation
+    store: FailingStore, location: StoredLocation
 ) -> None:
-    index = small(place)
+    index = small(location)
     before = index.build(FILES[:1])
     store.fail("reset", at=f"name=index%2F{CURRENT}")
     with pytest.raises(StorageError, match=CANNOT_WRITE):
         index.update(FILES[1:])
     store.heal()
-    assert current_version(place) == before.version
-    assert small_read(place, index) == live(FILES[:1]).keys()
+    assert current_version(location) == before.version
+    assert small_read(location, index) == live(FILES[:1]).keys()
     index.update(FILES[1:])
-    assert small_read(place, index) == live(FILES).keys()
+    assert small_read(location, index) == live(FILES).keys()
 
 
 @pytest.mark.parametrize("fault", ["refuse", "cut", "500", "403"])
 def test_store_failure_during_a_read_leaves_no_partial_copy(
-    store: FailingStore, place: StoredLocation, fault: Fault
+    store: FailingStore, built: SmallIndex, uncopied: StoredLocation, fault: Fault
 ) -> None:
-    index = small(place)
-    manifest = index.build(FILES[:1])
+    index = small(uncopied, built.manifest)
     store.fail(fault, at=f"{CITATIONS}?generation")
     with pytest.raises(InputError, match=CANNOT_READ):
         index.readers()
-    left = copies(place)
+    left = copies(uncopied)
     store.heal()
     assert not [name for name in left if name.endswith(CITATIONS)]
-    assert left.items() <= list_files(place).items()
-    assert list_files(place.scratch) == {}
+    assert left.items() <= list_files(uncopied).items()
+    assert list_files(uncopied.scratch) == {}
     assert set(index.citations(range(1, 100))) == live(FILES[:1]).keys()
-    assert index.manifest == manifest
 
 
 @pytest.fixture(scope="module")
@@ -129,13 +143,13 @@ def s3() -> Iterator[FailingStore]:
 
 def test_failed_multipart_upload_leaves_no_object(s3: FailingStore, tmp_path: Path) -> None:
     url = f"s3://{BUCKET}/index?endpoint_override=127.0.0.1:{s3.port}&scheme=http"
-    place = StoredLocation.at(url, tmp_path / "cache")
+    location = StoredLocation.at(url, tmp_path / "cache")
     (tmp_path / "large").write_bytes(Random(1).randbytes(12_000_000))
     s3.fail("403", at="partNumber=2")
     with pytest.raises(
         StorageError,
         match=r"s3://pubmed/index/large.*: the store cannot be written .*ACCESS_DENIED",
     ):
-        upload(tmp_path / "large", place / "large")
+        upload(tmp_path / "large", location / "large")
     s3.heal()
-    assert list_files(place) == {}
+    assert list_files(location) == {}

@@ -26,7 +26,7 @@ from tests.pipelines.histories import File, SmallIndex, live, name_of
 from tests.pipelines.staging import account
 from tests.small_index import CODEC, DIMENSIONS
 
-pytestmark = pytest.mark.ray
+pytestmark = pytest.mark.model
 
 FIRST: File = [(1, "aspirin"), (2, "warfarin")]
 SECOND: File = [(2, "heparin"), (3, "iron")]
@@ -141,10 +141,10 @@ def test_paused_update_does_not_affect_a_concurrent_one(
 
 def publish_paused(index: SmallIndex, meanwhile: publish_index.BeforeSwitch) -> None:
     assert index.manifest is not None
-    vocabulary, told = index.settings.vocabulary, [account(name_of(9), 0)]
+    vocabulary, accounts = index.settings.vocabulary, [account(name_of(9), 0)]
     with hold_lease(index.path, "update") as lease:
         publish_update(
-            lease, index.manifest, vocabulary, told, [None, None], before_switch=meanwhile
+            lease, index.manifest, vocabulary, accounts, [None, None], before_switch=meanwhile
         )
 
 

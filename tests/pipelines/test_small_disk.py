@@ -34,8 +34,8 @@ def attempts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
 def cached(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     require_mounts()
     with pytest.MonkeyPatch.context() as environment, s3_server(environment) as client:
-        place = StoredLocation.at(URL, tmp_path_factory.mktemp("cache"))
-        SmallIndex(place, overrides=SMALL).build(FILES[:1])
+        location = StoredLocation.at(URL, tmp_path_factory.mktemp("cache"))
+        SmallIndex(location, overrides=SMALL).build(FILES[:1])
         found: dict[str, dict[str, Any]] = run_there(PROGRAM, tmp_path_factory.mktemp("disk"), URL)
         client.delete_dir_contents(BUCKET)
     return found

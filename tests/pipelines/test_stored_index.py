@@ -55,7 +55,7 @@ def grow(path: Path | StoredLocation) -> SmallIndex:
 
 
 @pytest.fixture
-def place(grown: SmallIndex, tmp_path: Path) -> StoredLocation:
+def location(grown: SmallIndex, tmp_path: Path) -> StoredLocation:
     """The grown index, on a machine without local copies."""
     return StoredLocation.at(URL, tmp_path / "cache")
 
@@ -63,13 +63,13 @@ def place(grown: SmallIndex, tmp_path: Path) -> StoredLocation:
 @pytest.fixture
 def elsewhere(s3: fs.S3FileSystem, tmp_path: Path) -> Iterator[StoredLocation]:
     """Location for an index of this test only."""
-    place = StoredLocation.at(f"s3://{BUCKET}/own", tmp_path / "cache")
-    yield place
-    remove(place)
+    location = StoredLocation.at(f"s3://{BUCKET}/own", tmp_path / "cache")
+    yield location
+    remove(location)
 
 
-def seen_from(place: StoredLocation, like: SmallIndex) -> SmallIndex:
-    return SmallIndex(place, "sq8", manifest=like.manifest, overrides=SMALL)
+def seen_from(location: StoredLocation, like: SmallIndex) -> SmallIndex:
+    return SmallIndex(location, "sq8", manifest=like.manifest, overrides=SMALL)
 
 
 def found(index: SmallIndex) -> dict[int, tuple[float, float]]:
@@ -111,7 +111,7 @@ def flipped(data: bytes) -> bytes:
 
 
 def test_index_in_a_store_equals_one_in_a_folder(
-    grown: SmallIndex, place: StoredLocation, tmp_path: Path
+    grown: SmallIndex, location: StoredLocation, tmp_path: Path
 ) -> None:
     here = grow(tmp_path / "index")
     assert here.manifest is not None
@@ -120,24 +120,24 @@ def test_index_in_a_store_equals_one_in_a_folder(
     assert grown.manifest.vocabulary == here.manifest.vocabulary
     assert grown.manifest.quantiser == here.manifest.quantiser
     assert found(grown) == found(here)
-    versions = [read_as_of(place, name_of(n)).version for n in (1, 2)]
+    versions = [read_as_of(location, name_of(n)).version for n in (1, 2)]
     assert versions == ["v000001", "v000002"]
-    read = seen_from(place, grown).citations(range(1, 100))
+    read = seen_from(location, grown).citations(range(1, 100))
     assert {pmid: fetched.citation for pmid, fetched in read.items()} == live(FILES)
 
 
-def test_unreferenced_objects_are_leftovers(grown: SmallIndex, place: StoredLocation) -> None:
+def test_unreferenced_objects_are_leftovers(grown: SmallIndex, location: StoredLocation) -> None:
     assert grown.manifest is not None
-    extra = place / newest_segment(grown) / "extra.bin"
+    extra = location / newest_segment(grown) / "extra.bin"
     put(extra, b"?" * 100)
-    verification = verify_index(place)
+    verification = verify_index(location)
     remove(extra)
     assert verification.findings == ()
     assert verification.citations == grown.manifest.citations
     leftovers = [leftover.place for leftover in verification.leftovers]
     assert leftovers == ["staging", f"{newest_segment(grown)}/extra.bin"]
     # No local copy remains.
-    assert list_files(place.scratch.parent) == {"scratch": 0}
+    assert list_files(location.scratch.parent) == {"scratch": 0}
 
 
 @pytest.mark.parametrize("file", [CITATIONS, VECTORS])
@@ -170,58 +170,58 @@ def test_segment_without_its_entry_is_rewritten(elsewhere: StoredLocation) -> No
 
 
 def test_local_copies_are_reused_and_changed_ones_refetched(
-    grown: SmallIndex, place: StoredLocation
+    grown: SmallIndex, location: StoredLocation
 ) -> None:
-    index, name = seen_from(place, grown), f"{newest_segment(grown)}/{VECTORS}"
-    before, whole = found(index), (place.copy / name).read_bytes()
-    with changed(place / name, None):
+    index, name = seen_from(location, grown), f"{newest_segment(grown)}/{VECTORS}"
+    before, whole = found(index), (location.copy / name).read_bytes()
+    with changed(location / name, None):
         assert found(index) == before
-    (place.copy / name).write_bytes(flipped(whole))
+    (location.copy / name).write_bytes(flipped(whole))
     assert found(index) == before
-    assert (place.copy / name).read_bytes() == whole
+    assert (location.copy / name).read_bytes() == whole
 
 
-def opened_for_a_job(grown: SmallIndex, place: StoredLocation) -> Path:
+def opened_for_a_job(grown: SmallIndex, location: StoredLocation) -> Path:
     """Return the local copy of the newest segment's citations, as an update opens it."""
     assert grown.manifest is not None
     entry = grown.manifest.shards[0].segments[-1]
-    return at_hand(place / newest_segment(grown), entry.artefacts, CITATIONS) / CITATIONS
+    return at_hand(location / newest_segment(grown), entry.artefacts, CITATIONS) / CITATIONS
 
 
 def test_job_rereads_only_interrupted_copies(
-    grown: SmallIndex, place: StoredLocation, monkeypatch: pytest.MonkeyPatch
+    grown: SmallIndex, location: StoredLocation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy = opened_for_a_job(grown, place)
+    copy = opened_for_a_job(grown, location)
     whole = copy.read_bytes()
     with monkeypatch.context() as patch:
         # Verification of the copy would fail.
         patch.setattr("cluster.index.copies.check_artefact", None)
-        assert opened_for_a_job(grown, place) == copy
+        assert opened_for_a_job(grown, location) == copy
     copy.write_bytes(whole[:-1])
-    assert opened_for_a_job(grown, place).read_bytes() == whole
+    assert opened_for_a_job(grown, location).read_bytes() == whole
 
 
 @pytest.mark.parametrize(
     ("damage", "said"), [(None, "missing from the index"), (b"?", "does not match the manifest")]
 )
 def test_object_that_differs_from_the_manifest_is_refused_and_not_cached(
-    grown: SmallIndex, place: StoredLocation, damage: bytes | None, said: str
+    grown: SmallIndex, location: StoredLocation, damage: bytes | None, said: str
 ) -> None:
     name = f"{newest_segment(grown)}/{VECTORS}"
     with (
-        changed(place / name, damage),
+        changed(location / name, damage),
         pytest.raises(IndexFormatError, match=f"{URL}/{name}: .*{said}"),
     ):
-        seen_from(place, grown).readers()
-    assert not (place.copy / name).exists()
+        seen_from(location, grown).readers()
+    assert not (location.copy / name).exists()
 
 
 def test_concurrent_readers_copy_a_segment_once(
-    grown: SmallIndex, place: StoredLocation, caplog: pytest.LogCaptureFixture
+    grown: SmallIndex, location: StoredLocation, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert grown.manifest is not None
     entry = grown.manifest.shards[0].segments[0]
-    folder = place / segment_directory(0, entry.id)
+    folder = location / segment_directory(0, entry.id)
     only = {CITATIONS: entry.artefacts[CITATIONS]}
     with caplog.at_level("INFO", "werkzeug"):
         threads = [Thread(target=verified, args=(folder, only)) for _ in range(4)]
@@ -250,6 +250,6 @@ def test_stale_copies_are_removed_while_open_ones_stay_readable(
     assert {f.citation.pmid for part in read for f in part} == live(FILES).keys()
 
 
-def held(place: StoredLocation) -> set[str]:
+def held(location: StoredLocation) -> set[str]:
     """Return the locally copied segments, relative to the index."""
-    return {str(path.relative_to(place.copy)) for path in place.copy.glob("segments/*/*")}
+    return {str(path.relative_to(location.copy)) for path in location.copy.glob("segments/*/*")}

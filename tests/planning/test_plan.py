@@ -18,7 +18,7 @@ from planning.place_workers import Ask
 from planning.plan import Plan, make_plan
 from tests.planning.some_coefficients import coefficients, searches
 
-pytestmark = pytest.mark.ray
+pytestmark = pytest.mark.model
 
 # A cross-encoder is a separate stage.
 CROSS = ["reranker.kind=cross-encoder", "reranker.model=file:cross"]
@@ -109,10 +109,10 @@ def test_problem_names_the_stage_or_process() -> None:
     made = plan(p95_s=0.1)
     assert made.problems[0].startswith("p95 of 0.1 s cannot be met")
     assert "of which reranker 0.25 s" in made.problems[0]
-    told = [
+    problems = [
         p for p in plan(node_memory=700_000_000).problems if p.startswith("one vocabulary task")
     ]
-    assert told[0].startswith("one vocabulary task: 623 MB, more than the 560 MB")
+    assert problems[0].startswith("one vocabulary task: 623 MB, more than the 560 MB")
 
 
 def test_shards_are_split_further_to_meet_the_percentile() -> None:

@@ -17,7 +17,7 @@ from commands.cli import app
 from planning.measure.coefficients import write_coefficients
 from tests.planning.some_coefficients import coefficients
 
-pytestmark = pytest.mark.ray
+pytestmark = pytest.mark.model
 
 GPU = {
     "kind": "gpu-coefficients",
@@ -63,23 +63,23 @@ def test_gpu_figures_are_unknown_without_gpu_coefficients(
     calibration: Path, tmp_path: Path
 ) -> None:
     asked = ("--config", "cluster.yaml", "--calibration", calibration)
-    told = json.loads(plan(*asked, "--json").stdout)
-    assert told["unknown"] == ["expander", "encoder", "reranker", "memory of a GPU"]
-    assert told["build"]["value"] is told["gpu_hours"]["value"] is None
+    planned = json.loads(plan(*asked, "--json").stdout)
+    assert planned["unknown"] == ["expander", "encoder", "reranker", "memory of a GPU"]
+    assert planned["build"]["value"] is planned["gpu_hours"]["value"] is None
     explained = plan(*asked, "--explain").stdout
     assert "unknown: run `citeray plan --calibrate` on a GPU" in explained
     assert "nan" not in explained.split()
     gpu = tmp_path / "gpu.json"
     gpu.write_text(json.dumps(GPU))
     done = plan(*asked, "--gpu", gpu, "--gpu-memory", "24GB", "--p95", "60s", "--json")
-    told = json.loads(done.stdout)
-    assert (done.exit_code, told["unknown"], told["feasible"]) == (0, [], True), done.stderr
+    planned = json.loads(done.stdout)
+    assert (done.exit_code, planned["unknown"], planned["feasible"]) == (0, [], True), done.stderr
     # The recogniser reads a question in less time than the encoder a document.
-    [expander] = [stage for stage in told["serving"]["stages"] if stage["name"] == "expander"]
+    [expander] = [stage for stage in planned["serving"]["stages"] if stage["name"] == "expander"]
     assert expander["service"]["value"] >= 1 / 50
     # 2 passages of 100 tokens; a GPU encodes 1,000 documents of 50 tokens per second, without token
     # vectors.
-    assert told["gpu_hours"]["value"] == pytest.approx(76e6 * (1 / 500 + 1 / 1e5) / 3600)
+    assert planned["gpu_hours"]["value"] == pytest.approx(76e6 * (1 / 500 + 1 / 1e5) / 3600)
 
 
 def test_plan_with_unknown_figures_exits_1_and_says_what_is_missing(

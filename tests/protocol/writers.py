@@ -66,22 +66,22 @@ class Store:
         data = self._do(lambda: self.objects.get(name))
         return None if data is None else json.loads(data)
 
-    def read_stamped(self, place: Path) -> Stamped | None:
+    def read_stamped(self, path: Path) -> Stamped | None:
         def look() -> Stamped | None:
-            if place.name not in self.objects:
+            if path.name not in self.objects:
                 return None
-            age_s = self.now - self._written[place.name]
-            return Stamped(self.objects[place.name], "", age_s)
+            age_s = self.now - self._written[path.name]
+            return Stamped(self.objects[path.name], "", age_s)
 
         return self._do(look)
 
-    def swap(self, place: Path, expected: Stamped | None, data: bytes) -> Stamped:
+    def swap(self, path: Path, expected: Stamped | None, data: bytes) -> Stamped:
         def compare_and_write() -> None:
-            found = self.objects.get(place.name)
-            compares = self._without is None or (self._without, place.name) == ("lease", CURRENT)
+            found = self.objects.get(path.name)
+            compares = self._without is None or (self._without, path.name) == ("lease", CURRENT)
             if compares and found != (expected.data if expected else None):
-                raise SwapConflictError(f"{place}: written by another")
-            self._write(place.name, data)
+                raise SwapConflictError(f"{path}: written by another")
+            self._write(path.name, data)
 
         self._do(compare_and_write)
         return Stamped(data, "")

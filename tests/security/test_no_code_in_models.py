@@ -134,9 +134,12 @@ def with_own_code(folder: Path, mark: Path) -> Path:
     named = dict.fromkeys((*classes, "AutoModelForSequenceClassification"), "own.Own")
     config |= {"model_type": "own", "auto_map": named, "architectures": ["Own"]}
     (folder / "config.json").write_text(json.dumps(config))
-    told = json.loads((folder / "tokenizer_config.json").read_text())
-    told |= {"auto_map": {"AutoTokenizer": ["own.Own", "own.Own"]}, "tokenizer_class": "Own"}
-    (folder / "tokenizer_config.json").write_text(json.dumps(told))
+    tokenizer_config = json.loads((folder / "tokenizer_config.json").read_text())
+    tokenizer_config |= {
+        "auto_map": {"AutoTokenizer": ["own.Own", "own.Own"]},
+        "tokenizer_class": "Own",
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer_config))
     return folder
 
 

@@ -61,51 +61,53 @@ def seal(index: Path) -> None:
 def reseal(index: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Change the manifest and update its checksum in CURRENT, as an attacker would."""
     path = index / "versions" / "v000001.json"
-    told = json.loads(path.read_text())
-    change(told)
-    path.write_text(json.dumps(told))
+    fields = json.loads(path.read_text())
+    change(fields)
+    path.write_text(json.dumps(fields))
     seal(index)
 
 
-def segment_of(told: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = told["shards"][0]["segments"][0]
+def segment_of(contents: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = contents["shards"][0]["segments"][0]
     return found
 
 
 LEADING_OUT = ["../../../etc", "/etc", "a/../../b", "..", ".", "", "a\\..\\b", "a\x00b", "a\nb"]
 EARLIER = {"sha256": "0" * 64, "created": "", "last_source": ""}
 NAMING: dict[str, Callable[[dict[str, Any], str], object]] = {
-    "segment": lambda told, name: segment_of(told).update(id=name),
-    "artefact": lambda told, name: segment_of(told)["artefacts"].update(
-        {name: segment_of(told)["artefacts"][VECTORS]}
+    "segment": lambda contents, name: segment_of(contents).update(id=name),
+    "artefact": lambda contents, name: segment_of(contents)["artefacts"].update(
+        {name: segment_of(contents)["artefacts"][VECTORS]}
     ),
-    "terms": lambda told, name: segment_of(told)["terms"].update({name: 1}),
-    "version": lambda told, name: told.update(version=name),
-    "history": lambda told, name: told.update(history=[{"version": name, **EARLIER}]),
-    "sha256": lambda told, name: told.update(quantiser={"bytes": 1, "sha256": name}),
+    "terms": lambda contents, name: segment_of(contents)["terms"].update({name: 1}),
+    "version": lambda contents, name: contents.update(version=name),
+    "history": lambda contents, name: contents.update(history=[{"version": name, **EARLIER}]),
+    "sha256": lambda contents, name: contents.update(quantiser={"bytes": 1, "sha256": name}),
 }
 
 
-def refuse(index: Path, told: dict[str, Any], change: Callable[[dict[str, Any]], object]) -> None:
-    """Restore the manifest `told`, change it, and check that reading it fails."""
-    (index / "versions" / "v000001.json").write_text(json.dumps(told))
+def refuse(
+    index: Path, contents: dict[str, Any], change: Callable[[dict[str, Any]], object]
+) -> None:
+    """Restore the manifest `contents`, change it, and check that reading it fails."""
+    (index / "versions" / "v000001.json").write_text(json.dumps(contents))
     reseal(index, change)
     with pytest.raises(IndexFormatError, match=r"v000001\.json: not a manifest: "):
         read_manifest(index)
 
 
 @pytest.fixture
-def told(index: Path) -> dict[str, Any]:
+def contents(index: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((index / "versions" / "v000001.json").read_text())
     return found
 
 
 def test_forged_manifest_names_no_path_outside_the_index(
-    index: Path, told: dict[str, Any], subtests: pytest.Subtests
+    index: Path, contents: dict[str, Any], subtests: pytest.Subtests
 ) -> None:
     for where, name in product(NAMING, LEADING_OUT):
         with subtests.test(where=where, name=name):
-            refuse(index, told, partial(NAMING[where], name=name))
+            refuse(index, contents, partial(NAMING[where], name=name))
 
 
 def test_current_names_no_path_outside_the_index(index: Path) -> None:
@@ -115,19 +117,19 @@ def test_current_names_no_path_outside_the_index(index: Path) -> None:
             read_manifest(index)
 
 
-def test_manifest_with_invalid_fields_is_refused(index: Path, told: dict[str, Any]) -> None:
+def test_manifest_with_invalid_fields_is_refused(index: Path, contents: dict[str, Any]) -> None:
     for change in (
-        lambda told: segment_of(told).update(citations=-1),
-        lambda told: segment_of(told).update(passages=10**400),
-        lambda told: segment_of(told)["artefacts"][VECTORS].update(bytes=-1),
-        lambda told: segment_of(told)["artefacts"][VECTORS].update(sha256="none"),
-        lambda told: told.update(unknown="field"),
-        lambda told: told.update(shards="all"),
+        lambda contents: segment_of(contents).update(citations=-1),
+        lambda contents: segment_of(contents).update(passages=10**400),
+        lambda contents: segment_of(contents)["artefacts"][VECTORS].update(bytes=-1),
+        lambda contents: segment_of(contents)["artefacts"][VECTORS].update(sha256="none"),
+        lambda contents: contents.update(unknown="field"),
+        lambda contents: contents.update(shards="all"),
     ):
-        refuse(index, told, change)
+        refuse(index, contents, change)
 
 
-def test_file_that_is_no_manifest_is_refused(index: Path) -> None:
+def test_file_that_is_not_a_manifest_is_refused(index: Path) -> None:
     path = index / "versions" / "v000001.json"
     for text in ("[]", "null", "[" * 100_000, '{"format": ' * 5000, "\xff"):
         path.write_bytes(text.encode("latin-1"))
@@ -137,8 +139,8 @@ def test_file_that_is_no_manifest_is_refused(index: Path) -> None:
 
 
 def test_wrong_declared_size_is_detected(index: Path) -> None:
-    reseal(index, lambda told: segment_of(told)["artefacts"][VECTORS].update(bytes=1 << 50))
-    with pytest.raises(IndexFormatError, match=r"vectors\.faiss: \d+ bytes where"):
+    reseal(index, lambda contents: segment_of(contents)["artefacts"][VECTORS].update(bytes=1 << 50))
+    with pytest.raises(IndexFormatError, match=r"vectors\.faiss: \d+ bytes instead"):
         open_shard(index)
 
 
@@ -147,7 +149,7 @@ def test_swapped_files_are_refused(index: Path) -> None:
     (folder / PASSAGES).rename(folder / "aside")
     (folder / VECTORS).rename(folder / PASSAGES)
     (folder / "aside").rename(folder / VECTORS)
-    with pytest.raises(IndexFormatError, match="where the manifest says"):
+    with pytest.raises(IndexFormatError, match="instead of the manifest's"):
         open_shard(index)
 
 
@@ -207,10 +209,10 @@ def test_hostile_store_writes_only_into_the_cache(
     target = tmp_path / "home" / "authorized_keys"
     target.parent.mkdir()
     keys = b"ssh-ed25519 AAAA forger"
-    told = {"bytes": len(keys), "sha256": hashlib.sha256(keys).hexdigest()}
-    place = StoredLocation.at(f"s3://{BUCKET}/index", tmp_path / "cache")
-    name = os.path.relpath(target, place.copy / SEGMENT)
-    reseal(index, lambda manifest: segment_of(manifest)["artefacts"].update({name: told}))
+    artefact = {"bytes": len(keys), "sha256": hashlib.sha256(keys).hexdigest()}
+    location = StoredLocation.at(f"s3://{BUCKET}/index", tmp_path / "cache")
+    name = os.path.relpath(target, location.copy / SEGMENT)
+    reseal(index, lambda manifest: segment_of(manifest)["artefacts"].update({name: artefact}))
     with s3_server(monkeypatch) as store:
         for path in (p for p in index.rglob("*") if p.is_file()):
             with store.open_output_stream(f"{BUCKET}/index/{path.relative_to(index)}") as sink:
@@ -219,6 +221,6 @@ def test_hostile_store_writes_only_into_the_cache(
         store.create_dir(target.parent.name)
         with store.open_output_stream(f"{target.parent.name}/{target.name}") as sink:
             sink.write(keys)
-        with pytest.raises(IndexFormatError, match="leaves the index"):
-            open_shard(place)
+        with pytest.raises(IndexFormatError, match="is outside the index"):
+            open_shard(location)
     assert list(target.parent.iterdir()) == []

@@ -20,12 +20,12 @@ def problem(status: int, detail: str) -> dict[str, Any]:
 def detail_of(reply: httpx.Response) -> str:
     """Return the message of a reply, after a check that the reply is a complete problem."""
     assert reply.headers["content-type"] == "application/problem+json"
-    told = reply.json()
-    detail: str = told["detail"]
-    for error in told.pop("errors", []):
+    body = reply.json()
+    detail: str = body["detail"]
+    for error in body.pop("errors", []):
         assert error["pointer"].startswith("#/"), error
         assert error["detail"].removesuffix("...") in detail, error
-    assert told == problem(reply.status_code, detail)
+    assert body == problem(reply.status_code, detail)
     return detail
 
 

@@ -14,8 +14,8 @@ from typing import Any
 def reply(status: int, body: Any, *headers: str, whole: bool = True) -> bytes:
     """Return an HTTP reply with JSON; unless `whole`, it is truncated."""
     text = json.dumps(body).encode()
-    told = len(text) + (0 if whole else 10)
-    head = [f"HTTP/1.1 {status} X", f"Content-Length: {told}", "Connection: close", *headers]
+    length = len(text) + (0 if whole else 10)
+    head = [f"HTTP/1.1 {status} X", f"Content-Length: {length}", "Connection: close", *headers]
     return "\r\n".join([*head, "", ""]).encode() + text
 
 
@@ -23,8 +23,8 @@ def read_request(connection: socket.socket) -> str:
     """Return the request line and headers; also read the body, or the reply would be reset."""
     with connection.makefile("rb") as wire:
         head = b"".join(iter(wire.readline, b"\r\n")).decode()
-        told = re.search(r"^content-length: (\d+)", head, re.M | re.I)
-        wire.read(int(told[1]) if told else 0)
+        length = re.search(r"^content-length: (\d+)", head, re.M | re.I)
+        wire.read(int(length[1]) if length else 0)
     return head
 
 

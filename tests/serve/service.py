@@ -11,8 +11,8 @@ from cluster.answers import Answer, Question, SearchResult, Sentence
 from cluster.records import Author, Citation
 from serve.answer.write_answer import WrittenAnswer
 from serve.contracts.answer_events import Event
+from serve.contracts.readiness import Readiness
 from serve.contracts.request import Request
-from serve.http.service import Readiness
 from serve.llm.language_model import ChatModel
 from serve.support.attribute_sentences import Stance
 from tests.serve.small_graph import Decide, as_written, make_answerer

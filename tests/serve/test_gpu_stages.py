@@ -15,7 +15,7 @@ from serve.search.rerank_passages import CrossEncoderReranker
 from serve.support.check_entailment import NliSupport
 from tests.tiny_models import make_tiny_cross_encoder, make_tiny_tagger
 
-pytestmark = pytest.mark.ray
+pytestmark = pytest.mark.model
 
 NLI = {0: "contradiction", 1: "entailment", 2: "neutral"}
 

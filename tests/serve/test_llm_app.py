@@ -19,7 +19,7 @@ from serve.llm_app import (
 )
 from tests.serve.local_handle import LocalHandle
 
-pytestmark = pytest.mark.ray
+pytestmark = pytest.mark.model
 
 MESSAGES = [{"role": "user", "content": "What lowers glucose?"}]
 REPLY = {"choices": [{"message": {"content": "Metformin."}, "finish_reason": "stop"}]}
@@ -103,8 +103,9 @@ def test_tensor_parallel_model_has_one_bundle_per_gpu() -> None:
     assert llm_config(settings, "/models/llama", "bfloat16")["accelerator_type"] == "H100"
 
 
+# Nightly, because the import takes ten seconds, and only another release of Ray can change it.
+@pytest.mark.nightly
 def test_ray_places_one_worker_on_each_gpu() -> None:
-    # Imported here because it is slow and every test process imports this module.
     from ray.serve.llm import LLMConfig
 
     settings = load_settings(None, ["llm.tensor_parallel=2", "serve.llm.gpus=1"])

@@ -119,10 +119,12 @@ def test_index_of_another_dtype_is_refused_if_vectors_differ(
         load_encoder(settings(base), manifest)
 
 
-def test_level_of_unrelated_questions_applies_to_the_shipped_reader_only() -> None:
+def test_corrections_of_the_shipped_reader_apply_to_no_other_reader() -> None:
     shipped = load_settings().reader
     other = shipped.model_copy(update={"model": "file:another"})
     zero_shot = shipped.model_copy(update={"kind": "zero-shot"})
     assert load_calibration(shipped).related > 0
-    assert load_calibration(other).related == load_calibration(zero_shot).related == 0
+    assert load_calibration(shipped).no_weight > 1
+    for reader in (other, zero_shot):
+        assert (load_calibration(reader).related, load_calibration(reader).no_weight) == (0, 1)
     assert load_calibration(other).types == load_calibration(shipped).types

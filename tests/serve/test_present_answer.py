@@ -100,7 +100,7 @@ def test_model_that_wrote_the_stated_answer_is_named(
     assert asyncio.run(asked).written_by == name
 
 
-def test_only_a_search_of_the_whole_index_tells_that_nothing_is_related(
+def test_unrelated_requires_a_search_of_the_whole_index(
     monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
     async def write(*_: object) -> WrittenAnswer:

@@ -19,14 +19,8 @@ from cluster.settings.presets import load_system, system_names
 from serve.answer.ask_model import WriterLimits
 from serve.answer.examples.example_store import store_examples
 from serve.answer.names.cluster_names import Recognise
-from serve.answer.write_answer import (
-    BY_WORDING,
-    NO_EXAMPLES,
-    UNCOMPARED,
-    UNREAD,
-    AnswerWriter,
-    WrittenAnswer,
-)
+from serve.answer.prepare_briefing import NO_EXAMPLES, UNCOMPARED, UNREAD
+from serve.answer.write_answer import BY_WORDING, AnswerWriter, WrittenAnswer
 from serve.support.attribute_sentences import Encode
 from tests.serve.answering import CALIBRATION, WordReader, encode, evidence
 from tests.serve.chat_endpoint import ChatEndpoint, chat_endpoint

@@ -39,8 +39,8 @@ class Phrase:
     def alternatives(self, analyser: Analyser, table: pa.Table) -> list[Sequence[str]]:
         """Return lists of terms: a text with the phrase has at least one term of each list.
 
-        `table` are the sorted terms of the texts. Words that say nothing about the terms, such as
-        stop words, have no list.
+        `table` are the sorted terms of the texts. Words that determine no term, such as stop words,
+        have no list.
         """
         whole = self.words[: len(self.words) - self.truncated]
         found: list[Sequence[str]] = [terms for word in whole if (terms := analyser.terms(word))]
@@ -73,7 +73,7 @@ def shorter_stems(begin: str) -> set[str]:
 
 
 def _least_length(found: re.Match[str] | None, begin: str) -> int:
-    """Return the least length of a stem; `found` are the first vowel and consonant of `begin`."""
+    """Return the minimum length of a stem; `found` are the first vowel and consonant of `begin`."""
     if not found:
         return len(begin) - 1
     return found.end() - 2 * (found[0] in ("ed", "in", "es"))

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date
+from typing import TypedDict
 
 from cluster.errors import InputError, cut
 from cluster.index.filters.match_authors import names_author, plain
@@ -24,6 +25,35 @@ MOST_VALUES = 1000
 def fold(value: str) -> str:
     """Return the form for storing and comparing values: case-folded, with single spaces."""
     return " ".join(value.casefold().split())
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A filter that is true or false: its bit in an index, and its words on the web page.
+
+    `label` names the field of the form; the other two describe citations that have, or lack, it.
+    """
+
+    bit: int
+    label: str
+    if_true: str
+    if_false: str
+
+
+# The API, the command line, the page and the index take the flags from here, in the page's order.
+FLAGS = {
+    "humans": Flag(2, "People", "in humans", "not indexed as human"),
+    "has_abstract": Flag(4, "Abstract", "with an abstract", "without an abstract"),
+    "retracted": Flag(1, "Retracted", "retracted", "not retracted"),
+}
+
+
+class FlagOptions(TypedDict, total=False):
+    """FLAGS as keyword arguments."""
+
+    humans: bool
+    has_abstract: bool
+    retracted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +161,7 @@ class Filters:
         )
 
     def clauses(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield each filtered list column with values of which one must match."""
+        """Yield each filtered list column with alternative values, one of which must match."""
         for name in LISTS:
             for some in self._groups(name):
                 yield name, some
@@ -150,17 +180,15 @@ class Filters:
         return ((name, getattr(self, name)) for name in FLAGS)
 
 
-# The list fields and the Boolean fields. A flag's place is its bit in an index: add new ones last.
 LISTS = ("journals", "publication_types", "languages", "mesh", "design")
-FLAGS = ("retracted", "humans", "has_abstract")
 # Authors are looked up in the records, because the index has no column of authors.
 VALUES = (*LISTS, "authors")
 # A citation has one design.
 ALL_OF = tuple(name for name in VALUES if name != "design")
 
 
-def as_day(value: object, place: str) -> date:
-    """Return `value` as a day. Raises InputError naming `place` if it is not a day.
+def as_day(value: object, where: str) -> date:
+    """Return `value` as a day. Raises InputError naming `where` if it is not a day.
 
     Days are compared as strings, so other ISO forms such as 20240531 are rejected.
     """
@@ -168,7 +196,7 @@ def as_day(value: object, place: str) -> date:
         day = date.fromisoformat(str(value))
         if day.isoformat() == value:
             return day
-    raise InputError(f"{place}: {cut(repr(value))} is not a day; give one such as 2024-05-31")
+    raise InputError(f"{where}: {cut(repr(value))} is not a day; give one such as 2024-05-31")
 
 
 def last_day_of(year: int, month: int | None) -> date:

@@ -49,7 +49,7 @@ class FilterFacts:
 
 
 def inspect_filters(segments: Sequence[SegmentReader], asked: FilterInquiry) -> FilterFacts:
-    """Answer the inquiry for the segments of one shard."""
+    """Return the reply to `inquiry` for the segments of one shard."""
     columns = [segment.opened.filters for segment in segments]
     unknown = {
         name: [value for value in values if not any(c.holds(name, value) for c in columns)]

@@ -13,10 +13,10 @@ DATE = r"\d{4}(?:/\d{1,2}){0,2}"
 _OPEN_YEAR = 3000
 
 
-def read_dates(value: str, place: str) -> dict[str, Any]:
+def read_dates(value: str, where: str) -> dict[str, Any]:
     """Return a date or a range such as "2015:2024/05" as fields of Filters.
 
-    Raises InputError, which begins with `place`, if `value` is neither, or if the range does not
+    Raises InputError, which begins with `where`, if `value` is neither, or if the range does not
     begin on 1 January.
     """
     begin, colon, end = (part.strip() for part in value.partition(":"))
@@ -24,10 +24,10 @@ def read_dates(value: str, place: str) -> dict[str, Any]:
         first = _day(begin, last=False)
         last = _day(end or (str(_OPEN_YEAR) if colon else begin), last=True)
     except ValueError as error:
-        raise InputError(f"{place}: not a date; give years as in 2015:2024[dp]") from error
+        raise InputError(f"{where}: not a date; give years as in 2015:2024[dp]") from error
     if (first.month, first.day) != (1, 1):
         raise InputError(
-            f"{place}: a range must begin with a year; write it as in 2020:2024/05/31[dp]"
+            f"{where}: a range must begin with a year; write it as in 2020:2024/05/31[dp]"
         )
     found: dict[str, Any] = {"year_from": first.year}
     if last.year >= _OPEN_YEAR:

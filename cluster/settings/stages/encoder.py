@@ -21,8 +21,8 @@ class EncoderSettings(ModelSettings):
 
     `runtime` is the runtime of the encoder and the reader on CPUs; "auto" is OpenVINO if installed.
 
-    `dimensions` is the length of the vectors, for a plan without the model; a model that does not
-    agree with it is refused.
+    `dimensions` is the length of the vectors, for a plan without the model; a model with another
+    length is refused.
     """
 
     model: str

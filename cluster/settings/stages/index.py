@@ -89,7 +89,7 @@ class IndexSettings(Strict):
         return None if self.token_vectors == "none" else self.token_vectors
 
     @property
-    def place(self) -> Location:
+    def location(self) -> Location:
         """Location of the index, independent of the working directory."""
         if isinstance(self.path, str):
             return StoredLocation.at(self.path, self.cache.resolve())

@@ -57,7 +57,7 @@ class RoleSettings(LanguageModelSettings):
     @model_validator(mode="after")
     def _can_be_reached(self) -> Self:
         if self.kind == "none":
-            raise ValueError("kind none: leave the role out, and the writer does its part")
+            raise ValueError("kind none: remove the role, and the writer's model does its work")
         wanted = "model" if self.kind == "vllm" else "url"
         if not getattr(self, wanted):
             raise ValueError(f"kind {self.kind} needs {wanted}")

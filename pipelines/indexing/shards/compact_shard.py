@@ -70,9 +70,9 @@ def _rows(segments: Sequence[SegmentReader], chosen: Sequence[np.ndarray]) -> Se
     return SegmentRows(
         citations,
         pa.concat_arrays(spans).take(pa.array(order)),
-        np.concatenate([parts[place] for place in order]),
-        np.concatenate([tokens[place][0] for place in order]),
-        b"".join(tokens[place][1].tobytes() for place in order),
+        np.concatenate([parts[position] for position in order]),
+        np.concatenate([tokens[position][0] for position in order]),
+        b"".join(tokens[position][1].tobytes() for position in order),
     )
 
 
@@ -109,7 +109,7 @@ def _live_vectors(segments: Sequence[SegmentReader]) -> Iterator[Vectors]:
                 parts += np.split(vectors, ends[1:-1])
         pmids = [s.pmids[rows] for s, rows in zip(segments, chosen, strict=True)]
         order = np.argsort(np.concatenate(pmids))
-        yield np.concatenate([parts[place] for place in order])
+        yield np.concatenate([parts[position] for position in order])
 
 
 def _live_chunks(segments: Sequence[SegmentReader]) -> Iterator[list[Rows]]:
@@ -197,10 +197,10 @@ def merge_tail(
     segments = reader.segments
 
     def complete(directory: Path, written: Written) -> Dead:
-        told = [read_supersedes(s.records.directory) for s in segments]
-        pmids = deleted = deleted_pmids(told)
+        entries = [read_supersedes(s.records.directory) for s in segments]
+        pmids = deleted = deleted_pmids(entries)
         if older:
-            pmids = np.unique(np.concatenate([each.pmids for each in told]))
+            pmids = np.unique(np.concatenate([each.pmids for each in entries]))
         write_supersedes(Supersedes(pmids, np.isin(pmids, deleted)), directory)
         counts = merge_counts(read_counts(s.records.directory / TERM_COUNTS) for s in segments)
         write_counts(counts, directory / TERM_COUNTS)

@@ -87,8 +87,10 @@ def deciding_events(events: Events, deletes: npt.NDArray[np.bool_]) -> Ints:
         f.reduceat(v, begins) for f, v in ((np.minimum, named), (np.maximum, versions))
     )
     # Nearly every PMID has only one version; its last event decides.
-    for place in np.flatnonzero(lowest < highest):
-        found[place] = _decide(order[begins[place] : ends[place]], events.versions, deletes)
+    for position in np.flatnonzero(lowest < highest):
+        found[position] = _decide(
+            order[begins[position] : ends[position]], events.versions, deletes
+        )
     return np.asarray(found, np.int64)
 
 
@@ -108,15 +110,15 @@ def _decide(in_order: Ints, versions: Ints, deletes: npt.NDArray[np.bool_]) -> i
 def live_rows(records: Events, deletions: Events, held: Events = NO_EVENTS) -> LiveRows:
     """Return the live rows of `records`, given deletions from the same files.
 
-    `held` are the live records of an index, one per PMID, with their place in the order of events;
-    a PMID whose held record stays live is not touched. A row that occurs twice (same PMID, file and
-    position, as when a step was retried) counts once.
+    `held` are the live records of an index, one per PMID, with their position in the order of
+    events; a PMID whose held record stays live is not touched. A row that occurs twice (same PMID,
+    file and position, as when a step was retried) counts once.
     """
-    count, told = len(records.pmids), len(records.pmids) + len(deletions.pmids)
+    count, events = len(records.pmids), len(records.pmids) + len(deletions.pmids)
     every = join_events([records, deletions, held])
     number = np.arange(len(every.pmids))
-    decided = deciding_events(every, (number >= count) & (number < told))
-    decided = decided[decided < told]
+    decided = deciding_events(every, (number >= count) & (number < events))
+    decided = decided[decided < events]
     rows = decided[decided < count]
     identity = np.stack([records.pmids, records.files, records.positions])
     distinct = np.unique(identity, axis=1).shape[1] if count else 0

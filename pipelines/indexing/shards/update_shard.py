@@ -115,12 +115,12 @@ class _Change:
     deleted: int
 
 
-def _records_of(place: Location, entry: SegmentEntry) -> SegmentRecords:
+def _records_of(location: Location, entry: SegmentEntry) -> SegmentRecords:
     """Open the records of a segment; those in an object store are read by byte range."""
-    directory = at_hand(place, entry.artefacts, SUPERSEDES)
-    if isinstance(place, Path):
+    directory = at_hand(location, entry.artefacts, SUPERSEDES)
+    if isinstance(location, Path):
         return SegmentRecords(directory)
-    files = (RangedArrowFile(place / n, entry.artefacts[n].bytes) for n in (CITATIONS, PASSAGES))
+    files = (RangedArrowFile(location / n, entry.artefacts[n].bytes) for n in (CITATIONS, PASSAGES))
     return SegmentRecords(directory, *(RowTaker(file.table, file.fetch) for file in files))
 
 
@@ -135,7 +135,7 @@ def _live_among(segments: Sequence[SegmentRecords], pmids: Rows) -> list[Rows]:
 
 
 def _held(segments: Sequence[SegmentRecords], pmids: Rows, order: SourceOrder | None) -> Events:
-    """Return the live records of `pmids` with their place in the order of events."""
+    """Return the live records of `pmids` with their position in the order of events."""
     parts = [NO_EVENTS]
     for segment, rows in zip(segments, _live_among(segments, pmids), strict=True):
         held = segment.table(rows, ("version", "position", "source"))

@@ -87,9 +87,9 @@ def _with_vectors(table: pa.Table, embedded: Embedded, counts: Sequence[int]) ->
     begins = np.cumsum(counts) - counts
     places = [slice(begin, begin + n) for begin, n in zip(begins, counts, strict=True)]
     columns = (
-        ("vectors", [vectors[place].tobytes() for place in places]),
-        ("token_counts", [[len(part) for part in codes[place]] for place in places]),
-        ("codes", [b"".join(part.tobytes() for part in codes[place]) for place in places]),
+        ("vectors", [vectors[position].tobytes() for position in places]),
+        ("token_counts", [[len(part) for part in codes[position]] for position in places]),
+        ("codes", [b"".join(part.tobytes() for part in codes[position]) for position in places]),
     )
     for name, values in columns:
         table = table.append_column(name, pa.array(values, EMBEDDED_SCHEMA.field(name).type))

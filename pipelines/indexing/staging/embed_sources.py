@@ -29,8 +29,8 @@ from pipelines.indexing.staging.staging_tasks import (
     read_source_rows,
 )
 
-# An encoder leaves part of its CPU to readers. If encoders took all CPUs, as after the loss of a
-# node, no reader could start and the build would deadlock.
+# An encoder leaves part of its CPU to readers. If encoders used all CPUs, for example after a node
+# was lost, no reader could start and the build would deadlock.
 READ_CPUS, EMBED_CPUS = 0.001, 0.999
 # Less than 1, so that a tokeniser fits on two CPUs together with an encoder and its readers.
 TOKENISE_CPUS = 0.9

@@ -23,7 +23,7 @@ BATCH_CITATIONS = 256
 # Approximate size of a gzipped PubMed record. Used for progress, the size of parts and the size of
 # the sample for token vectors.
 BYTES_PER_CITATION = 1000
-# Maximum number of dropped records that the account describes; the rest are only counted.
+# Maximum number of dropped records that an account describes; the rest are only counted.
 EXAMPLES = 20
 
 

@@ -57,7 +57,8 @@ Positions = npt.NDArray[np.int64]
 
 
 class ParsedSource(BaseModel):
-    """The account of one source file. If it has an `error`, nothing of the source is used.
+    """Account of one source file: the counts of its records, and why it failed or what was skipped.
+    If it has an `error`, nothing of the source is used.
 
     `damaged` says for each unreadable record where it is and why it cannot be read.
     """
@@ -243,13 +244,13 @@ def staged_ranges(
     parts = [part for directory in directories for part in part_files(directory)]
     ranges, count = np.zeros((2, dimensions), np.float32), 0
     with ThreadPoolExecutor(READS_AT_ONCE) as pool:
-        for told in pool.map(_metadata, parts):
-            if RANGES not in told:
+        for metadata in pool.map(_metadata, parts):
+            if RANGES not in metadata:
                 continue
-            own = np.frombuffer(told[RANGES], np.float16).reshape(2, dimensions)
+            own = np.frombuffer(metadata[RANGES], np.float16).reshape(2, dimensions)
             first = own if count == 0 else ranges
             ranges = np.stack([np.minimum(first[0], own[0]), np.maximum(first[1], own[1])])
-            count += int(told[VECTORS])
+            count += int(metadata[VECTORS])
     return ranges.astype(np.float32), count
 
 

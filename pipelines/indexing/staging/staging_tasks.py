@@ -187,9 +187,9 @@ def sample_passages(sources: Sequence[File], splitter: Splitter, limit: int) -> 
     places = np.unique(np.linspace(0, len(sources) - 1, min(SOURCES, len(sources))).astype(int))
     share = -(-limit // max(len(places), 1))
     found: list[str] = []
-    for place in places:
+    for position in places:
         with suppress(SourceError, OSError):
-            for _, text in zip(range(share), _texts(sources[place], splitter), strict=False):
+            for _, text in zip(range(share), _texts(sources[position], splitter), strict=False):
                 found.append(text)
     return found[:limit]
 

@@ -1,4 +1,4 @@
-"""Find the names of a gold answer in a passage, which the reader learns to mark."""
+"""Find the names of a gold answer in a passage; the reader learns to mark them."""
 
 from __future__ import annotations
 

@@ -53,8 +53,8 @@ def read_questions(paths: Sequence[Path], corpus: Corpus) -> list[GoldQuestion]:
     """
     questions = []
     for path in paths:
-        for place, row in enumerate(read_rows(path)):
-            text, pmids = _row(row, f"{path}: question {place}")
+        for position, row in enumerate(read_rows(path)):
+            text, pmids = _row(row, f"{path}: question {position}")
             gold = frozenset(corpus.rows[pmid] for pmid in pmids if pmid in corpus.rows)
             if gold:
                 questions.append(GoldQuestion(text, gold))
@@ -67,12 +67,12 @@ def read_questions(paths: Sequence[Path], corpus: Corpus) -> list[GoldQuestion]:
     return questions
 
 
-def _row(row: Any, place: str) -> tuple[str, list[int]]:
+def _row(row: Any, where: str) -> tuple[str, list[int]]:
     try:
         documents = [d["id"] if isinstance(d, dict) else d for d in row["documents"]]
         return str(row["body"]), [int(str(d).rsplit("/", 1)[-1]) for d in documents]
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"{place}: no question with gold documents ({error!r}); it needs `body` and "
+            f"{where}: not a question with gold documents ({error!r}); it needs `body` and "
             "`documents`, whose last path component is a PMID"
         ) from error

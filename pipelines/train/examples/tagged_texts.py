@@ -46,8 +46,8 @@ def _row(path: Path, number: int, row: dict[str, Any]) -> tuple[str, tuple[Span,
         spans = tuple((int(e["start"]), int(e["end"]), str(e["type"])) for e in row["entities"])
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"{path}, line {number}: no tagged text ({error!r}); it needs `text` and `entities`, "
-            "each with `start`, `end` and `type`"
+            f"{path}, line {number}: not a tagged text ({error!r}); it needs `text` and "
+            "`entities`, each with `start`, `end` and `type`"
         ) from error
     for begin, end, kind in spans:
         if not 0 <= begin < end <= len(text):
@@ -71,8 +71,8 @@ def windows_of(
     With several limits, a tagger is trained on both short texts, such as questions, and long ones.
     """
     windows = []
-    for place, text in enumerate(texts):
-        for begin, end in text_windows(text.text, tokenizer, limits[place % len(limits)]):
+    for position, text in enumerate(texts):
+        for begin, end in text_windows(text.text, tokenizer, limits[position % len(limits)]):
             inside = tuple(
                 (max(b, begin) - begin, min(e, end) - begin, kind)
                 for b, e, kind in text.entities

@@ -62,12 +62,12 @@ def read_answered(paths: Sequence[Path]) -> list[AnsweredQuestion]:
     """
     questions = []
     for path in paths:
-        for place, row in enumerate(read_rows(path)):
+        for position, row in enumerate(read_rows(path)):
             try:
                 question = _answered(row)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise InputError(
-                    f"{path}: question {place}: not a gold question ({error!r}); it needs body, "
+                    f"{path}: question {position}: not a gold question ({error!r}); it needs body, "
                     "type, documents, snippets, ideal_answer and, by type, exact_answer"
                 ) from error
             if question.snippets and question.ideal:
@@ -172,8 +172,8 @@ def embed(text: str, other: str, draw: random.Random, most: int = 8) -> str:
     """Insert `text` among up to `most` sentences of `other`, most often at the end."""
     spans = sentence_spans(other)[:most]
     sentences = [other[begin:end] for begin, end in spans]
-    place = len(sentences) if draw.random() < 0.5 else draw.randint(0, len(sentences))
-    return " ".join([*sentences[:place], text, *sentences[place:]])
+    position = len(sentences) if draw.random() < 0.5 else draw.randint(0, len(sentences))
+    return " ".join([*sentences[:position], text, *sentences[position:]])
 
 
 def overlap(sentence: str, references: Sequence[str]) -> float:

@@ -116,15 +116,15 @@ def _sentence(
     kind = draw.randrange(3)
     slots = set(_SLOT.findall(asked))
     if kind == 1:
-        told = [
+        templates = [
             sentence
             for other in rows
             if other["matter"] != row["matter"]
             for sentence in (*other["affirms"], *other["denies"])
             if slots.intersection(_SLOT.findall(sentence))
         ]
-        if told:
-            return names.fill(draw.choice(told))
+        if templates:
+            return names.fill(draw.choice(templates))
     if kind == 2:
         answer = draw.choice([*row["affirms"], *row["denies"]])
         shared = sorted(slots.intersection(_SLOT.findall(answer)))

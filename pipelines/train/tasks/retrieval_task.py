@@ -86,14 +86,17 @@ class RetrievalTask:
     def loss(self, places: Sequence[int]) -> Tensor:
         """Return the contrastive loss of the pairs at `places`: dense, MaxSim, or their sum."""
         recipe = self._recipe
-        pairs = [self._pairs[place] for place in places]
+        pairs = [self._pairs[position] for position in places]
         rows = [pair.own for pair in pairs] + [row for pair in pairs for row in self._drawn(pair)]
         asked = self._embed([pair.question.text for pair in pairs], question=True)
         passages = self._embed([self._texts[row] for row in rows])
         own = torch.arange(len(pairs), device=self.device)
         others = torch.tensor(
             [
-                [row in pair.question.gold and place != line for place, row in enumerate(rows)]
+                [
+                    row in pair.question.gold and position != line
+                    for position, row in enumerate(rows)
+                ]
                 for line, pair in enumerate(pairs)
             ],
             device=self.device,
@@ -110,7 +113,7 @@ class RetrievalTask:
     def _drawn(self, pair: _Pair) -> list[int]:
         # Trainer restores torch's random state, so that a resumed run draws the same rows.
         order = torch.randperm(len(pair.hard))[: self._recipe.negatives]
-        return [pair.hard[place] for place in order.tolist()]
+        return [pair.hard[position] for position in order.tolist()]
 
     def measure(self) -> Measures:
         """Return means over the held-out questions.
@@ -160,8 +163,8 @@ class RetrievalTask:
     def _embed(self, texts: Sequence[str], question: bool = False) -> _Embedded:
         recipe = self._recipe
         self.model.max_seq_length = recipe.query_tokens if question else recipe.max_tokens
-        order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
-        asked = [(self._prefix if question else "") + texts[place] for place in order]
+        order = sorted(range(len(texts)), key=lambda position: len(texts[position]))
+        asked = [(self._prefix if question else "") + texts[position] for position in order]
         parts = [self._alike(asked[first : first + ALIKE]) for first in range(0, len(asked), ALIKE)]
         width = max(part.mask.shape[1] for part in parts)
         back = torch.tensor(np.argsort(order), device=self.device)

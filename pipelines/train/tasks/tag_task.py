@@ -63,7 +63,7 @@ class TagTask:
 
     def loss(self, places: Sequence[int]) -> Tensor:
         """Return the loss over the allowed labels of the tokens in the windows at `places`."""
-        windows = [self._windows[place] for place in places]
+        windows = [self._windows[position] for position in places]
         inputs = self.tokenizer(
             [window.text for window in windows],
             truncation=True,

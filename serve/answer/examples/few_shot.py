@@ -60,8 +60,8 @@ class ExampleMemory:
         round_, vectors = self._newest()
         asked = _words(question.body)
         fitting = [
-            place
-            for place, example in enumerate(round_.examples)
+            position
+            for position, example in enumerate(round_.examples)
             if example.type == question.type
             and example.id != question.id
             and _words(example.body) != asked
@@ -70,7 +70,7 @@ class ExampleMemory:
             return []
         scores = vectors[fitting] @ self._encode([question.body])[0]
         order = np.argsort(-scores, kind="stable")[:limit].tolist()
-        return [round_.examples[fitting[place]] for place in order]
+        return [round_.examples[fitting[position]] for position in order]
 
     def _encode(self, texts: list[str]) -> Vectors:
         try:

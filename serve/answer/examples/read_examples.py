@@ -43,59 +43,59 @@ def curate_examples(path: Path) -> list[FewShotExample]:
     """
     found = []
     for number, row in enumerate(read_rows(path)):
-        place = f"{path}: question {number}"
+        where = f"{path}: question {number}"
         if not isinstance(row, dict):
-            raise InputError(f"{place}: must be an object, not {type(row).__name__}")
-        example = _example(row, place)
+            raise InputError(f"{where}: must be an object, not {type(row).__name__}")
+        example = _example(row, where)
         if example is not None:
             found.append(example)
     return found
 
 
-def _example(row: Row, place: str) -> FewShotExample | None:
-    id_, body, kind = (_text(row, field, place) for field in ("id", "body", "type"))
-    place = f"{place} (id {id_:.80})"
+def _example(row: Row, where: str) -> FewShotExample | None:
+    id_, body, kind = (_text(row, field, where) for field in ("id", "body", "type"))
+    where = f"{where} (id {id_:.80})"
     if kind not in _TYPES:
-        raise InputError(f"{place}: type {kind!r:.60} is none of {', '.join(sorted(_TYPES))}")
+        raise InputError(f"{where}: type {kind!r:.60} is not one of {', '.join(sorted(_TYPES))}")
     if row.get("answerReady", row.get("answer_ready", True)) is False:
         return None
-    ideal = next(iter(_golden(row.get("ideal_answer"), f"{place}: ideal_answer")), "")
-    exact = _exact(kind, row.get("exact_answer"), f"{place}: exact_answer")
+    ideal = next(iter(_golden(row.get("ideal_answer"), f"{where}: ideal_answer")), "")
+    exact = _exact(kind, row.get("exact_answer"), f"{where}: exact_answer")
     if not isinstance(ideal, str):
-        raise InputError(f"{place}: ideal_answer must hold strings, not {ideal!r:.40}")
-    whole_text(ideal, "ideal_answer", place)
+        raise InputError(f"{where}: ideal_answer must hold strings, not {ideal!r:.40}")
+    whole_text(ideal, "ideal_answer", where)
     if not ideal.strip() and not exact:
         return None
     return FewShotExample(id_, cast(QuestionType, kind), body, " ".join(ideal.split()), exact)
 
 
-def _text(row: Row, field: str, place: str) -> str:
+def _text(row: Row, field: str, where: str) -> str:
     value = row.get(field)
     if not isinstance(value, str) or not value.strip():
-        raise InputError(f"{place}: {field} must be a string that is not empty, not {value!r:.40}")
-    return whole_text(value.strip(), field, place)
+        raise InputError(f"{where}: {field} must be a string that is not empty, not {value!r:.40}")
+    return whole_text(value.strip(), field, where)
 
 
-def _golden(value: Any, place: str) -> Iterable[Any]:
+def _golden(value: Any, where: str) -> Iterable[Any]:
     """Yield a field's answers, given as values or in objects; skip those with "golden": false."""
     for item in value if isinstance(value, list) else [] if value is None else [value]:
         if not isinstance(item, dict):
             yield item
         elif "answer" not in item:
-            raise InputError(f"{place}: an object must hold answer, not {sorted(item)!r:.60}")
+            raise InputError(f"{where}: an object must hold answer, not {sorted(item)!r:.60}")
         elif item.get("golden", True) is True:
             yield item["answer"]
 
 
-def _exact(kind: str, value: Any, place: str) -> ExactAnswer:
+def _exact(kind: str, value: Any, where: str) -> ExactAnswer:
     if kind == "summary":
         return None
-    items = list(_golden(value, place))
+    items = list(_golden(value, where))
     groups = [[item] if isinstance(item, str) else item for item in items]
     if not all(isinstance(g, list) and all(isinstance(n, str) for n in g) for g in groups):
-        raise InputError(f"{place}: must be strings or lists of strings, not {value!r:.60}")
+        raise InputError(f"{where}: must be strings or lists of strings, not {value!r:.60}")
     for name in chain(*groups):
-        whole_text(name, "a name", place)
+        whole_text(name, "a name", where)
     if kind == "yesno":
         words = [trim_name(name).casefold() for group in groups for name in group]
         return next((word for word in words if word in ("yes", "no")), None)

@@ -13,7 +13,7 @@ from serve.answer.read_evidence import ReadCitation
 from serve.support.compare_wording import read_wording, stem
 
 # A citation's weight is divided by 1 plus this number times its rank.
-RANK_LOSS = 0.2
+NAME_RANK_LOSS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def _mentions(body: str, citations: Sequence[ReadCitation], *, variants: bool) -
     found = []
     for citation in citations:
         reading = citation.reading
-        weight = reading.relevance / (1 + RANK_LOSS * citation.rank)
+        weight = reading.relevance / (1 + NAME_RANK_LOSS * citation.rank)
         for span in (*reading.names, *(reading.variants if variants else ())):
             text = trim_name(citation.text[span.begin : span.end])
             if 0 < len(text) <= MAX_CHARS and not repeats(text, body):

@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from serve.answer.names.rank_names import RankedName, rank_spans
 from serve.answer.read_evidence import ReadCitation
 
-# Number of names that are scored: the first ones of the reader.
+# Number of names that are scored: the best ones by the reader's score.
 MAX_SCORED = 30
 # Largest number of the evidence's sentences, and of their characters, that the model reads.
 MAX_SENTENCES, MAX_CHARACTERS = 5, 1300
 # A sentence's score is divided by 1 plus this number times the rank of its citation.
-RANK_LOSS = 0.1
+SENTENCE_RANK_LOSS = 0.1
 # Weight of the model's mean log-probability beside the logarithm of the reader's score.
 MODEL_WEIGHT = 1.0
 
 
 class NameModel(Protocol):
-    """Language model that tells how probable a name is as the answer."""
+    """Language model that estimates how probable a name is as the answer."""
 
     def score(
         self, question: str, sentences: Sequence[str], names: Sequence[str]
@@ -36,8 +36,8 @@ class NameModel(Protocol):
 def weigh_names(body: str, citations: Sequence[ReadCitation], model: NameModel) -> list[RankedName]:
     """Return the names that the reader marks, ranked by the reader and `model` together.
 
-    Each spelling is a name by itself. Its score is the reader's times its probability, which is the
-    exponential of its mean log-probability.
+    Each spelling is a name by itself. The score of a name is the reader's score times the name's
+    probability: the exponential of its mean log-probability.
     """
     ranked = rank_spans(body, citations)[:MAX_SCORED]
     names = [name.names[0] for name in ranked]
@@ -50,9 +50,14 @@ def weigh_names(body: str, citations: Sequence[ReadCitation], model: NameModel) 
 
 
 def best_sentences(citations: Sequence[ReadCitation]) -> list[str]:
-    """Return the sentences that answer best by the reader, in the order of their citations."""
+    """Return the sentences with the reader's best scores, in the order of their citations."""
     found = [
-        (s.score * c.reading.relevance / (1 + RANK_LOSS * c.rank), c.rank, s.begin, c.sentence(s))
+        (
+            s.score * c.reading.relevance / (1 + SENTENCE_RANK_LOSS * c.rank),
+            c.rank,
+            s.begin,
+            c.sentence(s),
+        )
         for c in citations
         for s in c.reading.sentences
     ]

@@ -22,8 +22,8 @@ async def read_body(
     Raise RefusedError if it exceeds `limit` bytes or takes longer than `seconds`, and
     CallerGoneError if the client disconnects.
     """
-    told = headers.get("content-length", "0")
-    if told.isdecimal() and int(told[:20]) > limit:
+    length = headers.get("content-length", "0")
+    if length.isdecimal() and int(length[:20]) > limit:
         raise _too_large(limit)
     parts: list[bytes] = []
     size = 0

@@ -38,8 +38,8 @@ def _formed(
 
 def explain_chat_problems(problems: Sequence[Any]) -> JSONResponse:
     """Return the response to an invalid request; its status is 400, as in OpenAI's API."""
-    place = [str(p) for p in problems[0]["loc"] if p != "body"]
-    return openai_error(400, explain_problems(problems), None, ".".join(place) or None)
+    keys = [str(p) for p in problems[0]["loc"] if p != "body"]
+    return openai_error(400, explain_problems(problems), None, ".".join(keys) or None)
 
 
 class OpenAIErrors:

@@ -4,12 +4,8 @@
 // Names of the API's filters. The form shows each value of a list as a chip.
 export const NUMBERS = ["year_from", "year_to"];
 export const LISTS = ["publication_types", "design", "journals", "languages", "mesh", "authors"];
-// Flags: the label of the field, and the words for true and false.
-export const FLAG_WORDS = {
-  humans: ["People", "in humans", "not indexed as human"],
-  has_abstract: ["Abstract", "with an abstract", "without an abstract"],
-  retracted: ["Retracted", "retracted", "not retracted"],
-};
+// The server names the flags in the page: {name: [label of the field, words if true, if false]}.
+export const FLAG_WORDS = JSON.parse(document.documentElement.dataset.flags);
 export const FLAGS = Object.keys(FLAG_WORDS);
 
 /** Return the URL that asks `request` again, without the earlier questions of its conversation. */

@@ -66,7 +66,7 @@ function show({ at, request, answer, created, thread = [] }) {
   const correct = (question) => ask({ ...request, question }, { thread });
   const change = (question) => ask({ ...request, question, type: "unknown", turns: [] }, { thread });
   byId("answer").replaceChildren(...answerView(answer, { actions, opinion, correct, change }));
-  // The answer below says it; only screen readers need to hear that it is there.
+  // The answer is visible below; only screen readers need the announcement.
   byId("progress").classList.toggle("sr", !created);
   byId("progress").textContent = created ? `A stored answer of ${when(created)}.` : "Done.";
   byId("answer").focus({ preventScroll: true });

@@ -80,7 +80,7 @@ const cell = (value) => {
   return `"${text.replaceAll('"', '""')}"`;
 };
 
-/** Save the run as a CSV table, without the guesses that have too little evidence. */
+/** Save the run as a CSV table, without guesses for questions that lack evidence. */
 export async function saveTable(id, name) {
   const { questions } = JSON.parse(await (await readBatchFile(id, "run")).text());
   const rows = questions.map((entry) => [entry.id, entry.type, entry.body, (entry.verdict ?? "").replaceAll("_", " "), ...(isUnsure(entry) ? ["", ""] : [exactOf(entry), idealOf(entry)]), pmidsOf(entry).join(" ")]);

@@ -57,7 +57,7 @@ function citationRow(pmid, n, answers, reference) {
 
 function tableOf(entries, pmids, reference) {
   const answers = entries.map(([, answer]) => answer);
-  return make("div", { className: "scroll", role: "region", tabIndex: 0, "aria-label": "What the systems answer and cite" },
+  return make("div", { className: "scroll", role: "region", tabIndex: 0, "aria-label": "What the methods answer and cite" },
     make("table", { className: "compared" },
       make("thead", {}, make("tr", {}, make("th", { scope: "col", textContent: "Compared" }),
         ...entries.map(([name]) => make("th", { scope: "col", textContent: titleOf(name) })))),
@@ -107,7 +107,7 @@ async function compare(event) {
   byId("compare-problems").replaceChildren();
   byId("compare-methods").open = false;
   byId("compare-cancel").hidden = false;
-  byId("compare-progress").textContent = `Asking ${systems.length} systems`;
+  byId("compare-progress").textContent = `Asking ${systems.length} methods`;
   const one = async (system) => {
     try {
       answers[system] = await askInEvents({ question, system }, () => {}, own.signal);

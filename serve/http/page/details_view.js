@@ -85,7 +85,7 @@ function entities(answer) {
 function candidates(answer) {
   const steps = Object.entries(answer.candidates ?? {});
   if (!steps.length) return [];
-  return [heading("Citations by step of the search"),
+  return [heading("Number of citations after each step of the search"),
     make("p", { textContent: `${steps.map(([step, count]) => `${step} ${count}`).join(", ")}.` })];
 }
 

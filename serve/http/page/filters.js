@@ -63,7 +63,7 @@ function showChips() {
   }));
   byId("chips").replaceChildren(...chips);
   byId("chips").hidden = !chips.length;
-  byId("filters-on").textContent = chips.length ? ` (${chips.length} on)` : "";
+  byId("filters-on").textContent = chips.length ? ` (${chips.length} active)` : "";
   byId("clear-filters").hidden = !chips.length;
 }
 

@@ -12,7 +12,7 @@ export async function tellIndex() {
     const { stages, citations, index_date: updated, coverage } = await readReadiness();
     const [there, all] = coverage.split("/").map(Number);
     const until = updated ? `, updated ${new Date(updated).toLocaleDateString("en-GB", { dateStyle: "long", timeZone: "UTC" })}` : "";
-    const partly = there < all ? ` A part of it is not available now (${coverage}).` : "";
+    const partly = there < all ? ` Part of it is not available now (${coverage}).` : "";
     byId("indexed").textContent = !Object.values(stages).includes("loading")
       ? `Searches ${counted(citations, "PubMed article")}${until}.${partly}` : "The server is still loading; questions can be asked in a moment.";
   } catch {

@@ -91,7 +91,7 @@ function partsOf(stub, reference) {
 }
 
 /**
- * Return the reference list of `pmids`, with what the answer knows until `references`, a promise of
+ * Return the reference list of `pmids`, with the fields that the answer has until `references`, a promise of
  * [{pmid, runs, links, quote, origin}], is there. `about(pmid)` and `passage(pmid)` return elements.
  */
 export function referenceList(pmids, references, { title, idOf, stub, about, passage }) {

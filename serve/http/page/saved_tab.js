@@ -54,7 +54,7 @@ function watchView(watch) {
       make("a", { href: `${one(watch.id)}/feed`, textContent: "Feed" }),
       button("Remove", async () => {
         await send(one(watch.id), { method: "DELETE" });
-        say("The question and its history are removed.");
+        say("The question and its history were removed.");
         await listSaved();
       })), place);
   return { item, show: () => open(watch, place) };
@@ -90,7 +90,7 @@ function answerView(kept) {
     make("p", { className: "note", textContent: `Stored ${when(kept.created)}: ${VERDICTS[kept.verdict] ?? kept.verdict}.` }),
     make("div", { className: "row" }, button("Delete", async () => {
       await send(address, { method: "DELETE" });
-      say("The answer is deleted.");
+      say("The answer was deleted.");
       await listSaved();
     })));
   return { item, check };

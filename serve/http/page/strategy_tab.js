@@ -11,6 +11,7 @@ const FILES = { ris: ["RIS", "ris"], nbib: ["NBIB", "nbib"], csv: ["CSV", "csv"]
 // Query of the strategy whose blocks are shown.
 let made = "";
 const place = (name) => byId(`strategy-${name}`);
+const asSentence = (note) => `${note[0].toUpperCase()}${note.slice(1)}.`;
 const about = (exact, hits) => `${exact ? "" : "about "}${counted(hits, "hit")}`;
 
 function termView(term, wanted) {
@@ -34,7 +35,7 @@ const headOf = (...titles) => make("thead", {}, make("tr", {}, ...titles.map((te
 
 function showBlocks({ strategy: made, texts }, address) {
   const percent = (share) => `${Math.round(100 * share)}%`;
-  const notes = [...made.notes.map((note) => `${note}.`), ...made.degraded];
+  const notes = [...made.notes.map(asSentence), ...made.degraded];
   place("blocks").replaceChildren(
     make("p", {}, `Finds ${made.found} of the ${made.reference.length} best articles of the semantic search (recall ${percent(made.recall)}, precision ${percent(made.precision)}).`),
     make("p", { id: "strategy-sideways", className: "hint", textContent: "Scroll the table sideways to see all columns." }),
@@ -67,7 +68,7 @@ async function run(offset = 0) {
   place("hits").replaceChildren(
     make("h2", { textContent: counted(found.total, "result") }),
     edited ? make("p", { textContent: "You edited the query, so the figures and texts of the strategy are hidden. Make the strategy again to see them." }) : "",
-    make("p", { className: "hint", textContent: [...found.notes.map((note) => `${note}.`), ...found.degraded].join(" ") }),
+    make("p", { className: "hint", textContent: [...found.notes.map(asSentence), ...found.degraded].join(" ") }),
     make("div", { className: "row" }, ...Object.entries(FILES).map(([format, [name]]) => button(`All as ${name}`, () => saveHits(query, format)))),
     make("ol", { start: offset + 1 }, ...found.citations.map(hitView)),
     make("div", { className: "row" }, `${found.total ? offset + 1 : 0} to ${last} of ${found.total.toLocaleString("en")}`,

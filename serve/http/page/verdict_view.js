@@ -12,7 +12,7 @@ export const statesExact = (answer) => !(answer.verdict === "mixed" && typeof an
 /** Return [title, sentence] of a verdict other than "answered", or null. */
 function verdictWords(answer) {
   if (isUnanswered(answer)) {
-    if (answer.filtered_out) return ["The filters leave no article", answer.filtered_out];
+    if (answer.filtered_out) return ["No article matches the filters", answer.filtered_out];
     if (answer.unrelated) return ["Nothing related found", "None of the articles found seems to be about this question."];
     const sources = answer.question.given?.length ? "the given passages" : "the articles that it found";
     return ["Not enough evidence", `CiteRay could not decide this from ${sources}.`];

@@ -60,7 +60,7 @@ def wants_storing(request: AnswerRequest, saved: Saved | None) -> bool:
     """Return True if the answer is to be stored; raise InputError if the server may not do so."""
     kept = saved.settings.answers if saved is not None else "never"
     if request.store and kept == "never":
-        raise InputError("store: this server keeps no answers; leave store out")
+        raise InputError("store: this server does not store answers; remove store")
     return kept == "always" or (kept == "asked" and request.store)
 
 
@@ -89,7 +89,7 @@ async def store_answer(
     try:
         return await asyncio.to_thread(saved.answers.keep, answer, with_all, asker())
     except SavedError as error:
-        log.warning("an answer could not be kept: %s", error)
+        log.warning("an answer could not be stored: %s", error)
         return replace(answer, degraded=(*answer.degraded, NOT_KEPT))
 
 
@@ -127,8 +127,8 @@ def add_answers(api: FastAPI, service: Service, saved: Saved, default_system: st
     async def list_answers(limit: Limit = 50, before: Before = "") -> AnswerList:
         """List the answers stored with this key, newest first."""
         rows = await asyncio.to_thread(saved.answers.list, asker(), limit, before)
-        told = [AnswerSummary(**{**asdict(row), "created": when(row.created)}) for row in rows]
-        return AnswerList(answers=told, next=rows[-1].id if len(rows) == limit else "")
+        answers = [AnswerSummary(**{**asdict(row), "created": when(row.created)}) for row in rows]
+        return AnswerList(answers=answers, next=rows[-1].id if len(rows) == limit else "")
 
     @api.get("/v1/answers/{answer_id}", responses=ONE)
     async def one_answer(answer_id: AnswerId) -> KeptAnswer:
@@ -193,9 +193,9 @@ def repeat_request(asked: AskedWith, default_system: str) -> Request:
         request = AnswerRequest.model_validate(fields).as_request(default_system)
         return replace(request, system=SystemSettings.model_validate(dict(asked.preset)))
     except ValidationError as error:
-        place = ".".join(map(str, error.errors()[0]["loc"]))
+        where = ".".join(map(str, error.errors()[0]["loc"]))
         raise SavedError(
-            f"the stored request is of another version of CiteRay ({place}); "
+            f"the stored request is of another version of CiteRay ({where}); "
             "submit the question again",
             409,
         ) from error

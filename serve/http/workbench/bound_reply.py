@@ -166,4 +166,4 @@ def _shown(answer: Answer, pmids: Sequence[int]) -> dict[str, Any]:
     held = set(pmids)
     places = [n for n, item in enumerate(answer.evidence) if item.passage.pmid in held]
     moved = {old: new for new, old in enumerate(places)}
-    return {"shown": tuple(moved[place] for place in answer.shown if place in moved)}
+    return {"shown": tuple(moved[position] for position in answer.shown if position in moved)}

@@ -16,6 +16,7 @@ from serve.http.mcp_tools import Tool
 from serve.http.service import Service
 from serve.http.workbench.bound_reply import (
     DEFAULT_CHARACTERS,
+    SEARCH,
     MaxChars,
     SearchReply,
     fit_reply,
@@ -117,7 +118,7 @@ def reference_tools(service: Service, default_system: str) -> list[Tool]:
             "related_citations",
             "Find PubMed citations similar to one, by its title and the start of its abstract.",
             RelatedForm,
-            TypeAdapter(SearchReply),
+            SEARCH,
             related,
         ),
     ]

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from fastapi import Body, FastAPI, Query
+from fastapi import Body, FastAPI, Path, Query
 from fastapi.responses import JSONResponse, Response
-from pydantic import AfterValidator, BaseModel, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, TypeAdapter, ValidationError
 
 from cluster.answers import Answer, SearchResult
 from cluster.errors import InputError
@@ -22,7 +22,6 @@ from serve.contracts.problem_forms import KEY_STATUSES, problem, problems
 from serve.contracts.request_forms import (
     MAX_CITATIONS,
     MAX_PMID,
-    PathPmid,
     SystemName,
     explain_problems,
 )
@@ -53,13 +52,26 @@ PMIDS = r"^[1-9][0-9]{0,15}(,[1-9][0-9]{0,15})*$"
 ANSWER = TypeAdapter(Answer)
 
 
+def plain_digits(value: Any) -> Any:
+    """Raise ValueError for a string that is not all ASCII digits.
+
+    Python would read `1_0`, ` 1` and `1.0` as numbers, but they are not PMIDs.
+    """
+    if isinstance(value, str) and not (value.isascii() and value.isdigit()):
+        raise ValueError("is not a PMID; use digits only")
+    return value
+
+
+PathPmid = Annotated[int, Path(ge=1, le=MAX_PMID), BeforeValidator(plain_digits)]
+
+
 def plain_list(value: str) -> str:
     """Raise ValueError unless `value` is a comma-separated list of PMIDs.
 
     FastAPI's own message would quote the regular expression.
     """
     if re.fullmatch(PMIDS, value) is None:
-        raise ValueError("is no list of PMIDs; give their digits, separated by commas")
+        raise ValueError("is not a list of PMIDs; give their digits, separated by commas")
     return value
 
 
@@ -193,7 +205,7 @@ def _read_pmids(text: str, most: int) -> list[int]:
     if len(pmids) > most:
         raise InputError(f"pmids: {len(pmids):,} given; give {most:,} at most")
     if max(pmids) > MAX_PMID:
-        raise InputError(f"pmids: {max(pmids)} is no PMID; the largest number is {MAX_PMID}")
+        raise InputError(f"pmids: {max(pmids)} is not a PMID; the largest number is {MAX_PMID}")
     return pmids
 
 
@@ -208,11 +220,11 @@ def _read_answer(given: dict[str, Any]) -> Answer:
         # Only Python's JSON reader accepts some input, such as a lone surrogate.
         if found[0]["type"] == "json_invalid":
             said = found[0]["ctx"]["error"]
-            raise InputError(f"body: is no JSON: {said}; send the answer unchanged") from None
+            raise InputError(f"body: is not JSON: {said}; send the answer unchanged") from None
         raise InputError(explain_problems(found)) from None
     check_size(answer)
     if wrong := [pmid for pmid in cited_pmids(answer) if not 1 <= pmid <= MAX_PMID]:
-        raise InputError(f"the answer cites {wrong[0]}, which is no PMID; send it unchanged")
+        raise InputError(f"the answer cites {wrong[0]}, which is not a PMID; send it unchanged")
     return answer
 
 

@@ -64,7 +64,7 @@ def _kind(content: str) -> str:
 
 
 def _is_placed(text: str, bracket: re.Match[str], has_tags: bool) -> bool:
-    """Return True if an unknown name in brackets is at a place where a tag can be."""
+    """Return True if an unknown name in brackets is at a position where a tag can be."""
     term = text[: bracket.start()].rstrip()
     follows = term.endswith('"') or (has_tags and bool(term))
     return follows and not _ROMAN.fullmatch(bracket[1]) and bool(_STOP.match(text, bracket.end()))

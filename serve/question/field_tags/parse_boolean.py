@@ -42,6 +42,7 @@ UNTAGGED = (
 TEXT_WORDS = "[tw] and [all] are searched in titles and abstracts only, as [tiab]"
 EXACT_HEADINGS = "[mh] is read as [mh:noexp]: narrower headings are not included"
 EXACT_TYPES = "[pt] is read as [pt:noexp]: narrower publication types are not included"
+LOWER_CASE = "and, or and not are operators only in capitals: write AND, OR or NOT to combine terms"
 _TAGS = "[tiab], [ti], [ab], [mh], [majr], [au], [ta], [dp], [pt], [la] and [filter]"
 _TOKEN = re.compile(r'"[^"]*"|\[[^\[\]]*\]|[()]|[^\s()\[\]"]+|\S')
 _OPERATORS = ("AND", "OR", "NOT")
@@ -171,6 +172,8 @@ class _Parser:
             else:
                 if token[0] == '"' or (level.words[-1:] and level.words[-1][0] == '"'):
                     self._join_words(level)
+                if token.upper() in _OPERATORS:
+                    self.notes[LOWER_CASE] = None
                 level.words.append(token)
         self._join_words(level)
         if level.operator:
@@ -203,19 +206,19 @@ class _Parser:
         name, colon, qualifier = re.sub("[\u2010-\u2014]", "-", tag[1:-1]).partition(":")
         kind = boolean_field_of(name)
         exact = qualifier.strip().casefold() == "noexp" and kind in ("mh", "majr", "pt")
-        place = f"query, {cut(value)}{tag}"
+        where = f"query, {cut(value)}{tag}"
         if kind is None:
             raise InputError(
-                f"{place}: {tag} is not a field tag of PubMed; use one of {_TAGS}, or put the text "
+                f"{where}: {tag} is not a field tag of PubMed; use one of {_TAGS}, or put the text "
                 "in quotes"
             )
         if colon and not exact:
-            raise InputError(f"{place}: {tag} cannot be applied; leave out :{qualifier.strip()}")
+            raise InputError(f"{where}: {tag} cannot be applied; leave out :{qualifier.strip()}")
         if kind in ("mh", "majr") and not exact:
             self.notes[EXACT_HEADINGS] = None
-        return self._term(kind, value, place, tag)
+        return self._term(kind, value, where, tag)
 
-    def _term(self, kind: str, value: str, place: str, tag: str) -> Expression:
+    def _term(self, kind: str, value: str, where: str, tag: str) -> Expression:
         folded = value.casefold()
         last = LAST_YEARS.fullmatch(value)
         match kind:
@@ -241,7 +244,7 @@ class _Parser:
             case "la" if re.fullmatch("[a-z]{3}", folded):
                 return Term("la", folded)
         why = _WHY[kind]
-        raise InputError(f"{place}: {f'{tag} {why}' if why.startswith('cannot') else why}")
+        raise InputError(f"{where}: {f'{tag} {why}' if why.startswith('cannot') else why}")
 
 
 _FIELDS: dict[str, Field] = {

@@ -43,7 +43,7 @@ class Delivery:
 
 def queue_delivery(connection: Connection, watch: Watch, check: Check) -> None:
     """Queue a message about `check` for the webhook of `watch`, within the open transaction."""
-    told = {
+    message = {
         "type": "watch.changed",
         "watch": watch.id,
         "check": check.id,
@@ -56,7 +56,7 @@ def queue_delivery(connection: Connection, watch: Watch, check: Check) -> None:
     }
     row = {
         "id": uuid.uuid4().hex, "watch_id": watch.id, "url": watch.webhook,
-        "body": json.dumps(told, ensure_ascii=False), "created": check.created,
+        "body": json.dumps(message, ensure_ascii=False), "created": check.created,
         "due": check.created, "tries": 0, "state": WAITING, "error": "",
     }  # fmt: skip
     connection.execute(insert(DELIVERIES).values(row))

@@ -47,13 +47,13 @@ class SourceRecord:
         """Return the state of a citation; None means that it is gone. `source` is its exposure."""
         if citation is None:
             return cls(pmid, gone=True)
-        told = "\0".join((citation.title, citation.abstract))
+        text = "\0".join((citation.title, citation.abstract))
         links = (as_printed(link) for link in citation.links if link.kind in NOTICES)
         return cls(
             pmid,
             citation.title,
             citation.version,
-            sha256(told.encode(errors="surrogatepass")).hexdigest(),
+            sha256(text.encode(errors="surrogatepass")).hexdigest(),
             tuple(dict.fromkeys(links)),
             citation.retracted or (source is not None and source.state == RETRACTED),
             exposed=(*source.retracted, *source.doubted) if source else (),
@@ -91,9 +91,10 @@ async def look_up(pmids: Iterable[int], look: Look, expose: Expose) -> dict[int,
 
 
 def records_then(answer: Answer, now: Mapping[int, SourceRecord]) -> dict[int, SourceRecord]:
-    """Return the state of the records `now` when `answer` was written, as far as it tells.
+    """Return the state that the records `now` had when `answer` was written, as far as the answer
+    shows it.
 
-    An answer has the notices about its sources, but neither their versions nor their texts.
+    An answer contains the notices about its sources, but neither their versions nor their texts.
     """
     known: dict[int, Weighed] = {item.passage.pmid: item for item in answer.evidence}
     known |= {citation.pmid: citation for citation in answer.citations}

@@ -125,8 +125,8 @@ class WatchStore:
 
         Their answers and sources are left out.
         """
-        told = [column for column in WATCHES.c if column.name not in ("answer", "sources")]
-        wanted = select(*told).order_by(WATCHES.c.created.desc(), WATCHES.c.id)
+        columns = [column for column in WATCHES.c if column.name not in ("answer", "sources")]
+        wanted = select(*columns).order_by(WATCHES.c.created.desc(), WATCHES.c.id)
         if owner is not None:
             wanted = wanted.where(WATCHES.c.owner == owner)
         with self._database.read() as connection:

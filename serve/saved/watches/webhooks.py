@@ -72,11 +72,11 @@ def check_webhook(url: str, settings: SavedSettings) -> httpx.URL:
         )
     if found.scheme != "https" and not (found.scheme == "http" and settings.webhook_private):
         raise InputError(f"webhook: {cut(url)}: must begin with https://")
-    place = f"{found.host}:{found.port}" if found.port else found.host
-    if place.casefold() not in {host.casefold() for host in settings.webhook_hosts}:
+    where = f"{found.host}:{found.port}" if found.port else found.host
+    if where.casefold() not in {host.casefold() for host in settings.webhook_hosts}:
         raise InputError(
-            f"webhook: {cut(place)} is none of the hosts that this server may call; the operator "
-            "lists them in serve.saved.webhook_hosts"
+            f"webhook: {cut(where)} is not one of the hosts that this server may call; the "
+            "operator lists them in serve.saved.webhook_hosts"
         )
     return found
 

@@ -70,8 +70,8 @@ def most_similar(
     asked = set(analyse(question))
     weight = {term: math.log(1 + len(solved) / found_in[term]) for term in asked & found_in.keys()}
 
-    def nearness(place: int) -> float:
-        own = terms[place]
+    def nearness(position: int) -> float:
+        own = terms[position]
         return sum(weight[t] for t in own.keys() & weight.keys()) / math.sqrt(len(own) or 1)
 
     order = sorted(range(len(solved)), key=lambda place: (-nearness(place), place))

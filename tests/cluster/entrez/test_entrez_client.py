@@ -102,7 +102,7 @@ def test_rate_limit_errors_pause_the_shared_limiter(server: EUtils, tmp_path: Pa
 
 def test_deadline_ends_retries_with_the_last_error(server: EUtils, tmp_path: Path) -> None:
     server.script, server.for_ever = [Reply("", 503, {"Retry-After": "9"})], True
-    with pytest.raises(PubMedError, match=r"not done within 0\.2 s \(last: HTTP 503\)"):
+    with pytest.raises(PubMedError, match=r"not finished within 0\.2 s \(last: HTTP 503\)"):
         search(make(server, tmp_path, deadline_s=0.2))
 
 
@@ -217,9 +217,9 @@ def test_unknown_phrase_without_results_is_an_error(
 
 def test_ignored_phrases_are_reported(server: EUtils, tmp_path: Path) -> None:
     server.warnings = {"errorlist": {"phrasesnotfound": ["egfrx"]}}
-    told: list[str] = []
-    assert search(make(server, tmp_path), tell=told.append) == [31, 7, 12, 5]
-    assert told == ["PubMed ignored 'egfrx', which it does not know"]
+    messages: list[str] = []
+    assert search(make(server, tmp_path), tell=messages.append) == [31, 7, 12, 5]
+    assert messages == ["PubMed ignored 'egfrx', which it does not know"]
 
 
 def test_empty_result_is_an_empty_list(server: EUtils, tmp_path: Path) -> None:
@@ -239,9 +239,11 @@ def test_records_are_fetched_in_batches_in_the_requested_order(
 
 def test_missing_records_are_reported(server: EUtils, tmp_path: Path) -> None:
     server.books = [9]
-    told: list[str] = []
-    assert fetch(make(server, tmp_path), 31, 8, 9, tell=told.append) == [31]
-    assert told == ["PubMed returned no citation for 2 of 3 PMIDs: 8, 9 (PMID 9: a book article)"]
+    messages: list[str] = []
+    assert fetch(make(server, tmp_path), 31, 8, 9, tell=messages.append) == [31]
+    assert messages == [
+        "PubMed returned no citation for 2 of 3 PMIDs: 8, 9 (PMID 9: a book article)"
+    ]
 
 
 @pytest.fixture
@@ -295,6 +297,6 @@ def test_day_with_too_many_records_is_an_error(server: EUtils, tmp_path: Path) -
 
 def test_unlisted_records_are_reported(server: EUtils, tmp_path: Path) -> None:
     server.script = [Reply('{"esearchresult":{"count":"3","idlist":["1","2"]}}')]
-    told: list[str] = []
-    assert search(make(server, tmp_path), tell=told.append) == [1, 2]
-    assert told == ["PubMed lists only 2 of the 3 records that it counts"]
+    messages: list[str] = []
+    assert search(make(server, tmp_path), tell=messages.append) == [1, 2]
+    assert messages == ["PubMed lists only 2 of the 3 records that it counts"]

@@ -143,7 +143,7 @@ def test_pickled_weights_are_rejected(model_dir: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_missing_gpu_and_unknown_dtype_are_rejected() -> None:
     assert choose_device("auto") == "cpu"
-    with pytest.raises(InputError, match="no GPU is seen"):
+    with pytest.raises(InputError, match="no GPU was found"):
         choose_device("cuda:0")
     with pytest.raises(InputError, match="dtype 'int3' is unknown: choose auto, float32"):
         choose_dtype("int3", "cpu")

@@ -36,7 +36,7 @@ def test_name_scores_equal_those_of_separate_readings(tmp_path: Path) -> None:
         assert score == pytest.approx(float(alone), abs=1e-3)
 
 
-def test_no_names_have_no_scores(tmp_path: Path) -> None:
+def test_empty_list_of_names_has_no_scores(tmp_path: Path) -> None:
     from cluster.models.name_scorer import NameScorer
 
     scorer = NameScorer.load(make_tiny_llama(tmp_path / "llama"))

@@ -92,7 +92,7 @@ DOI = '<ELocationID EIdType="doi" ValidYN="Y">10.1/x</ELocationID>'
 
 
 @pytest.mark.parametrize(
-    ("place", "pages"),
+    ("xml", "pages"),
     [
         ("<Pagination><MedlinePgn>2327-36</MedlinePgn></Pagination>", "2327-36"),
         ("<Pagination><StartPage>11</StartPage><EndPage>19</EndPage>"
@@ -113,5 +113,5 @@ DOI = '<ELocationID EIdType="doi" ValidYN="Y">10.1/x</ELocationID>'
         ("", ""),
     ],
 )  # fmt: skip
-def test_pages_fall_back_to_the_article_number(place: str, pages: str) -> None:
-    assert parse_one(inside=TITLE + place).pages == pages
+def test_pages_fall_back_to_the_article_number(xml: str, pages: str) -> None:
+    assert parse_one(inside=TITLE + xml).pages == pages

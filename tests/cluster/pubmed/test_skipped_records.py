@@ -42,12 +42,12 @@ def only_damage(data: bytes) -> Rejected:
     return damaged
 
 
-@pytest.mark.parametrize("place", [-20, 1, 900, 2110])
-def test_damaged_byte_rejects_only_its_record_by_offset(place: int) -> None:
-    at = AT + place
+@pytest.mark.parametrize("position", [-20, 1, 900, 2110])
+def test_damaged_byte_rejects_only_its_record_by_offset(position: int) -> None:
+    at = AT + position
     damaged = only_damage(SOUND[:at] + b"<" + SOUND[at + 1 :])
     assert (damaged.reason, damaged.position) == ("damaged", 60)
-    assert damaged.detail.startswith("PMID unknown, " if place == 1 else "PMID 61, ")
+    assert damaged.detail.startswith("PMID unknown, " if position == 1 else "PMID 61, ")
     begin, end = (int(word) for word in damaged.detail.split() if word.isdigit() and len(word) > 3)
     assert begin <= at < end
 

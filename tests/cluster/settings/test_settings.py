@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from cluster.errors import InputError
 from cluster.settings.presets import load_system, system_names
+from cluster.settings.read_config import read_yaml
 from cluster.settings.settings import load_settings
 from cluster.settings.store_digests import store_digests
 from cluster.settings.system_settings import SystemSettings
@@ -104,8 +105,8 @@ def test_index_path_that_cannot_be_a_folder_is_named(tmp_path: Path) -> None:
     ]:
         index = load_settings(None, [f"index.path={tmp_path / path}"]).index
         with pytest.raises(InputError, match=f"^index.path .*{said}"):
-            _ = index.place
-    assert load_settings(None, [f"index.path={tmp_path}/a/b"]).index.place == tmp_path / "a/b"
+            _ = index.location
+    assert load_settings(None, [f"index.path={tmp_path}/a/b"]).index.location == tmp_path / "a/b"
 
 
 def test_all_invalid_values_are_reported() -> None:
@@ -207,3 +208,8 @@ def test_all_models_in_settings_are_listed(config: str) -> None:
     assert large | others == used_models(settings)
     assert "llm" in large
     assert "encoder" in others
+
+
+def test_parsed_settings_are_not_shared_between_readers() -> None:
+    read_yaml("index: {shards: 2}", "a.yaml")["index"]["shards"] = 3
+    assert read_yaml("index: {shards: 2}", "a.yaml") == {"index": {"shards": 2}}

@@ -39,17 +39,17 @@ def stored(folder: Path, batch_rows: int) -> StoredLocation:
         for begin in range(0, len(ROWS), batch_rows):
             part = ROWS[begin : begin + batch_rows]
             writer.write_batch(pa.RecordBatch.from_pylist(part, SCHEMA))
-    place = StoredLocation.at("s3://bucket/rows.arrow", folder)
-    put(place, sink.getvalue().to_pybytes())
-    return place
+    location = StoredLocation.at("s3://bucket/rows.arrow", folder)
+    put(location, sink.getvalue().to_pybytes())
+    return location
 
 
 def test_rows_read_by_range_equal_those_of_the_file(tmp_path: Path) -> None:
     store = MemoryStore()
     with store.in_place():
-        place = stored(tmp_path, 300)
-        size = place.stat().st_size
-        file = RangedArrowFile(place, size)
+        location = stored(tmp_path, 300)
+        size = location.stat().st_size
+        file = RangedArrowFile(location, size)
         taker = RowTaker(file.table, file.fetch)
         assert taker.column("pmid").to_pylist() == list(range(1000))
         for seed in range(2):
@@ -70,13 +70,13 @@ def test_rows_read_by_range_equal_those_of_the_file(tmp_path: Path) -> None:
 
 def test_damaged_object_is_refused(tmp_path: Path) -> None:
     with MemoryStore().in_place():
-        place = stored(tmp_path, 300)
-        data = place.read_bytes()
-        put(place, data[:-1])
+        location = stored(tmp_path, 300)
+        data = location.read_bytes()
+        put(location, data[:-1])
         with pytest.raises(IndexFormatError, match="shorter than the"):
-            RangedArrowFile(place, len(data))
-        put(place, bytes(len(data)))
+            RangedArrowFile(location, len(data))
+        put(location, bytes(len(data)))
         with pytest.raises(IndexFormatError, match="not an Arrow file"):
-            RangedArrowFile(place, len(data))
+            RangedArrowFile(location, len(data))
         with pytest.raises(IndexFormatError, match="missing from the index"):
-            RangedArrowFile(place.parent / "none.arrow", 100)
+            RangedArrowFile(location.parent / "none.arrow", 100)

@@ -42,7 +42,7 @@ def locations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, St
 
 
 @pytest.fixture(params=["folder", "s3", "gs"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
     if request.param == "folder":
         return tmp_path / "index" / "CURRENT"
     return request.getfixturevalue("locations")[request.param] / tmp_path.name / "CURRENT"
@@ -55,26 +55,26 @@ def stored(
     return locations[request.param] / tmp_path.name / "CURRENT"
 
 
-def test_swap_replaces_an_unchanged_file(place: Location) -> None:
-    assert read_stamped(place) is None
-    first = swap(place, None, b"1")
-    second = swap(place, first, b"2")
-    swap(place, second, b"3")
-    found = read_stamped(place)
+def test_swap_replaces_an_unchanged_file(location: Location) -> None:
+    assert read_stamped(location) is None
+    first = swap(location, None, b"1")
+    second = swap(location, first, b"2")
+    swap(location, second, b"3")
+    found = read_stamped(location)
     assert found is not None
     assert found.data == b"3"
     assert -2 < found.age_s < 60
-    assert swap(place, found, b"4").data == b"4"
+    assert swap(location, found, b"4").data == b"4"
 
 
-def test_swap_conflicts_with_another_write(place: Location) -> None:
-    before = swap(place, None, b"1")
-    swap(place, before, b"theirs")
+def test_swap_conflicts_with_another_write(location: Location) -> None:
+    before = swap(location, None, b"1")
+    swap(location, before, b"theirs")
     with pytest.raises(SwapConflictError):
-        swap(place, before, b"mine")
+        swap(location, before, b"mine")
     with pytest.raises(SwapConflictError):
-        swap(place, None, b"mine")
-    found = read_stamped(place)
+        swap(location, None, b"mine")
+    found = read_stamped(location)
     assert found is not None
     assert found.data == b"theirs"
 

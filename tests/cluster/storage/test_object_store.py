@@ -43,9 +43,9 @@ def test_plain_paths_are_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("hdfs://x/y", "hdfs:// is not read here; use a path, file://, s3:// or gs://"),
-        ("s3:///key", "no bucket is named; write s3://bucket/prefix"),
-        ("s3://b/k?secret_key=hush", "no option is called secret_key; there are: endpoint_overr"),
+        ("hdfs://x/y", "hdfs:// is not supported; use a path, file://, s3:// or gs://"),
+        ("s3:///key", "does not name a bucket; write s3://bucket/prefix"),
+        ("s3://b/k?secret_key=hush", "unknown option secret_key; there are: endpoint_overr"),
         ("s3://AKIA:hush@bucket/k", "s3://bucket/k: a URL may hold no credentials"),
     ],
 )

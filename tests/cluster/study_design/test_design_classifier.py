@@ -47,8 +47,8 @@ def test_classify_design_prefers_publication_types(subtests: pytest.Subtests) ->
         ("Retraction of Publication", "other"),
     ]:
         with subtests.test(types=types, expected=expected):
-            told = classify_design(record(types=types))
-            assert (told.name, told.told_by) == (expected, "publication_types")
+            design = classify_design(record(types=types))
+            assert (design.name, design.source) == (expected, "publication_types")
 
 
 def test_classify_design_uses_mesh_without_a_publication_type(subtests: pytest.Subtests) -> None:
@@ -75,13 +75,13 @@ def test_classify_design_of_a_trial_only_in_animals_is_animal() -> None:
 
 
 def test_design_words_of_a_review_of_mouse_studies_names_mice() -> None:
-    told = classify_design(record(types="Review", mesh="Animals; Mice"))
-    assert design_words(told.name, told.subjects) == "review, in mice"
+    design = classify_design(record(types="Review", mesh="Animals; Mice"))
+    assert design_words(design.name, design.subjects) == "review, in mice"
 
 
 def test_title_and_abstract_do_not_give_design_or_subjects() -> None:
-    told = classify_design(record("A randomised trial in mice.", "Mice were randomly assigned."))
-    assert (told.name, told.told_by, told.subjects) == ("other", "", ())
+    design = classify_design(record("A randomised trial in mice.", "Mice were randomly assigned."))
+    assert (design.name, design.source, design.subjects) == ("other", "", ())
 
 
 def test_design_words_name_subjects_other_than_people(subtests: pytest.Subtests) -> None:

@@ -15,21 +15,22 @@ from pathlib import Path
 import ray
 from ray.serve.context import _get_global_client
 
-from cluster.settings.settings import load_settings
-from serve.app import APP, deploy
-
 
 def placed() -> dict[str, list[tuple[str, int]]]:
-    details = _get_global_client().get_serve_details()["applications"][APP]["deployments"]
+    [application] = _get_global_client().get_serve_details()["applications"].values()
     return {
         name: sorted((r["node_ip"], r["pid"]) for r in found["replicas"] if r["state"] == "RUNNING")
-        for name, found in details.items()
+        for name, found in application["deployments"].items()
     }
 
 
 def main(what: str, *given: str) -> None:
     ray.init(log_to_driver=False)
     if what == "deploy":
+        # Imported here because `placed` runs often and does without this slow import.
+        from cluster.settings.settings import load_settings
+        from serve.app import deploy
+
         deploy(load_settings(overrides=given))
     else:
         Path(given[0]).write_text(json.dumps(placed()))

@@ -17,12 +17,13 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from cluster.models.store import ModelStore
 from serve.client.run_graph import PROXY_ENVIRONMENT
 from tests.end_to_end.command import BIN, ROOT, environment
 from tests.network_namespaces import OWN, Namespace, run
@@ -49,6 +50,8 @@ HEALTH = {
     "RAY_health_check_timeout_ms": "2000",
     "RAY_health_check_failure_threshold": "3",
 }
+# For tests of lost nodes, so that no node converts a model: the model cache of this machine.
+SHARED_MODELS = {"CITERAY_MODELS": str(ModelStore(pins={}).root)}
 # For tests that lose no node, so that a pause of a busy machine is not taken for a loss.
 NO_LOSS = {"RAY_health_check_failure_threshold": "60"}
 
@@ -125,6 +128,9 @@ class Pod:
         """Connect the pod to the bridge as soon as it has its own network."""
         network = Path(f"/proc/{process.pid}/ns/net")
         await_that(lambda: network.readlink() != Path(OWN).readlink())
+        # The kernel keeps a lost pod's link until its last connection has timed out, for minutes.
+        with suppress(OSError):
+            run("ip", "link", "delete", self.link)
         pair = ("type", "veth", "peer", "name", "eth0", "netns", str(process.pid))
         run("ip", "link", "add", self.link, *pair)
         run("ip", "link", "set", self.link, "master", "bridge", "up")
@@ -167,9 +173,6 @@ class Pod:
         if self.process:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait()
-            # The kernel removes the link some time after the pod's last process has ended.
-            with self.network.entered():
-                await_that(lambda: f" {self.link}@" not in run("ip", "-o", "link"))
 
     def cut(self) -> None:
         self.network.ip("link", "set", self.link, "down")
@@ -256,7 +259,7 @@ def pods_on(
     # As in the image and the chart: after a node is lost, the driver's folder is unknown there.
     variables = {**auth, **HEALTH, **PROXY_ENVIRONMENT, "PYTHONPATH": str(ROOT), **more}
     # In the folder of each pod, as without a shared model cache.
-    variables["CITERAY_MODELS"] = str(folder / "models")
+    variables.setdefault("CITERAY_MODELS", str(folder / "models"))
     head, *workers = (
         Pod(number, folder, variables, network, rules=(rules or {}).get(number, ""))
         for number in numbers

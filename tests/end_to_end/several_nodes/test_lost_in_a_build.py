@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.index_jobs import SHARDS, Jobs
-from tests.end_to_end.several_nodes.pods import Pod, Pods, await_that, pods
+from tests.end_to_end.several_nodes.pods import SHARED_MODELS, Pod, Pods, await_that, pods
 from tests.end_to_end.watched_index import Watch
 
 pytestmark = [pytest.mark.durability, pytest.mark.ray, pytest.mark.nightly]
@@ -78,7 +78,7 @@ class Nodes:
 
 @pytest.fixture(scope="module")
 def nodes(jobs: Jobs) -> Iterator[Nodes]:
-    with pods({}) as found:
+    with pods(SHARED_MODELS) as found:
         yield Nodes(found, replace(jobs, driver=found.driver, inside=found.head.inside))
 
 

@@ -15,7 +15,7 @@ import pytest
 from cluster.settings.settings import Settings, load_settings
 from tests.end_to_end.command import ROOT, environment
 from tests.end_to_end.several_nodes.asking import Asker, asking
-from tests.end_to_end.several_nodes.pods import Pod, Pods, await_that, pods
+from tests.end_to_end.several_nodes.pods import SHARED_MODELS, Pod, Pods, await_that, pods
 from tests.end_to_end.small_graph import SHARDS, graph_settings, make_graphs_index
 
 pytestmark = [pytest.mark.ray, pytest.mark.nightly]
@@ -93,7 +93,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Iterator[G
     kept = {"RAY_gcs_storage": "rocksdb", "RAY_gcs_storage_path": str(folder / "gcs")}
     # By default, workers stop after a minute without a head.
     kept["RAY_gcs_rpc_server_reconnect_timeout_s"] = "600"
-    with pods(kept, cpus=CPUS) as found:
+    with pods({**SHARED_MODELS, **kept}, cpus=CPUS) as found:
         served = Graph(found, folder, settings)
         served.tool("deploy", *overrides)
         with served.asking() as askers:

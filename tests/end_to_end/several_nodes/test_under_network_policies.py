@@ -123,7 +123,7 @@ def scraped(done: Done, address: str) -> str:
     return done.clusters.get(WHO["prometheus"], f"http://{address}:8080/metrics").text
 
 
-def test_policies_refused_no_needed_connection(done: Done) -> None:
+def test_policies_allowed_the_needed_connections(done: Done) -> None:
     """Runs before the next test, which attempts connections that must be refused."""
     found = done.clusters
     # Ray asks on a head which cloud it runs in, and continues without a reply.

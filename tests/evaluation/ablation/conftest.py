@@ -52,7 +52,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     model = make_tiny_encoder(folder)
     encoder = Encoder(model, device="cpu", max_tokens=64)
     index = folder / "index"
-    manifest = make_index(index, CORPUS, encode=encoder.encode)
+    manifest = make_index(index, CORPUS, encoder=encoder)
     vocabularies = [index / vocabulary_file(version) for version in ("v000001", "v000002")]
     shutil.copy(*vocabularies)
     entry = manifest.encoder.model_copy(update={"sha256": checksum(model)})

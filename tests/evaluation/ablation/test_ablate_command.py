@@ -23,8 +23,8 @@ def test_repeated_system_has_one_run_and_record(run: Ablation) -> None:
     run.text("bm25", "hybrid", "bm25")
     names = ["bm25.json", "bm25.jsonl", "hybrid.json", "hybrid.jsonl"]
     assert sorted(path.name for path in run.output.iterdir()) == names
-    told = [line for line in run.log.splitlines() if line.startswith("bm25: ")]
-    assert told == ["bm25: answered 3 of 3, about 0 s left"]
+    rows = [line for line in run.log.splitlines() if line.startswith("bm25: ")]
+    assert rows == ["bm25: answered 3 of 3, about 0 s left"]
 
 
 def test_ablation_tables_show_values_intervals_and_verdicts(run: Ablation) -> None:

@@ -12,7 +12,7 @@ from commands.evaluation.ablate import make_plans, read_systems, vary_systems
 from tests.evaluation.ablation.ablation_runs import ROWS, Ablation
 from tests.serve.http_server import free_port
 
-pytestmark = pytest.mark.ray
+pytestmark = pytest.mark.model
 
 
 def test_answers_are_rerun_for_each_other_k() -> None:

@@ -84,7 +84,7 @@ def judged(good: Path, gold: Path, tmp_path: Path, judge: ScriptedJudge) -> Resu
         )  # fmt: skip
 
 
-@pytest.mark.ray
+@pytest.mark.model
 def test_ragas_measures_come_from_the_judge_at_the_url(tmp_path: Path, gold: Path) -> None:
     said = question(
         "1", "yesno", ideal_answer="A is true. B is false.", snippets=[snippet("7", 0, "useful")]
@@ -100,7 +100,7 @@ def test_ragas_measures_come_from_the_judge_at_the_url(tmp_path: Path, gold: Pat
     assert "judged 1 of 1" in done.stderr
 
 
-@pytest.mark.ray
+@pytest.mark.model
 def test_weak_judge_is_noted(tmp_path: Path, good: Path, gold: Path) -> None:
     judge = ScriptedJudge()
     judge.wrong = 6

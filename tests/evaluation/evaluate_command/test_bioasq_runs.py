@@ -107,7 +107,7 @@ def test_leakage_check_reads_cards_of_stored_and_local_models(
     assert f"leakage: file:{mine} names bioasq-7b.json as training data" in shown
 
 
-def told(path: Path, good: Path, **fields: object) -> Path:
+def with_fields(path: Path, good: Path, **fields: object) -> Path:
     """Write the run `good` with `fields` added to each question, and return its path."""
     rows = json.loads(good.read_text())["questions"]
     return write(path, *({**row, **fields} for row in rows))
@@ -116,7 +116,7 @@ def told(path: Path, good: Path, **fields: object) -> Path:
 def test_verdict_measures_require_verdicts_and_confidence(
     tmp_path: Path, good: Path, gold: Path
 ) -> None:
-    run = told(tmp_path / "told.json", good, confidence=0.9, verdict="answered")
+    run = with_fields(tmp_path / "with_fields.json", good, confidence=0.9, verdict="answered")
     found = measures(run, gold)
     assert found["verdict yesno answered"] == found["answered yesno accuracy"] == 1
     for kind in ("yesno", "factoid", "list"):

@@ -44,7 +44,7 @@ def test_entities_beyond_the_limit_are_dropped() -> None:
 def test_list_answers_are_repaired(subtests: pytest.Subtests) -> None:
     nested = "must be a list of lists"
     synonyms = "2 synonyms, of which only the first counts"
-    for kind, written, wanted, told in [
+    for kind, written, wanted, problems in [
         ("factoid", "a", [["a"]], [nested]),
         ("factoid", [["JC virus", "JCV"], ["", "HIV"]], [["JC virus"], ["HIV"]], [synonyms] * 2),
         (
@@ -58,7 +58,7 @@ def test_list_answers_are_repaired(subtests: pytest.Subtests) -> None:
     ]:
         with subtests.test(kind=kind, written=written):
             value, checked = exact(kind, written)
-            assert (value, messages(checked)) == (wanted, told)
+            assert (value, messages(checked)) == (wanted, problems)
     for odd in (5, {"a": 1}, [[5]], [["a"], None]):
         with subtests.test(odd=odd):
             found, checked = exact("list", odd)
@@ -137,7 +137,7 @@ def test_invalid_structure_is_reported_and_kept(subtests: pytest.Subtests) -> No
         ({"id": "q"}, "is missing; name a file of questions with --questions"),
         (
             question(type="essay", exact_answer=[5]),
-            "'essay' is none of yesno, factoid, list, summary",
+            "'essay' is not one of yesno, factoid, list, summary",
         ),
         (question(documents="d"), "must be a list, not 'd'"),
         (question(snippets=[5]), "must be an object, not 5"),
@@ -308,9 +308,9 @@ def test_deleted_pmids_are_dropped_only_on_request(lookup: CitationLookup) -> No
         "PMID 8 is missing or deleted in index version v000001",
     ]
     assert said.rows == [row]
-    told = check_bioasq([row], lookup=lookup, drop_unknown=True)
-    assert told.rows == [question(documents=[f"{URL}7"], snippets=[])]
-    assert messages(told, mendable=False) == []
+    dropped = check_bioasq([row], lookup=lookup, drop_unknown=True)
+    assert dropped.rows == [question(documents=[f"{URL}7"], snippets=[])]
+    assert messages(dropped, mendable=False) == []
 
 
 def test_snippet_section_is_renamed() -> None:

@@ -62,7 +62,7 @@ def test_task_a_repairs_missing_and_misnamed_lists() -> None:
 
 
 def test_task_b_requires_one_to_three_bare_pmids(subtests: pytest.Subtests) -> None:
-    for given, wanted, told in [
+    for given, wanted, problems in [
         (
             ["PMID: 7", f"{URL}8", "x"],
             ["7", "8", "x"],
@@ -76,11 +76,11 @@ def test_task_b_requires_one_to_three_bare_pmids(subtests: pytest.Subtests) -> N
             checked = task_b([cited({"text": "Iron.", "citations": given})])
             assert checked.rows[0]["responses"][0]["citations"] == wanted
             found = messages(checked)
-            assert all(map(str.startswith, found, told)), found
-            assert len(found) == len(told)
+            assert all(map(str.startswith, found, problems)), found
+            assert len(found) == len(problems)
             fixed = all(p.mendable for p in checked.problems)
             assert fixed == (
-                told[-1] not in ("'x' is not a PMID", "no citation; 1 to 3 are required")
+                problems[-1] not in ("'x' is not a PMID", "no citation; 1 to 3 are required")
             )
 
 
@@ -103,8 +103,8 @@ def test_task_b_drops_sentences_beyond_250_words() -> None:
 def test_biogen_pmids_are_checked_against_the_index(lookup: CitationLookup) -> None:
     row = cited(sentence("Iron.", 7, 8, 9))
     assert len(messages(task_b([row], lookup=lookup), mendable=False)) == 2
-    told = task_b([row], lookup=lookup, drop_unknown=True)
-    assert told.rows[0]["responses"][0]["citations"] == [7]
+    dropped = task_b([row], lookup=lookup, drop_unknown=True)
+    assert dropped.rows[0]["responses"][0]["citations"] == [7]
 
 
 def test_invalid_biogen_structure_is_reported_and_kept(subtests: pytest.Subtests) -> None:

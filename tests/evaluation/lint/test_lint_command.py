@@ -48,9 +48,9 @@ def test_problems_are_printed_as_lines_or_json(tmp_path: Path, nowhere: str) -> 
         f"question 0 (id q), document 0: '7' is not of the form {form} (--fix writes {URL}7)",
         f"question 0 (id q), document 1: '[red]x' is not a PubMed article; the form is {form}",
     ]
-    told = json.loads(run_lint(run, "--json", nowhere).stdout)
-    assert (told["format"], told["done"]) == ("bioasq", [])
-    assert told["problems"][0]["mend"] == f"writes {URL}7"
+    report = json.loads(run_lint(run, "--json", nowhere).stdout)
+    assert (report["format"], report["done"]) == ("bioasq", [])
+    assert report["problems"][0]["mend"] == f"writes {URL}7"
 
 
 def test_fix_writes_a_repaired_run(tmp_path: Path, nowhere: str) -> None:

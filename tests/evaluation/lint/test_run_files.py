@@ -29,11 +29,11 @@ def test_run_format_is_detected(tmp_path: Path, subtests: pytest.Subtests) -> No
 def test_unreadable_run_file_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for text, run_format, message in [
         ("", None, "is empty"),
-        ("[5]", None, "not the form of a known run format"),
-        ("[]", "bioasq", "not the form of bioasq"),
-        ('{"questions": []}', "biogen-a", "not the form of biogen-a"),
-        ('{"questions": 5}', None, "not the form of a known run format"),
-        ('{"questions": [NaN]}', None, "line 1: not JSON: NaN is not a number"),
+        ("[5]", None, "not in the format of a known run format"),
+        ("[]", "bioasq", "not in the format of bioasq"),
+        ('{"questions": []}', "biogen-a", "not in the format of biogen-a"),
+        ('{"questions": 5}', None, "not in the format of a known run format"),
+        ('{"questions": [NaN]}', None, "line 1: not JSON: NaN is not a valid JSON number"),
         ('{"answer": []}\n{"ans', None, "line 2: not JSON"),
         ("[]", "trec", "--format trec: unknown"),
     ]:

@@ -39,7 +39,7 @@ def rows(markdown: str, title: str) -> list[list[str]]:
 def test_table_values_equal_those_of_evaluate(gold: Path, first: Path, second: Path) -> None:
     found = as_data(first, second, "--gold", gold, "--bleu")
     for run in (first, second):
-        told = measures(run, gold, "--bleu")
+        evaluated = measures(run, gold, "--bleu")
         names = {
             ("Documents, first 10", "MAP"): "documents MAP",
             ("Documents, first 10", "GMAP"): "documents GMAP",
@@ -53,13 +53,13 @@ def test_table_values_equal_those_of_evaluate(gold: Path, first: Path, second: P
             ("Ideal answers", "R-SU4 (F1)"): "ROUGE-SU4 F1",
         }
         for (title, column), name in names.items():
-            assert found[title][run.stem][column] == told[name]
+            assert found[title][run.stem][column] == evaluated[name]
         kinds = ("Yes/No", "Factoid", "List")
         exact = [found[f"Exact answers as texts: {k}"][run.stem]["BLEU"] for k in kinds]
         # One question of each type.
-        assert sum(exact) / 3 == pytest.approx(told["exact BLEU"])
+        assert sum(exact) / 3 == pytest.approx(evaluated["exact BLEU"])
         ideal = [found[f"Ideal answers as texts: {k}"][run.stem]["BLEU"] for k in kinds[:2]]
-        assert sum(ideal) / 2 == pytest.approx(told["BLEU"])
+        assert sum(ideal) / 2 == pytest.approx(evaluated["BLEU"])
 
 
 def test_biogen_b_table_has_the_tracks_columns(tmp_path: Path) -> None:

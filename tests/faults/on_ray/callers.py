@@ -70,7 +70,7 @@ class Reply:
         return found
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """Return the result in one or two words."""
         if self.lost:
             return "lost connection"
@@ -118,7 +118,7 @@ class Callers:
                 thread.join()
 
     def counted(self) -> Counter[str]:
-        return Counter(reply.told for reply in self.replies)
+        return Counter(reply.summary for reply in self.replies)
 
 
 @dataclass(frozen=True)
@@ -137,18 +137,18 @@ class Allowed:
     def faults(self, reply: Reply, wanted: Any) -> Iterator[str]:
         """Yield the faults of `reply`, whose undisturbed body is `wanted`."""
         meanwhile = reply.begun < self.ended and reply.begun + reply.seconds > self.begun
-        told = f"{reply.asked}, asked at {reply.begun - self.begun:.1f} s: {reply.told}"
+        description = f"{reply.asked}, asked at {reply.begun - self.begun:.1f} s: {reply.summary}"
         if reply.seconds > ANSWER_S + (self.held_up_s if meanwhile else 0.0):
-            yield f"{told} after {reply.seconds:.0f} s"
+            yield f"{description} after {reply.seconds:.0f} s"
         if reply.lost:
             if not (self.may_lose and meanwhile):
-                yield f"{told}: {reply.lost}"
+                yield f"{description}: {reply.lost}"
         elif reply.status == 200:
             losses = wanted.get("degraded", [])
             if reply.losses == losses and (found := difference(reply.body, wanted)):
-                yield f"{told}, and says nothing of what differs: {found}"
+                yield f"{description}, and says nothing of what differs: {found}"
         elif reply.status not in (429, 503) or not reply.again_after:
-            yield f"{told}: {str(reply.body)[:300]}"
+            yield f"{description}: {str(reply.body)[:300]}"
 
 
 def difference(found: Any, wanted: Any, where: str = "reply") -> str:
@@ -168,7 +168,7 @@ def difference(found: Any, wanted: Any, where: str = "reply") -> str:
         return "" if near else f"{where} is {found}, not {wanted}"
     else:
         return "" if found == wanted else f"{where} is {str(found)[:80]}, not {str(wanted)[:80]}"
-    return next((told for pair in pairs if (told := difference(*pair))), "")
+    return next((summary for pair in pairs if (summary := difference(*pair))), "")
 
 
 def faults_of(

@@ -38,8 +38,8 @@ class Strike:
     pause_s: float
 
     def __str__(self) -> str:
-        told = f"{self.fault} {self.victim}"
-        return f"{told} for {self.pause_s:.1f} s" if self.pause_s else told
+        text = f"{self.fault} {self.victim}"
+        return f"{text} for {self.pause_s:.1f} s" if self.pause_s else text
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class RayRound:
     strikes: tuple[Strike, ...]
 
     def __str__(self) -> str:
-        told = ", then ".join(f"{strike} at {strike.after:.2f}" for strike in self.strikes)
-        return f"seed {self.seed} ({self.about}): {told}"
+        text = ", then ".join(f"{strike} at {strike.after:.2f}" for strike in self.strikes)
+        return f"seed {self.seed} ({self.about}): {text}"
 
 
 # Every combination of job, victim and fault with which a round of a kind can begin.

@@ -66,12 +66,12 @@ def play_until_one_fails(kind: str, left: list[RayRound], happened: Counter[str]
             round_, begun = left.pop(0), time.monotonic()
             try:
                 played = player.play(round_)
-                told, failures = f"{played}", played.failures
+                text, failures = f"{played}", played.failures
                 happened.update(f"{round_.about}: {fault}" for fault in played.happened)
             except Exception as error:
-                told = "not played to its end"
+                text = "not played to its end"
                 failures = [f"{type(error).__name__}: {str(error)[-2000:]}"]
             how = "FAILED" if failures else "holds"
-            print(f"{round_}: {how} in {time.monotonic() - begun:.0f} s; {told}", flush=True)
+            print(f"{round_}: {how} in {time.monotonic() - begun:.0f} s; {text}", flush=True)
             print(*(f"    {failure}\n" for failure in failures), sep="", end="", flush=True)
     return bool(failures)

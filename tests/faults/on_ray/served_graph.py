@@ -88,7 +88,7 @@ class ServedGraph:
             for asked in ASKED:
                 reply = reply_to(asked, http)
                 if reply.status != 200:
-                    return f"{asked}: {reply.told} {reply.lost}"
+                    return f"{asked}: {reply.summary} {reply.lost}"
                 if other := difference(reply.body, self.references[asked]):
                     return f"{asked}: {other} {reply.losses}"
         return ""
@@ -110,17 +110,17 @@ class ServedGraph:
                 def twice(asked: Asked = asked, found: list[Any] = found) -> bool:
                     replies = [reply_to(asked, http) for _ in range(2)]
                     found[:] = [reply.body for reply in replies]
-                    whole = all(reply.told == "whole" for reply in replies)
+                    whole = all(reply.summary == "whole" for reply in replies)
                     return whole and not difference(*found)
 
                 _await(twice, f"{asked} has no undisturbed answer: {found}")
                 self.references[asked] = found[0]
 
 
-def _await(true: Callable[[], bool], told: str) -> None:
+def _await(true: Callable[[], bool], condition: str) -> None:
     begun = time.monotonic()
     while not true():
-        assert time.monotonic() - begun < START_S, told
+        assert time.monotonic() - begun < START_S, condition
         time.sleep(0.3)
 
 

@@ -94,7 +94,7 @@ def test_folder_of_another_query_is_refused(server: EUtils, tmp_path: Path) -> N
         download(server, tmp_path / "q", limit=3)
     assert download(server, tmp_path / "few", limit=2).found == 2
     (tmp_path / "q" / FOUND).write_text("{}", encoding="utf-8")
-    with pytest.raises(InputError, match="is not what this command wrote"):
+    with pytest.raises(InputError, match="not written by this command"):
         download(server, tmp_path / "q")
 
 

@@ -32,9 +32,9 @@ def eight_gpus() -> Iterator[None]:
 
 
 def note(step: str, index: Path, shard: int) -> dict[str, Any]:
-    told = {**ray.get_runtime_context().get_assigned_resources()}
-    (index / f"{step}-{shard}.json").write_text(json.dumps(told))
-    return told
+    resources = {**ray.get_runtime_context().get_assigned_resources()}
+    (index / f"{step}-{shard}.json").write_text(json.dumps(resources))
+    return resources
 
 
 def graph(index: Path, shard: int) -> str:

@@ -63,8 +63,8 @@ def test_marked_types_are_those_with_an_entity_in_the_file(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"entities": []}, "line 2: no tagged text"),
-        ({"text": "x", "entities": [{"start": 0}]}, "line 2: no tagged text"),
+        ({"entities": []}, "line 2: not a tagged text"),
+        ({"text": "x", "entities": [{"start": 0}]}, "line 2: not a tagged text"),
         ({"text": "x", "entities": [entity(0, 2, "D")]}, "D at 0 to 2 is outside"),
         ([1], "line 2: not a JSON object"),
     ],

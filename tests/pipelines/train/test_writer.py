@@ -28,13 +28,13 @@ QUICK = ["rank=2", "tokens=2048", "max_tokens=2048", "epochs=30", "learning_rate
 
 
 def write_questions(path: Path) -> Path:
-    told = {"snippets": [{"text": SNIPPET}], "ideal_answer": ["Aspirin reduces fever."]}
-    far = {**told, "ideal_answer": ["Paracetamol prevents seizures during vaccination."]}
+    answer = {"snippets": [{"text": SNIPPET}], "ideal_answer": ["Aspirin reduces fever."]}
+    far = {**answer, "ideal_answer": ["Paracetamol prevents seizures during vaccination."]}
     rows = [
         gold_row(
-            id="1", body="Does aspirin reduce fever?", type="yesno", exact_answer="yes", **told
+            id="1", body="Does aspirin reduce fever?", type="yesno", exact_answer="yes", **answer
         ),
-        gold_row(id="2", body="What reduces fever?", type="summary", **told),
+        gold_row(id="2", body="What reduces fever?", type="summary", **answer),
         gold_row(id="3", body="What prevents seizures?", type="summary", **far),
     ]
     path.write_text(json.dumps({"questions": rows}))
@@ -53,8 +53,8 @@ def test_answers_not_covered_by_snippets_are_excluded(tmp_path: Path) -> None:
 
 
 def test_namer_learns_a_gold_name_from_the_sentence_that_has_it(tmp_path: Path) -> None:
-    told = {"snippets": [{"text": f"Fever is common. {SNIPPET}"}], "ideal_answer": ["Aspirin."]}
-    asked = {"body": "Which drug reduces fever?", "type": "factoid", **told}
+    answer = {"snippets": [{"text": f"Fever is common. {SNIPPET}"}], "ideal_answer": ["Aspirin."]}
+    asked = {"body": "Which drug reduces fever?", "type": "factoid", **answer}
     rows = [gold_row(id="1", exact_answer=[["ASA", "aspirin"]], **asked)]
     rows.append(gold_row(id="2", exact_answer=[["ibuprofen"]], **asked))
     path = tmp_path / "names.json"
@@ -81,8 +81,12 @@ def test_trained_writer_lowers_perplexity_and_resumes(
     assert first.exit_code == 0, first.output
     measured = json.loads(first.stdout)["measured"]
     assert measured["perplexity"] < measured["perplexity before"] / 2
-    told = json.loads((out / "training.json").read_text())
-    assert (told["kind"], told["base"]["model"], told["licence"]) == ("writer", model, "test")
+    training = json.loads((out / "training.json").read_text())
+    assert (training["kind"], training["base"]["model"], training["licence"]) == (
+        "writer",
+        model,
+        "test",
+    )
     again = CliRunner().invoke(app, asked)
     assert json.loads(again.stdout)["measured"] == pytest.approx(measured, rel=1e-2)
     other = CliRunner().invoke(app, [*asked, "--with=rank=4"])
@@ -98,8 +102,8 @@ def test_trained_namer_prefers_the_names_that_it_learned(
 
     monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "models"))
     base = make_tiny_llama(tmp_path / "llama")
-    told = {"snippets": [{"text": SNIPPET}], "ideal_answer": ["Aspirin."]}
-    row = gold_row(body="What reduces fever?", type="factoid", exact_answer=[["Aspirin"]], **told)
+    answer = {"snippets": [{"text": SNIPPET}], "ideal_answer": ["Aspirin."]}
+    row = gold_row(body="What reduces fever?", type="factoid", exact_answer=[["Aspirin"]], **answer)
     path, out = tmp_path / "names.json", tmp_path / "namer"
     path.write_text(json.dumps({"questions": [row]}))
     options = [f"--set=namer.model=file:{base}", f"--out={out}", "--json", "--licence=test"]

@@ -64,12 +64,12 @@ def artefacts(index: Path) -> list[str]:
     Of earlier versions, only the manifest counts, because a pruned version has no manifest.
     """
     manifest = read_manifest(index)
-    told = {*map(str, (manifest_file(manifest.version), vocabulary_file(manifest.version)))}
-    told |= {str(terms_file(entry.version)) for entry in manifest.terms}
+    named = {*map(str, (manifest_file(manifest.version), vocabulary_file(manifest.version)))}
+    named |= {str(terms_file(entry.version)) for entry in manifest.terms}
     found = []
     for name in list_files(index):
         kept = name.startswith(("segments/", "versions/quantiser-", "versions/tokens-"))
-        if name in told or kept or name in (CURRENT, "LEASE"):
+        if name in named or kept or name in (CURRENT, "LEASE"):
             found.append(name)
     return [name for name in found if not name.endswith(".lock")]
 

@@ -81,7 +81,7 @@ def test_wrong_segment_counts_are_reported(index: Path, field: str, file: str, q
     update_entry(index, **{field: held + 1})
     finding = only(verify_index(index, quick=quick))
     assert (finding.kind, finding.place) == ("count", f"{SEGMENT}/{file}")
-    assert finding.message == f"{held} {field} where the manifest says {held + 1}"
+    assert finding.message == f"{held} {field} instead of the manifest's {held + 1}"
 
 
 @pytest.mark.parametrize("side", ["citations", "passages"])
@@ -154,7 +154,7 @@ def test_missing_vectors_are_reported(index: Path, lost: int, named: int, quick:
     encoder = read_manifest(index).encoder.model_copy(update={"dimensions": 8})
     update_manifest(index, encoder=encoder)
     messages = [f.message for f in verify_index(index, quick=quick).findings]
-    assert "vectors of 64 dimensions where the manifest says 8" in messages
+    assert "vectors of 64 dimensions instead of the manifest's 8" in messages
 
 
 def rewrite_postings(index: Path, side: str, rows: int, *, shift: int = 0) -> None:

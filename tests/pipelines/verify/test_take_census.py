@@ -181,7 +181,7 @@ def test_replaced_source_is_reported_with_its_differences(folder: Path) -> None:
     write_source(folder / "sources/n2.xml.gz", *FILES["n2.xml.gz"][:-1])
     sha, count, extra = census(folder)
     assert sha.message.startswith("sha256 ")
-    assert count.message == "2 citations where the manifest says 3"
+    assert count.message == "2 citations instead of the manifest's 3"
     assert (extra.kind, extra.pmids) == ("extra", (31,))
 
 
@@ -201,7 +201,7 @@ def test_dropped_records_are_counted_in_the_census(folder: Path) -> None:
     xml = gzip.decompress(path.read_bytes()).replace(end, b"<Odd/>" + end)
     path.write_bytes(gzip.compress(xml))
     path.with_name("n1.xml.gz.md5").unlink()
-    assert census(folder)[-1].message == "1 dropped records where the manifest says 0"
+    assert census(folder)[-1].message == "1 dropped records instead of the manifest's 0"
 
 
 def test_skipped_records_are_counted_by_tag(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

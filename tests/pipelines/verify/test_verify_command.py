@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from commands.index_jobs.index import index as group
 from tests.pipelines.verify.built_index import SEGMENT
 
-pytestmark = pytest.mark.ray
+pytestmark = pytest.mark.model
 
 
 def run_verify(index: Path, *arguments: object) -> Result:

@@ -38,12 +38,12 @@ pytestmark = pytest.mark.slow
 @pytest.mark.process
 def test_parallel_verification_gives_the_same_result(index: Path) -> None:
     shutil.rmtree(index / segment_directory(1, "first"))
-    told: list[tuple[str, int, int]] = []
+    progress: list[tuple[str, int, int]] = []
     found = verify_index(
-        index, map_in_order=in_processes(2), report=lambda *event: told.append(event)
+        index, map_in_order=in_processes(2), report=lambda *event: progress.append(event)
     )
     assert found == verify_index(index)
-    assert told == [("shards", 1, 2), ("shards", 2, 2)]
+    assert progress == [("shards", 1, 2), ("shards", 2, 2)]
 
 
 def test_quick_verification_does_not_hash_files(index: Path) -> None:
@@ -59,7 +59,7 @@ def test_truncated_or_missing_artefact_is_reported(index: Path, file: str, quick
     path.write_bytes(path.read_bytes()[:-1])
     finding = verify_index(index, quick=quick).findings[0]
     assert (finding.kind, finding.place) == ("artefact", f"{SEGMENT}/{file}")
-    assert finding.message == f"{size - 1:,} bytes where the manifest says {size:,}"
+    assert finding.message == f"{size - 1:,} bytes instead of the manifest's {size:,}"
     path.unlink()
     finding = verify_index(index, quick=quick).findings[0]
     assert finding.place == f"{SEGMENT}/{file}"

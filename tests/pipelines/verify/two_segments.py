@@ -31,11 +31,11 @@ def pages(segment: SegmentEntry) -> int:
     return sum(-(-file.bytes // PAGE) * PAGE for file in segment.artefacts.values()) + PAGE
 
 
-def keep_three(place: StoredLocation, manifest: Manifest) -> str:
+def keep_three(location: StoredLocation, manifest: Manifest) -> str:
     try:
         with ExitStack() as stack:
             for segment in manifest.shards[0].segments[:3]:
-                folder = place / segment_directory(0, segment.id)
+                folder = location / segment_directory(0, segment.id)
                 stack.enter_context(fresh_copy(folder, segment.artefacts))
     except (OSError, StorageError) as error:
         return str(error)
@@ -43,11 +43,11 @@ def keep_three(place: StoredLocation, manifest: Manifest) -> str:
 
 
 def main(folder: Path, url: str) -> None:
-    place = StoredLocation.at(url, folder / "cache")
-    manifest = read_manifest(place)
+    location = StoredLocation.at(url, folder / "cache")
+    manifest = read_manifest(location)
     mount(folder, f"size={2 * max(map(pages, manifest.segments)) + SLACK}")
-    refused = keep_three(place, manifest)
-    found = verify_index(place)
+    refused = keep_three(location, manifest)
+    found = verify_index(location)
     findings = [str(finding) for finding in found.findings]
     print(json.dumps({"findings": findings, "segments": len(manifest.segments), "three": refused}))
 

@@ -43,8 +43,8 @@ def concepts_of(
 
 def test_terms_of_all_four_kinds_are_counted() -> None:
     chemicals = (Chemical("C1", "Aspirin X"),)
-    told = citation(1, "Multiple sclerosis (MS).", ("asthma",), (T2D,), chemicals)
-    rows = [tuple(row.values()) for row in count_terms([told]).table.to_pylist()]
+    record = citation(1, "Multiple sclerosis (MS).", ("asthma",), (T2D,), chemicals)
+    rows = [tuple(row.values()) for row in count_terms([record]).table.to_pylist()]
     assert rows == [
         ("abbreviation", "multiple sclerosi", "", "Multiple sclerosis", "MS", 1),
         ("chemical", "aspirin x", "C1", "Aspirin X", "", 1),

@@ -28,10 +28,10 @@ def write(
     return write_answer(Script(*replies), kind, items, style=style)
 
 
-Told = tuple[str, tuple[int, ...], bool]
+Marked = tuple[str, tuple[int, ...], bool]
 
 
-def told(answer: WrittenAnswer) -> list[Told]:
+def sentences_of(answer: WrittenAnswer) -> list[Marked]:
     return [(s.text, s.pmids, s.unsupported) for s in answer.ideal]
 
 
@@ -48,10 +48,10 @@ def told(answer: WrittenAnswer) -> list[Told]:
     ],
 )
 def test_check_decides_about_unsupported_sentences(
-    check: Check, said: str, kept: list[Told], stance_on: str
+    check: Check, said: str, kept: list[Marked], stance_on: str
 ) -> None:
     answer = write(check, said)
-    assert told(answer) == kept
+    assert sentences_of(answer) == kept
     assert (answer.verdict, answer.stance_on) == ("answered", stance_on)
     assert (answer.origin, answer.degraded) == ("generated", ())
 
@@ -67,7 +67,7 @@ def test_mark_without_supported_sentence_falls_back() -> None:
 def test_off_keeps_the_pmids_that_the_model_cites(check: Check, pmids: tuple[int, ...]) -> None:
     said = f"Aspirin prevents colorectal cancer [7, 99]. {SAID.removesuffix('.')} [1]."
     answer = write(check, said, weigh=2)
-    assert told(answer) == [(OWN, pmids, True), (SAID, (1,), False)]
+    assert sentences_of(answer) == [(OWN, pmids, True), (SAID, (1,), False)]
 
 
 @pytest.mark.parametrize("check", ["drop", "mark"])

@@ -65,6 +65,17 @@ def test_weigh_sums_weights_discounted_by_rank() -> None:
     assert weigh([cite(relevance=0.01)]).said < 0.01
 
 
+def test_weight_of_no_is_corrected_for_the_reader() -> None:
+    close = cite(relevance=1.0, yes=0.5, no=0.4, silent=0.1)
+    assert weigh([close]).side == "yes"
+    corrected = weigh([replace(close, no_weight=2.0)])
+    assert corrected.side == "no"
+    assert corrected.share == pytest.approx(0.81 / 1.32)
+    # Evidence that is divided stays so, whatever the correction.
+    both = [replace(cite(n, **said), no_weight=9.0) for n, said in enumerate((FOR, AGAINST), 1)]
+    assert weigh(both).is_divided
+
+
 def test_balance_is_divided_if_both_sides_are_clear() -> None:
     for citations, is_divided in [
         ([FOR, AGAINST], True),

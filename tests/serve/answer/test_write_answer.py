@@ -14,7 +14,7 @@ from cluster.answers import NOT_ENOUGH, Evidence, Question, QuestionType, Senten
 from cluster.errors import LLMError
 from cluster.records import Entity
 from cluster.settings.answer_settings import AnswerSettings
-from serve.answer import write_answer
+from serve.answer import prepare_briefing
 from serve.answer.ask_model import WriterLimits
 from serve.answer.names.score_names import NameModel
 from serve.answer.write_answer import DEFAULT_STYLE, AnswerWriter, WrittenAnswer
@@ -163,7 +163,7 @@ def test_lost_encoder_falls_back_to_wording() -> None:
 
 
 def test_overlong_evidence_is_truncated_and_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(write_answer, "MAX_CHARACTERS", 10_000)
+    monkeypatch.setattr(prepare_briefing, "MAX_CHARACTERS", 10_000)
     asked: list[str] = []
 
     def count(texts: Sequence[str]) -> np.ndarray:
@@ -176,8 +176,8 @@ def test_overlong_evidence_is_truncated_and_noted(monkeypatch: pytest.MonkeyPatc
     answer = write(None, items=evidence(*long), encoder=count)
     assert answer.ideal[0].pmids == (1,)
     assert sum(map(len, asked)) < 11_000
-    (told,) = [loss for loss in answer.degraded if loss.startswith("evidence: the last ")]
-    assert told == f"evidence: the last {60 - len(answer.stances)} passages not weighed"
+    (noted,) = [loss for loss in answer.degraded if loss.startswith("evidence: the last ")]
+    assert noted == f"evidence: the last {60 - len(answer.stances)} passages not weighed"
 
 
 def test_extractive_answer_if_the_model_fails(subtests: pytest.Subtests) -> None:
@@ -244,8 +244,8 @@ def test_yesno_is_decided_before_it_is_explained(share: float, text: str, exact:
     assert (answer.exact, answer.degraded) == (exact, ())
     assert [s.text for s in answer.ideal] == [text]
     assert model.calls[0]["weigh"] == ("yes", "no")
-    told = model.calls[1]["messages"][1]["content"]
-    assert f"the answer is: {exact.capitalize()}." in told
+    prompt = model.calls[1]["messages"][1]["content"]
+    assert f"the answer is: {exact.capitalize()}." in prompt
 
 
 def test_yes_needs_a_margin_over_no() -> None:
@@ -360,7 +360,7 @@ def test_reader_decides_if_the_model_only_writes() -> None:
     assert (answer.origin, len(model.calls)) == ("generated", 1)
 
 
-def test_ideal_from_evidence_is_no_degradation() -> None:
+def test_ideal_from_evidence_is_not_a_degradation() -> None:
     model = Script("yes")
     answer = write(model, "yesno", body=BODY, ideal_from="evidence")
     assert kept(answer) == [(TEXT, (1,))]

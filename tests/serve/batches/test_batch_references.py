@@ -20,7 +20,7 @@ from tests.serve.batches.test_batches_over_http import ended
 from tests.serve.problem import assert_refused
 from tests.serve.service import CORPUS, SmallService
 
-pytestmark = pytest.mark.ray
+pytestmark = pytest.mark.model
 
 TWICE = [*ROWS, {**ROWS[0], "id": "q4"}]
 
@@ -68,13 +68,13 @@ def test_missing_citations_are_listed_and_invalid_requests_refused(
             assert_refused(http.get(f"/v1/batches/{path}"), said, status)
 
         check("b/references", 404, "not in this index")
-        check("none/references", 404, "no batch none is here")
+        check("none/references", 404, "there is no batch none")
         check("b/references?format=word", 422, "format: must be 'ris'")
         check("-/references", 422, "id: must be")
         asking.trouble = lambda question: 1 / 0  # type: ignore[assignment, return-value]
         http.post("/v1/batches", json={"id": "c", "questions": ROWS[:1]})
         ended(http, "c")
-        check("c/references", 409, "has no run to give")
+        check("c/references", 409, "has no run file yet")
         monkeypatch.setattr(batch_references, "MOST_CITATIONS", 1)
         check("b/references", 422, "citations, and a reply 1 at most; export them with `citeray")
 
@@ -96,7 +96,7 @@ def test_batch_becomes_a_word_document(
         assert "Verdict: Answered." in texts
         assert any(text.startswith("[1]") and "PubMed" in text for text in texts)
         assert texts.count(DISCLAIMER) == 1
-        assert_refused(http.get("/v1/batches/none/document"), "no batch none is here", 404)
+        assert_refused(http.get("/v1/batches/none/document"), "there is no batch none", 404)
         monkeypatch.setattr(batch_references, "MOST_DOCUMENTED", 1)
         assert_refused(http.get("/v1/batches/b/document"), "a document 1 at most", 422)
 
@@ -128,6 +128,6 @@ def test_export_command_reads_a_batch_of_the_running_endpoint(tmp_path: Path) ->
         code, out, _ = run_here("export", "--batch", "b", *place)
         assert (code, out) == (0, there)
         code, _, said = run_here("export", "--batch", "none", *place)
-        assert (code, "no batch none is here" in said) == (2, True)
+        assert (code, "there is no batch none" in said) == (2, True)
     code, _, said = run_here("export", "--batch", "b", index, "--set=serve.port=9")
     assert (code, "no endpoint is ready at http://127.0.0.1:9" in said) == (2, True)

@@ -25,7 +25,7 @@ from tests.serve.batches.served import QUESTIONS, ROWS, Asking, served, settings
 from tests.serve.problem import assert_refused, detail_of
 from tests.serve.service import SmallService
 
-pytestmark = pytest.mark.ray
+pytestmark = pytest.mark.model
 
 
 def ended(http: httpx.Client, job_id: str, headers: dict[str, str] | None = None) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def test_running_batch_can_be_cancelled(tmp_path: Path, service: SmallService) -
     with served(service, tmp_path, asking) as http:
         job = http.post("/v1/batches", json={"questions": many}).json()
         early = http.get(f"/v1/batches/{job['id']}/run")
-        assert_refused(early, "has no run to give", 409)
+        assert_refused(early, "has no run file yet", 409)
         assert http.delete(f"/v1/batches/{job['id']}").json()["state"] == "cancelled"
     assert len(asking.asked) < 100
 
@@ -125,14 +125,14 @@ def test_invalid_batch_or_id_is_refused(tmp_path: Path, service: SmallService) -
         ({"questions": []}, "questions"),
         ({"questions": {"id": "q1"}}, "questions"),
         ({"questions": [{"id": "q1", "type": "yesno"}]}, "question 0 (id q1): field body"),
-        ({"questions": [{**ROWS[0], "type": "x" * 9999}]}, "is none of yesno, factoid"),
+        ({"questions": [{**ROWS[0], "type": "x" * 9999}]}, "is not one of yesno, factoid"),
         ({"questions": [{**ROWS[0], "id": f"q{n}"} for n in range(10_001)]}, "at most 10000"),
         ({"questions": ROWS, "system": "best"}, "unknown; there are"),
         ({"questions": ROWS, "format": "trec"}, "format: must be 'bioasq'"),
         ({"questions": ROWS, "id": "../../etc"}, "id: must be 1 to 64"),
         ({"questions": ROWS, "answers": "perhaps"}, "answers: "),
         ({"questions": ROWS, "evidence": "given"}, "evidence: "),
-        (LONE_SURROGATE, "question 0 (id q1): body holds half a character at 5"),
+        (LONE_SURROGATE, "question 0 (id q1): body has a lone surrogate at 5"),
     ]
     with served(service, tmp_path, Asking(service)) as http:
         for body, said in bodies:

@@ -114,7 +114,7 @@ def test_damaged_job_is_left_out(
     with store_at(tmp_path) as again:
         assert ids(again) == ["whole"]
         assert again.next() == again.job("whole")
-        with pytest.raises(BatchError, match="no batch damaged is here"):
+        with pytest.raises(BatchError, match="there is no batch damaged"):
             again.progress("damaged")
         add(again, "damaged")
     # A job without job.json was never accepted, so its absence is not logged.

@@ -102,5 +102,5 @@ def test_invalid_topic_is_named(tmp_path: Path, subtests: pytest.Subtests) -> No
     ]:
         with subtests.test(row=row, said=said), pytest.raises(InputError, match=said):
             read_topics_a(write(tmp_path / "t", [row]))
-    with pytest.raises(InputError, match="record 2: topic_id '7' came before"):
+    with pytest.raises(InputError, match="record 2: topic_id '7' occurs twice"):
         read_topics_b(write(tmp_path / "t", [TOPIC_B, TOPIC_B]))

@@ -45,8 +45,8 @@ def test_contradictions_marks_and_notices_are_printed() -> None:
     own = Sentence("It may.", (), 0.0, unsupported=True)
     supported = (Sentence("It helped.", (1,), 0.9),)
     noted = replace(ANSWER.evidence[0], notice="Corrected.")
-    told = replace(ANSWER, ideal=(own, *ANSWER.ideal), evidence=(noted, noted), shown=(1,))
-    lines = shown(replace(told, supported=supported), details=True)
+    answer = replace(ANSWER, ideal=(own, *ANSWER.ideal), evidence=(noted, noted), shown=(1,))
+    lines = shown(replace(answer, supported=supported), details=True)
     for line in (
         "  It may. (no evidence supports this)",
         "  because: It helped. [1]",
@@ -69,8 +69,8 @@ def test_answer_without_evidence_lists_the_nearest_citations() -> None:
         "  PMID 8: no title",
     ]
     assert not [line for line in lines if "Written by" in line]
-    told = Guess((Sentence("It may help.", (7,), 0.4),), [["iron", "Fe"]])
-    lines = shown(replace(unsure, guess=told))
+    guess = Guess((Sentence("It may help.", (7,), 0.4),), [["iron", "Fe"]])
+    lines = shown(replace(unsure, guess=guess))
     place = lines.index("  Best guess, which the evidence does not support well enough:")
     assert lines[place + 1 : place + 3] == ["    iron / Fe", "    It may help. [7]"]
     near = (RankedCitation(1, 1.0, {}, "[Not Available].", 2020), RankedCitation(2, 0.9))
@@ -148,18 +148,18 @@ def test_markup_in_texts_is_printed_literally() -> None:
 def test_answer_wraps_at_words_and_names_its_sources() -> None:
     long = Sentence("Metformin lowers glucose output of the liver in adults. " * 3, (1,), 0.9)
     first = replace(ANSWER.evidence[0], title="On metformin", year=2020, journal="Lancet")
-    told = replace(ANSWER, ideal=(long,), evidence=(first,), timings_ms={"read": 5.0})
-    lines = shown(told, width=40)
+    answer = replace(ANSWER, ideal=(long,), evidence=(first,), timings_ms={"read": 5.0})
+    lines = shown(answer, width=40)
     assert max(map(len, lines)) <= 40
     assert set(" ".join(lines).split()) >= set(long.text.split())
     assert "  PMID 1 (Lancet, 2020): On metformin" in lines
 
 
 def test_offsets_timings_and_steps_are_printed_only_with_details() -> None:
-    told = replace(
+    answer = replace(
         ANSWER, timings_ms={"read": 5.0}, candidates={"dense": 40}, shown=(0,), last_source="n1.xml"
     )
     internal = ("abstract 0-", "read 5 ms", "dense 40", "n1.xml", "the model was shown")
-    plain, whole = "\n".join(shown(told)), "\n".join(shown(told, details=True))
+    plain, whole = "\n".join(shown(answer)), "\n".join(shown(answer, details=True))
     assert not [word for word in internal if word in plain]
     assert not [word for word in internal if word not in whole]

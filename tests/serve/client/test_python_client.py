@@ -116,7 +116,7 @@ def test_reply_of_another_service_is_refused_and_lines_end_at_line_feeds_only() 
     stream = f"event: draft\ndata: {json.dumps({'text': text}, ensure_ascii=False)}\n\n"
     other = reply(200, {"status": "ok"})
     with scripted(other, HEAD + stream.encode()) as server, CiteRay(server.url) as citeray:
-        with pytest.raises(EndpointError, match="no reply of CiteRay's: question: "):
+        with pytest.raises(EndpointError, match="not a reply of CiteRay: question: "):
             citeray.answer(QUESTION)
         assert next(citeray.answer_events(QUESTION)) == Drafted(text)
 

@@ -99,7 +99,7 @@ async def test_read_pieces_forwards_and_joins_chunks() -> None:
     ("stream", "reason"),
     [
         ((piece("Met"),), "before its end"),
-        (("data: {nonsense",), "no JSON"),
+        (("data: {nonsense",), "not JSON"),
         ((piece("Met"), 'data: {"error": {"message": "out of memory"}}'), "out of memory"),
     ],
 )

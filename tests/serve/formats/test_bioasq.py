@@ -62,16 +62,16 @@ def test_invalid_file_is_refused_by_place_and_field(
 ) -> None:
     for content, complaint in [
         ("{", r"questions\.json: not JSON"),
-        ([GOOD], r"questions\.json: not BioASQ's form"),
+        ([GOOD], r"questions\.json: not in BioASQ's format"),
         ({"questions": [GOOD, 3]}, "question 1: must be an object, not int"),
         ({"questions": [{"type": "list", "body": "Q?"}]}, "question 0: field id is missing"),
         ({"questions": [{**GOOD, "id": 5}]}, "question 0: id must be a string, not 5"),
         ({"questions": [{"id": "a1", "body": "Q?"}]}, r"\(id a1\): field type is missing"),
         ({"questions": [{**GOOD, "body": " \n"}]}, r"\(id a1\): body is empty"),
         ({"questions": [{**GOOD, "body": None}]}, r"\(id a1\): body must be a string, not None"),
-        ({"questions": [{**GOOD, "type": "YesNo"}]}, "type 'YesNo' is none of yesno, factoid"),
+        ({"questions": [{**GOOD, "type": "YesNo"}]}, "type 'YesNo' is not one of yesno, factoid"),
         ({"questions": [{**GOOD, "body": "x" * 2001}]}, "2001 characters, at most 2000"),
-        ({"questions": [{**GOOD, "body": "x \ud800"}]}, "body holds half a character at 2"),
+        ({"questions": [{**GOOD, "body": "x \ud800"}]}, "body has a lone surrogate at 2"),
         ({"questions": [{**GOOD, "id": "x" * 201}]}, "id has 201 characters, at most 200"),
         ({"questions": [GOOD, GOOD]}, "question 1: id 'a1' is also that of question 0"),
     ]:

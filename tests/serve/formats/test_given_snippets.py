@@ -102,8 +102,8 @@ def run(client: ServiceClient, batch: Batch, output: Path) -> dict[str, int]:
     return found["degraded"]
 
 
-def entry(output: Path, place: int = 0) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(output.read_text())["questions"][place]
+def entry(output: Path, position: int = 0) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(output.read_text())["questions"][position]
     return found
 
 

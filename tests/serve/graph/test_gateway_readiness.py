@@ -8,11 +8,11 @@ import pytest
 
 from cluster.index.manifest import Manifest
 from cluster.settings.settings import load_settings
+from serve.contracts.readiness import Readiness
 from serve.graph import gateway as gateways
 from serve.graph.follow_versions import StageVersion
 from serve.graph.gateway import Cluster, Gateway, describe_readiness
 from serve.http.middleware.request_log import Meters
-from serve.http.service import Readiness
 from serve.search.shard_stage import VersionName
 from tests.serve.local_handle import LocalHandle
 from tests.small_index import citation, make_index
@@ -74,11 +74,11 @@ def serving(number: int, refused: str = "") -> StageVersion:
 
 def test_readiness_has_the_oldest_version_and_refusals(deployed: Manifest) -> None:
     refusing = serving(10, "v000011 is not served: x")
-    told = {"expander": serving(1), "shard-0000": refusing, "shard-0001": serving(9)}
-    found = describe_readiness(load_settings(), deployed, STAGES, told)
+    stages = {"expander": serving(1), "shard-0000": refusing, "shard-0001": serving(9)}
+    found = describe_readiness(load_settings(), deployed, STAGES, stages)
     assert (found.index_version, found.last_source) == ("v000009", "n9.xml")
     assert (found.citations, found.coverage) == (900, "2/2")
-    assert found.versions == {name: version.name.version for name, version in told.items()}
+    assert found.versions == {name: version.name.version for name, version in stages.items()}
     assert found.refused == {"shard-0000": "v000011 is not served: x"}
 
 

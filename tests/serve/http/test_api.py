@@ -115,9 +115,9 @@ def test_answer_without_evidence_has_a_guess_only_on_request() -> None:
 
 
 def test_citation_is_returned_or_refused(http: TestClient) -> None:
-    told = http.get("/v1/citations/1").json()
-    assert (told["pmid"], told["title"], told["pages"]) == (1, "Metformin and AMPK", "11-9")
-    assert told["authors"] == [{"last": "Doe", "fore": "Jo", "initials": "J", "collective": ""}]
+    record = http.get("/v1/citations/1").json()
+    assert (record["pmid"], record["title"], record["pages"]) == (1, "Metformin and AMPK", "11-9")
+    assert record["authors"] == [{"last": "Doe", "fore": "Jo", "initials": "J", "collective": ""}]
     assert_refused(http.get("/v1/citations/99"), "PMID 99 is not in this index", 404)
     for pmid in ("0", "-1", "x", "1.5", str(2**64)):
         assert_refused(http.get(f"/v1/citations/{pmid}"), "pmid: ")
@@ -238,8 +238,8 @@ def test_stream_ends_with_the_answer_or_an_error(http: TestClient) -> None:
     answer = events[-1][1]
     unlike: dict[str, Any] = {"timings_ms": {}, "spent": {}}
     assert {**answer, **unlike} == {**at_once, **unlike}
-    told = {data["stage"]: data["ms"] for name, data in events if name == "stage"}
-    assert told == answer["timings_ms"]
+    timings = {data["stage"]: data["ms"] for name, data in events if name == "stage"}
+    assert timings == answer["timings_ms"]
     broken = client_of(SmallService(broken=("shard-0", "shard-1")))
     reply = broken.post("/v1/answer", json={"question": QUESTION, "stream": True})
     assert read_events(reply.text)[-1] == (

@@ -73,7 +73,7 @@ def replies(port: int, sent: bytes) -> bytes:
     return said
 
 
-@pytest.mark.ray
+@pytest.mark.model
 def test_ray_supports_the_proxy_callback() -> None:
     from ray._common.utils import import_attr
     from ray.serve._private import constants

@@ -112,11 +112,11 @@ def ask_in_every_way(http: TestClient) -> list[int]:
 def assert_nothing_told(
     logged: Everything, meters: NotingMeters, spans: InMemorySpanExporter
 ) -> None:
-    told = logged.written.getvalue()
-    told += json.dumps([meters.requests, meters.questions])
-    told += "".join(span.to_json() for span in spans.get_finished_spans())
-    assert "request" in told
-    lines = [line for line in told.splitlines() if RARE[:8] in line.lower()]
+    written = logged.written.getvalue()
+    written += json.dumps([meters.requests, meters.questions])
+    written += "".join(span.to_json() for span in spans.get_finished_spans())
+    assert "request" in written
+    lines = [line for line in written.splitlines() if RARE[:8] in line.lower()]
     assert lines == []
 
 
@@ -151,6 +151,6 @@ def test_no_word_of_a_batch_is_logged(tmp_path: Path, logged: Everything) -> Non
         while job["state"] in ("waiting", "running"):
             job = http.get("/v1/batches/b1").json()
     assert (job["done"], job["failed_count"]) == (1, 1)
-    told = logged.written.getvalue()
-    assert "question q2 failed" in told
-    assert [line for line in told.splitlines() if RARE in line] == []
+    written = logged.written.getvalue()
+    assert "question q2 failed" in written
+    assert [line for line in written.splitlines() if RARE in line] == []

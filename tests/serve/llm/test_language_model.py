@@ -123,7 +123,7 @@ def test_malformed_completion_raises_llm_error(
     for body in [b"<html>gateway</html>", b"[]", b'"text"', {"choices": []}, {"choices": [{}]}]:
         with subtests.test(body=body):
             endpoint.play(200, body)
-            with pytest.raises(LLMError, match=r"no JSON|no chat completion"):
+            with pytest.raises(LLMError, match=r"with JSON|not (JSON|a chat)"):
                 ask(endpoint)
 
 
@@ -194,9 +194,9 @@ def test_request_contains_the_constraint() -> None:
 
 def test_weigh_returns_probabilities_of_the_first_token(endpoint: Endpoint) -> None:
     shares = {"Yes": 0.5, " yes": 0.1, "No": 0.2, "Perhaps": 0.2}
-    told = [{"token": token, "logprob": math.log(share)} for token, share in shares.items()]
+    tokens = [{"token": token, "logprob": math.log(share)} for token, share in shares.items()]
     reply = completion("Yes")
-    reply["choices"][0]["logprobs"] = {"content": [{"token": "Yes", "top_logprobs": told}]}
+    reply["choices"][0]["logprobs"] = {"content": [{"token": "Yes", "top_logprobs": tokens}]}
     endpoint.play(200, reply)
     weighed = json.loads(ask(endpoint, weigh=("yes", "no")))
     assert weighed == pytest.approx({"yes": 0.75, "no": 0.25})
@@ -211,5 +211,5 @@ def test_weigh_without_probabilities_uses_the_reply(
     assert json.loads(ask(endpoint, weigh=("yes", "no"))) == {"yes": 0.0, "no": 1.0}
     endpoint.replies.clear()
     endpoint.play(200, completion("Perhaps"))
-    with pytest.raises(LLMError, match="none of yes, no: 'Perhaps'"):
+    with pytest.raises(LLMError, match="not one of yes, no: 'Perhaps'"):
         ask(endpoint, weigh=("yes", "no"))

@@ -15,7 +15,7 @@ from serve.llm.model_roles import (
 from serve.llm_app import build_llm_app, llm_options, served_here, served_model
 from tests.serve.chat_endpoint import ChatEndpoint, chat_endpoint
 
-pytestmark = pytest.mark.ray
+pytestmark = pytest.mark.model
 
 HELLO = [{"role": "user", "content": "Hello"}]
 ZEPHYR = "{kind: vllm, model: 'hf:castorini/rank_zephyr_7b_v1_full@main', model_id: zephyr"
@@ -58,7 +58,7 @@ def test_judge_is_not_part_of_the_graph() -> None:
     assert not serves_models(settings)
     assert served_here(settings) == {}
     assert find_models(settings).every() == []
-    with pytest.raises(InputError, match="have this cluster serve none"):
+    with pytest.raises(InputError, match="this cluster serves no language model"):
         build_llm_app(settings)
 
 
@@ -67,12 +67,12 @@ def test_completion_model_gets_the_joined_texts() -> None:
         ranker = remote(endpoint, "biogpt", ", completion: true")
         model = find_models(settings_with(f"ranker={ranker}")).of("ranker")
         assert model is not None
-        told = [{"role": "system", "content": "Continue."}, *HELLO]
+        messages = [{"role": "system", "content": "Continue."}, *HELLO]
         heard: list[str] = []
         options = {"max_tokens": 8, "temperature": 0.0}
-        assert asyncio.run(model.chat(told, **options)) == "It does."  # type: ignore[arg-type]
-        said = asyncio.run(model.chat(told, say=heard.append, **options))  # type: ignore[arg-type]
-        shares = asyncio.run(model.chat(told, weigh=("yes", "no"), **options))  # type: ignore[arg-type]
+        assert asyncio.run(model.chat(messages, **options)) == "It does."  # type: ignore[arg-type]
+        said = asyncio.run(model.chat(messages, say=heard.append, **options))  # type: ignore[arg-type]
+        shares = asyncio.run(model.chat(messages, weigh=("yes", "no"), **options))  # type: ignore[arg-type]
     assert [body["prompt"] for body in endpoint.asked] == ["Continue.\n\nHello"] * 3
     assert all("messages" not in body for body in endpoint.asked)
     assert (said, heard) == ("It does.", ["It does."])
@@ -111,7 +111,7 @@ def test_models_of_roles_are_downloaded() -> None:
 
 def test_invalid_role_settings_are_rejected() -> None:
     for role, message in [
-        ("{kind: none, model_id: m}", "leave the role out"),
+        ("{kind: none, model_id: m}", "remove the role"),
         ("{kind: url, model_id: m}", "kind url needs url"),
         ("{kind: vllm, model_id: m}", "kind vllm needs model"),
     ]:

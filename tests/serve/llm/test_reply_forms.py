@@ -34,7 +34,7 @@ def test_malformed_reply_raises_llm_error(subtests: pytest.Subtests) -> None:
     for text in ["", "yes", "[1]", '{"answer": ', '{"reply": "yes"}', "}{"]:
         with subtests.test(text=text), pytest.raises(LLMError, match="llm: the reply"):
             read_reasoned(text)
-    with pytest.raises(LLMError, match="no list"):
+    with pytest.raises(LLMError, match="not a list"):
         read_names("Metformin")
     assert read_reasoned('{"chain_of_thought": 7, "answer": "no"}').reasoning == ""
 

@@ -82,8 +82,8 @@ SIDED = [
 
 def test_sides_list_sources_with_the_sentence_they_refer_to() -> None:
     sides = list_sides(SIDED, IDEAL)
-    told = [(s.pmid, s.design, s.quote, s.sentence) for s in sides.supporting]
-    assert told == [
+    sources = [(s.pmid, s.design, s.quote, s.sentence) for s in sides.supporting]
+    assert sources == [
         (1, "randomised_trial", "It helped.", "It helped."),
         (2, "animal", "It was safe.", "It was safe."),
     ]
@@ -161,9 +161,9 @@ HELPS = said("It helps.", 1)
 def test_caveat_if_no_source_is_about_people(
     ideal: list[Sentence], evidence: list[Evidence], caveat: str
 ) -> None:
-    told = tell_caveats(ideal, evidence)
-    assert len(told) == bool(caveat)
-    assert caveat in "".join(told)
+    caveats = tell_caveats(ideal, evidence)
+    assert len(caveats) == bool(caveat)
+    assert caveat in "".join(caveats)
 
 
 AMPK = Entity("AMPK", 0, 4, "D055372", "gene", ("AMP-activated protein kinase",))
@@ -244,8 +244,8 @@ def test_notices_only_of_cited_articles_or_those_offered_instead() -> None:
     ],
 )
 def test_agreement_words_for_any_count(agreed: Agreement, words: str) -> None:
-    for exact, told in (("no", ("say", "no")), ([["BRCA1"]], ("support", "this answer"))):
-        assert agreement_words(answer(exact=exact, agreement=agreed)) == words.format(*told)
+    for exact, verb in (("no", ("say", "no")), ([["BRCA1"]], ("support", "this answer"))):
+        assert agreement_words(answer(exact=exact, agreement=agreed)) == words.format(*verb)
 
 
 def test_weight_lines_name_designs_agreement_and_concepts() -> None:

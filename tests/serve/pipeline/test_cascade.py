@@ -93,9 +93,9 @@ def test_is_confident_depends_on_the_type_and_needs_ten_citations() -> None:
 
 def test_invalid_ladder_settings_are_rejected() -> None:
     changes: dict[str, dict[str, object]] = {
-        "begin names no rung": {"begin": "nowhere"},
+        "begin does not name a step": {"begin": "nowhere"},
         "no share for factoid": {"sure": {"yesno": 0.5}},
-        "one name": {"rungs": [{"name": "a", "expects_ms": 1}] * 2, "begin": "a"},
+        "the same name": {"rungs": [{"name": "a", "expects_ms": 1}] * 2, "begin": "a"},
     }
     for reason, change in changes.items():
         with pytest.raises(ValidationError, match=reason):

@@ -69,7 +69,7 @@ def test_source_that_cites_a_retracted_article_is_named(retracted: int) -> None:
     assert found.exposure.exposed == (ExposedSource(1, retracted=(retracted,)),)
     assert found.exposure.without == Knockout("yes", "yes", True)
     said = f"1 of 2 sources cites 1 retracted article (PMID {retracted})."
-    assert words(found) == f"{said} Without it the answer stays yes."
+    assert words(found) == f"{said} Without it the answer is still yes."
     notices = {item.passage.pmid: item.notice for item in found.evidence}
     assert notices == {1: f"Cites 1 retracted article (PMID {retracted}).", 2: ""}
     assert {c.pmid: c.notice for c in found.citations if c.pmid == 1} == {1: notices[1]}
@@ -85,7 +85,7 @@ def test_source_under_an_expression_of_concern_is_named() -> None:
     }
     assert words(found).startswith(
         "1 of 2 sources is under an expression of concern (PMID 1). 1 of 2 sources cites 1 article "
-        "under an expression of concern (PMID 1). Without them the answer turns to "
+        "under an expression of concern (PMID 1). Without them the answer changes to "
     )
 
 
@@ -97,15 +97,15 @@ def test_source_under_an_expression_of_concern_is_named() -> None:
         ([citing(NO, 12), citing(OTHER_NO, 12), YES], "no", "no", "yes"),
     ],
 )
-def test_verdict_that_rests_on_exposed_sources_turns(
+def test_verdict_changes_without_the_exposed_sources(
     corpus: Sequence[Citation], stated: str, before: str, outcome: str
 ) -> None:
     found = ask(*corpus)
     assert found.exact == stated
     assert found.exposure is not None
     assert found.exposure.without == Knockout(outcome, before, False)
-    turns = "turns from mixed to" if before == "mixed" else "turns to"
-    assert words(found).endswith(f"the answer {turns} {outcome}.")
+    change = "changes from mixed to" if before == "mixed" else "changes to"
+    assert words(found).endswith(f"the answer {change} {outcome}.")
 
 
 def test_notice_and_republication_are_not_exposed_by_their_own_article() -> None:

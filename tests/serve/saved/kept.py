@@ -21,8 +21,11 @@ def url_of(folder: Path) -> str:
 
 
 def settings_at(folder: Path, **values: Any) -> Settings:
-    told = {"serve.saved.url": url_of(folder), **{f"serve.saved.{k}": v for k, v in values.items()}}
-    return load_settings(overrides=[f"{name}={value}" for name, value in told.items()])
+    values_by_key = {
+        "serve.saved.url": url_of(folder),
+        **{f"serve.saved.{k}": v for k, v in values.items()},
+    }
+    return load_settings(overrides=[f"{name}={value}" for name, value in values_by_key.items()])
 
 
 def saved_at(folder: Path, **values: Any) -> Saved:

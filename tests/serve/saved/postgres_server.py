@@ -48,16 +48,16 @@ class PostgresServer:
         self._run("pg_ctl", "-D", self.folder / "data", "-w", "-m", "immediate", "stop")
 
     def execute(self, statement: str) -> None:
-        place = f"host={self.folder} user={USER} dbname=postgres"
-        with psycopg.connect(place, autocommit=True) as connection:
+        where = f"host={self.folder} user={USER} dbname=postgres"
+        with psycopg.connect(where, autocommit=True) as connection:
             connection.execute(statement)  # type: ignore[call-overload]
 
     def new_schema(self) -> str:
         """Return the URL of a new schema, which is created faster than a database."""
         name = f"t{uuid.uuid4().hex}"
         self.execute(f"CREATE SCHEMA {name}")
-        place = f"{USER}@/postgres?host={self.folder}"
-        return f"postgresql://{place}&options=-csearch_path%3D{name}"
+        where = f"{USER}@/postgres?host={self.folder}"
+        return f"postgresql://{where}&options=-csearch_path%3D{name}"
 
 
 def binaries() -> Path | None:

@@ -49,10 +49,10 @@ def storing(folder: Path, count: int, owner: str) -> subprocess.Popen[str]:
 @pytest.mark.usefixtures("each_database")
 def test_two_processes_create_and_write_the_database_concurrently(tmp_path: Path) -> None:
     both = [storing(tmp_path, 25, owner) for owner in ("alice", "bob")]
-    told = [process.communicate(timeout=60)[0].split() for process in both]
+    printed = [process.communicate(timeout=60)[0].split() for process in both]
     assert [process.returncode for process in both] == [0, 0]
     store = saved_at(tmp_path).answers
-    for owner, ids in zip(("alice", "bob"), told, strict=True):
+    for owner, ids in zip(("alice", "bob"), printed, strict=True):
         assert {row.id for row in store.list(owner, 200)} == set(ids)
         assert len(ids) == 25
 
@@ -62,21 +62,21 @@ def test_two_processes_create_and_write_the_database_concurrently(tmp_path: Path
 def test_acknowledged_answers_survive_a_kill(tmp_path: Path) -> None:
     with storing(tmp_path, 10_000, "alice") as process:
         assert process.stdout is not None
-        told = [process.stdout.readline().strip() for _ in range(20)]
+        stored = [process.stdout.readline().strip() for _ in range(20)]
         process.send_signal(signal.SIGKILL)
-        told += process.stdout.read().split()
+        stored += process.stdout.read().split()
     kept = {row.id for row in saved_at(tmp_path).answers.list("alice", 200)}
     # The kill may truncate the last line, which then does not acknowledge an answer.
-    assert {line for line in told if len(line) == 32} <= kept
-    assert len(kept) - len(told) <= 1
+    assert {line for line in stored if len(line) == 32} <= kept
+    assert len(kept) - len(stored) <= 1
 
 
 def test_sqlite_files_are_private_and_writes_are_durable(tmp_path: Path) -> None:
     saved = saved_at(tmp_path)
     with saved.database.read() as connection:
         pragmas = ("journal_mode", "synchronous", "secure_delete", "foreign_keys")
-        told = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in pragmas]
-    assert told == ["wal", 2, 1, 1]
+        settings = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in pragmas]
+    assert settings == ["wal", 2, 1, 1]
     with saved.database.write():
         kept = list((tmp_path / "saved").iterdir())
         found = {path.name: stat.S_IMODE(path.stat().st_mode) for path in kept}

@@ -27,8 +27,8 @@ def stored(http: TestClient, **asked: Any) -> str:
     return place
 
 
-def say(http: TestClient, place: str, **said: Any) -> Any:
-    return http.post(f"/v1/answers/{place}/feedback", json=said)
+def say(http: TestClient, where: str, **said: Any) -> Any:
+    return http.post(f"/v1/answers/{where}/feedback", json=said)
 
 
 def gold_of(http: TestClient, folder: Path) -> Path:
@@ -83,7 +83,7 @@ def test_gold_contains_approved_and_corrected_answers(http: TestClient, tmp_path
 
 def test_invalid_feedback_is_422(http: TestClient) -> None:
     places = {kind: stored(http, type=kind) for kind in ("yesno", "summary", "list")}
-    for kind, said, told in [
+    for kind, said, message in [
         ("yesno", {"rating": "maybe"}, "rating"),
         ("yesno", {"rating": "up", "exact": [["yes"]]}, "exact: must be yes or no"),
         ("summary", {"rating": "up", "exact": "yes"}, "exact: must be left out"),
@@ -92,7 +92,7 @@ def test_invalid_feedback_is_422(http: TestClient) -> None:
         ("yesno", {"rating": "up", "pmids": [0]}, "pmids.0"),
         ("yesno", {"rating": "up", "stars": 5}, "stars"),
     ]:
-        assert_refused(say(http, places[kind], **said), told)
+        assert_refused(say(http, places[kind], **said), message)
 
 
 def test_feedback_belongs_to_a_stored_answer_and_is_limited_in_number(

@@ -33,8 +33,8 @@ def test_nul_characters_are_stored(tmp_path: Path, service: SmallService) -> Non
     reply = http.post("/v1/answer", json=asked)
     assert (reply.status_code, reply.json()["answer_id"] != "") == (200, True)
     assert http.get(f"/v1/answers/{reply.json()['answer_id']}").json()["answer"] == reply.json()
-    place = f"/v1/answers/{reply.json()['answer_id']}/feedback"
-    said = http.post(place, json={"rating": "down", "ideal": "No\u0000.", "note": "\u0000"})
+    where = f"/v1/answers/{reply.json()['answer_id']}/feedback"
+    said = http.post(where, json={"rating": "down", "ideal": "No\u0000.", "note": "\u0000"})
     assert said.status_code == 201
     watch = http.post("/v1/watches", json={"question": asked["question"]})
     assert watch.status_code == 201

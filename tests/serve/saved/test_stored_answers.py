@@ -50,8 +50,8 @@ def test_answer_is_stored_on_request_streamed_or_not(http: TestClient) -> None:
     assert kept["models"]["encoder"] == load_settings().encoder.model
     assert kept["created"] < kept["expires"]
     assert kept["mine"] is True
-    told = http.post("/v1/answer", json={**ASKED, "stream": True}).text
-    data = [line.removeprefix("data: ") for line in told.splitlines() if line.startswith("data:")]
+    stream = http.post("/v1/answer", json={**ASKED, "stream": True}).text
+    data = [line.removeprefix("data: ") for line in stream.splitlines() if line.startswith("data:")]
     streamed = json.loads(data[-1])
     kept = http.get(f"/v1/answers/{streamed['answer_id']}").json()
     assert (kept["answer"], "stream" in kept["request"]) == (streamed, False)
@@ -82,8 +82,8 @@ def test_recent_answer_is_stored_without_asking_again(
     def ask(key: str, **changes: Any) -> str:
         asked = {**ASKED, "store": False, **changes}
         if changes.get("stream"):
-            told = keyed.post("/v1/answer", json=asked, headers=KEYS[key]).text
-            return str(json.loads(told.rsplit("data: ", 1)[1])["answer_id"])
+            text = keyed.post("/v1/answer", json=asked, headers=KEYS[key]).text
+            return str(json.loads(text.rsplit("data: ", 1)[1])["answer_id"])
         return str(keyed.post("/v1/answer", json=asked, headers=KEYS[key]).json()["answer_id"])
 
     for stream in (False, True):
@@ -109,7 +109,7 @@ def test_operator_can_store_all_answers_none_or_a_limited_number(
         assert http.post("/v1/answer", json={"question": QUESTION}).json()["answer_id"] == ""
         refused = http.post("/v1/answer", json=ASKED)
         assert refused.status_code == 422
-        assert detail_of(refused) == "store: this server keeps no answers; leave store out"
+        assert detail_of(refused) == "store: this server does not store answers; remove store"
     full = client_of(service, saved=saved_at(tmp_path, most_answers=1))
     first = full.post("/v1/answer", json=ASKED).json()
     assert (first["answer_id"], NOT_KEPT in first["degraded"]) == ("", True)

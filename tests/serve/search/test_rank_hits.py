@@ -30,8 +30,8 @@ def fused(*pmids: int) -> Fused:
     return Fused(np.asarray(pmids, np.int64), scores, scores, scores)
 
 
-def hit(pmid: int, score: float, place: int = 0, *, alone: bool = False) -> Hit:
-    return Hit(fetched(pmid, "One.", "Two."), place, score, {}, alone)
+def hit(pmid: int, score: float, position: int = 0, *, alone: bool = False) -> Hit:
+    return Hit(fetched(pmid, "One.", "Two."), position, score, {}, alone)
 
 
 def bm25(term: str) -> Bm25Query:

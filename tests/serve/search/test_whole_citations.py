@@ -25,14 +25,14 @@ TITLED = "Curevit reduces zelania."
 PARTS = ("Zelania is bad.", "We gave curevit.", "It fell by half.")
 
 
-def hit(pmid: int, place: int, title: str = TITLED, parts: Sequence[str] = PARTS) -> Hit:
+def hit(pmid: int, position: int, title: str = TITLED, parts: Sequence[str] = PARTS) -> Hit:
     """Return a citation with a title; the parts of the abstract begin every ten characters."""
     passages = [Passage(pmid, "title", 0, len(title), title)]
     passages += [
         Passage(pmid, "abstract", 10 * n, 10 * n + len(part), part) for n, part in enumerate(parts)
     ]
     found = Fetched(Citation(pmid, title=title), tuple(passages), (0.0,) * len(passages))
-    return Hit(found, place, 1.0, {})
+    return Hit(found, position, 1.0, {})
 
 
 def texts(evidence: Sequence[Evidence]) -> list[str]:
@@ -66,10 +66,10 @@ def test_neutral_passages_are_removed_after_the_answer() -> None:
     first = of.evidence()
     assert first is not None
     title, _, end = other_passages(of)
-    told = [first, replace(title, stance="neutral"), replace(end, stance="contradict")]
-    assert texts(decisive_passages(told, [])) == [PARTS[0], PARTS[2]]
-    assert texts(decisive_passages(told, [TITLED])) == [PARTS[0], TITLED, PARTS[2]]
-    assert texts(first_passages(told)) == [PARTS[0]]
+    passages = [first, replace(title, stance="neutral"), replace(end, stance="contradict")]
+    assert texts(decisive_passages(passages, [])) == [PARTS[0], PARTS[2]]
+    assert texts(decisive_passages(passages, [TITLED])) == [PARTS[0], TITLED, PARTS[2]]
+    assert texts(first_passages(passages)) == [PARTS[0]]
 
 
 def test_added_passages_are_evidence_but_not_snippets() -> None:

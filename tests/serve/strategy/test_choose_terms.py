@@ -112,6 +112,21 @@ def test_heading_is_kept_and_words_only_if_they_add_recall_at_few_hits() -> None
     assert asyncio.run(choose_terms(nothing, known, counter, CITATIONS)) is None
 
 
+def test_word_is_truncated_only_if_this_finds_more() -> None:
+    known = reference("tafamidis", "a therapy", "therapies")
+    counter = Counted(
+        {"tafamidis[tiab]": 1, "tafamidi*[tiab]": 1, "therapy[tiab]": 1, "therap*[tiab]": 2}
+    )
+    for words, kept in (
+        (("tafamidi*", "tafamidis"), "tafamidis"),
+        (("therapy", "therap*"), "therap*"),
+    ):
+        concepts = Concepts("x", tiab(*words))
+        block = asyncio.run(choose_terms(concepts, known, counter, CITATIONS))
+        assert block is not None
+        assert block.terms == tiab(kept)
+
+
 def test_words_as_frequent_elsewhere_form_blocks_only_if_there_are_no_others() -> None:
     known = reference("aspirin is effective", "aspirin")
     counter = Counted({"aspirin[tiab]": 9, "effective[tiab]": 120})
@@ -163,6 +178,20 @@ def test_entities_that_lose_nothing_are_added_though_they_exclude_nothing() -> N
     chosen = asyncio.run(choose_blocks(blocks, [], reference(*["x"] * 4), Counted(hits), 100))
     assert [block.name for block in chosen.kept] == ["a1", "e1"]
     assert [block.name for block in chosen.left_out] == ["e2"]
+
+
+def test_best_entity_and_those_without_loss_are_kept_if_few_citations_are_left() -> None:
+    best, equal, lossy = (
+        replace(block_of(name, *found), is_entity=True)
+        for name, found in (("b1", (0, 1, 2)), ("d1", (0, 1, 2)), ("c1", (0,)))
+    )
+    blocks = (block_of("a1", 0, 1, 2, 3), lossy, equal, best)
+    counter = Counted({**HITS, "d1[tiab]": 300})
+    chosen = asyncio.run(
+        choose_blocks(blocks, [], reference(*["x"] * 5), counter, max_hits=CITATIONS)
+    )
+    assert [block.name for block in chosen.kept] == ["b1", "d1"]
+    assert [block.name for block in chosen.left_out] == ["a1", "c1"]
 
 
 def test_filters_become_limits_and_others_are_named() -> None:

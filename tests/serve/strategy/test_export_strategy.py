@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from serve.question.field_tags.parse_boolean import parse_boolean
@@ -71,6 +73,16 @@ def test_ovid_negates_and_quotes_operators() -> None:
     ]
 
 
+def test_ovid_quotes_operators_in_names_and_truncates_initials() -> None:
+    query = '"Wounds and Injuries"[majr] AND "Heart & lung"[ta] AND Smith J[au]'
+    assert write_ovid(parse_boolean(query)).splitlines() == [
+        '1. *"Wounds and Injuries"/',
+        "2. (Heart & lung).jn,ja.",
+        "3. (Smith J*).au.",
+        "4. 1 and 2 and 3",
+    ]
+
+
 def test_pubmed_query_is_read_back() -> None:
     assert export_strategy(MADE, "pubmed") == f"{PUBMED}\n"
     assert parse_boolean(MADE.pubmed)
@@ -83,6 +95,14 @@ def test_prisma_paragraph_names_date_version_database_limits_and_hits() -> None:
         "2015:2024[dp]; eng[la]", "412 records", "40 citations", "retrieved 30 (75%)", PUBMED,
     ):  # fmt: skip
         assert part in text
+
+
+def test_prisma_paragraph_of_words_alone_mentions_no_headings() -> None:
+    words = replace(BLOCK, terms=BLOCK.terms[1:])
+    text = export_strategy(replace(MADE, blocks=(words,), hits=1), "prisma-s")
+    assert "MeSH" in export_strategy(MADE, "prisma-s")
+    assert "MeSH" not in text.replace(PUBMED, "")
+    assert "retrieved 1 record in total" in text
 
 
 def test_report_says_what_each_part_loses() -> None:

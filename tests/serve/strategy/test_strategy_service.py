@@ -63,6 +63,19 @@ def test_stored_answer_and_tool_give_the_same_strategy(url: str) -> None:
     assert reply.content[0].text == made["texts"]["text"]
 
 
+def test_words_without_citations_and_years_without_a_filter_are_noted(url: str) -> None:
+    asked = {"question": "Does metformin help zebrafish since 2015?"}
+    unlimited = post(url, "/v1/strategy", asked)["strategy"]
+    limited = post(url, "/v1/strategy", {**QUESTION, **asked})["strategy"]
+    words = "words that none of the best citations of the semantic search has are left out: "
+    for made in (unlimited, limited):
+        assert f"{words}help, zebrafish" in made["notes"]
+    assert any(
+        note.startswith("2015 in the question is not searched") for note in unlimited["notes"]
+    )
+    assert not any("2015" in note for note in limited["notes"])
+
+
 def test_question_without_results_is_refused(url: str) -> None:
     body = {"question": "Does metformin work?", "filters": {"year_from": 2999}}
     reply = httpx.post(f"{url}/v1/strategy", json=body, timeout=60, trust_env=False)

@@ -16,7 +16,7 @@ from tests.serve.answering import evidence
 THRESHOLDS = Thresholds(0.5, 0.5)
 
 
-class Told:
+class ScriptedScorer:
     """Scorer that reads the score from the premise: "for 0.9", "against 0.8", otherwise 0."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ def test_stance_is_the_side_that_reaches_its_threshold() -> None:
 def test_passages_are_split_by_stance_and_ordered_by_strength(
     texts: Sequence[str], supporting: list[str], contradicting: list[str]
 ) -> None:
-    sides = split_by_stance("claim", evidence(*texts), Told(), THRESHOLDS, 2)
+    sides = split_by_stance("claim", evidence(*texts), ScriptedScorer(), THRESHOLDS, 2)
     found = [[item.passage.text for item in side] for side in sides]
     assert found == [supporting, contradicting]
 
@@ -77,19 +77,19 @@ def test_contradicting_pmids_are_noted_by_strength(
     texts: Sequence[str], contradicted: tuple[int, ...]
 ) -> None:
     said = [Sentence("It helps.", (1,), 0.9)]
-    (noted,), stances = note_contradictions(said, evidence(*texts), Told(), THRESHOLDS)
+    (noted,), stances = note_contradictions(said, evidence(*texts), ScriptedScorer(), THRESHOLDS)
     assert noted.contradicted == contradicted
     sides = {"for": "support", "against": "contradict", "nothing": "neutral"}
     assert list(stances.values()) == [sides[text.split()[0]] for text in texts]
 
 
 def test_no_stances_without_an_answer() -> None:
-    assert note_contradictions([], evidence("for 0.9"), Told(), THRESHOLDS) == ((), {})
+    assert note_contradictions([], evidence("for 0.9"), ScriptedScorer(), THRESHOLDS) == ((), {})
 
 
 def test_fallback_scorer_scores_a_pair_once() -> None:
-    told = Told()
-    scorer = FallbackScorer([], told)
+    scripted = ScriptedScorer()
+    scorer = FallbackScorer([], scripted)
     first = scorer.score([("for 0.9", "x"), ("for 0.9", "x"), ("nothing", "x")])
     assert scorer.score([("nothing", "x")]) == first[2:]
-    assert told.asked == 2
+    assert scripted.asked == 2

@@ -40,15 +40,15 @@ def test_live_rows_agree_with_a_sequential_reading(
 ) -> None:
     live: dict[int, tuple[int, int]] = {}
     records, deletions = [], []
-    for place, (pmid, version, deletes) in enumerate(history):
+    for position, (pmid, version, deletes) in enumerate(history):
         if deletes:
-            deletions.append((pmid, place // 5, place % 5, version))
+            deletions.append((pmid, position // 5, position % 5, version))
             if version in (0, live.get(pmid, (0, 0))[1]):
                 live.pop(pmid, None)
             continue
-        records.append((pmid, place // 5, place % 5, version or 1))
+        records.append((pmid, position // 5, position % 5, version or 1))
         if pmid not in live or live[pmid][1] <= (version or 1):
-            live[pmid] = (place, version or 1)
+            live[pmid] = (position, version or 1)
     random.shuffle(records)
     found = live_rows(events(*records), events(*deletions))
     places = [records[row][1] * 5 + records[row][2] for row in found.rows]

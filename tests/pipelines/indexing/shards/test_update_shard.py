@@ -72,12 +72,12 @@ def test_dead_citations_are_excluded_from_statistics(tmp_path: Path, over: str) 
         r.frequencies(terms, over) for r in fresh.readers()
     ]
     assert lengths(index.manifest, over) == lengths(fresh.manifest, over)
-    told = [
+    statistics = [
         CollectionTerms.open(i.path, m).statistics(terms, over)
         for i, m in ((index, index.manifest), (fresh, fresh.manifest))
     ]
-    assert told[0] == told[1]
-    assert told[0].frequencies == index.readers()[0].frequencies(terms, over)
+    assert statistics[0] == statistics[1]
+    assert statistics[0].frequencies == index.readers()[0].frequencies(terms, over)
 
 
 @pytest.mark.slow
@@ -110,8 +110,8 @@ def test_update_reads_at_most_ten_times_the_bytes_that_it_changes(tmp_path: Path
     revised = [(pmid, " ".join(words[pmid % 89 :][:20])) for pmid in range(7, 1500, 100)]
     store = MemoryStore()
     with store.in_place():
-        place = StoredLocation.at("s3://bucket/index", tmp_path / "cache")
-        index = SmallIndex(place, shards=1, overrides=["index.bm25_over=[citations]"])
+        location = StoredLocation.at("s3://bucket/index", tmp_path / "cache")
+        index = SmallIndex(location, shards=1, overrides=["index.bm25_over=[citations]"])
         [before] = index.build([whole]).segments
         # A worker on another machine has no copies of the older segments.
         shutil.rmtree(tmp_path / "cache")
@@ -170,10 +170,10 @@ def test_version_published_concurrently_is_not_lost(tmp_path: Path) -> None:
 def test_failed_source_is_listed_until_it_is_applied(tmp_path: Path) -> None:
     index = built(tmp_path, FIRST)
     assert index.manifest is not None
-    told = [account(name_of(2), 0), account(name_of(3), 0, error="truncated")]
+    accounts = [account(name_of(2), 0), account(name_of(3), 0, error="truncated")]
     vocabulary = index.settings.vocabulary
     with hold_lease(tmp_path, "update") as lease:
-        first = publish_update(lease, index.manifest, vocabulary, told, [None])
+        first = publish_update(lease, index.manifest, vocabulary, accounts, [None])
     assert first.failed_sources == (name_of(3),)
     assert first.last_source == name_of(2)
     with hold_lease(tmp_path, "update") as lease:
@@ -182,8 +182,8 @@ def test_failed_source_is_listed_until_it_is_applied(tmp_path: Path) -> None:
 
 
 def test_sources_after_a_failed_one_are_not_applied() -> None:
-    told = [account("n1", 1), account("n2", 0, error="n2: truncated"), account("n3", 1)]
-    assert [a.name for a in applicable(told)] == ["n1"]
+    accounts = [account("n1", 1), account("n2", 0, error="n2: truncated"), account("n3", 1)]
+    assert [a.name for a in applicable(accounts)] == ["n1"]
 
 
 def test_changed_setting_is_refused_by_name(tmp_path: Path, subtests: pytest.Subtests) -> None:

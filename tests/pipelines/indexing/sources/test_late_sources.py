@@ -20,7 +20,7 @@ from tests.pipelines.histories import File, SmallIndex, deletes, live, name_of, 
 from tests.pipelines.indexing.shards.test_update_shard import counts
 from tests.small_index import DIMENSIONS
 
-pytestmark = [pytest.mark.durability, pytest.mark.nightly]
+pytestmark = pytest.mark.nightly
 
 FIRST: File = [(1, "aspirin"), (2, "warfarin"), (3, "heparin")]
 PMIDS = range(1, 8)
@@ -41,13 +41,13 @@ def apply_late(index: SmallIndex, number: int, files: list[File]) -> Manifest:
     name = segment_id("build", index.settings.index, accounts, before)
     quantiser = quantiser_of(index.path, before)
     plan = segment_plan(name, quantiser, DIMENSIONS, index.settings.index)
-    told = [
+    events = [
         update_shard(index.path, n, shard, places, plan, order)
         for n, shard in enumerate(before.shards)
     ]
     with hold_lease(index.path, "update") as lease:
         vocabulary = index.settings.vocabulary
-        index.manifest = publish_update(lease, before, vocabulary, accounts, told)
+        index.manifest = publish_update(lease, before, vocabulary, accounts, events)
     return index.manifest
 
 
@@ -77,15 +77,28 @@ EVENT = st.tuples(st.integers(1, 5), st.sampled_from([None, "a", "b", "v2 c", "-
 FILES = st.lists(st.lists(EVENT, min_size=1, max_size=4), min_size=2, max_size=4)
 
 
-@settings(max_examples=30)
+def check_drawn(folder: Path, files: list[File], data: st.DataObject) -> None:
+    check(folder, [FIRST, *files], late=data.draw(st.integers(2, len(files) + 1)))
+
+
+@pytest.mark.durability
+@settings(max_examples=8)
 @given(FILES, st.data())
 def test_any_file_of_a_history_can_be_late(
     tmp_path_factory: pytest.TempPathFactory, files: list[File], data: st.DataObject
 ) -> None:
-    late = data.draw(st.integers(2, len(files) + 1))
-    check(tmp_path_factory.mktemp("late"), [FIRST, *files], late)
+    check_drawn(tmp_path_factory.mktemp("late"), files, data)
 
 
+@settings(max_examples=30)
+@given(FILES, st.data())
+def test_any_file_of_many_histories_can_be_late(
+    tmp_path_factory: pytest.TempPathFactory, files: list[File], data: st.DataObject
+) -> None:
+    check_drawn(tmp_path_factory.mktemp("late"), files, data)
+
+
+@pytest.mark.durability
 def test_late_file_requires_later_files_with_deletions(tmp_path: Path) -> None:
     index = built_without(tmp_path, [FIRST, [(1, "late")], [(2, None)]], 2)
     assert index.manifest is not None

@@ -180,9 +180,9 @@ def test_progress_reads_each_account_once(tmp_path: Path, monkeypatch: pytest.Mo
     source, directory = staged_source(tmp_path)
     reads: list[Location] = []
 
-    def read(place: Location) -> ParsedSource | None:
-        reads.append(place)
-        return read_account(place)
+    def read(location: Location) -> ParsedSource | None:
+        reads.append(location)
+        return read_account(location)
 
     monkeypatch.setattr(plan_build, "read_account", read)
     pending = []

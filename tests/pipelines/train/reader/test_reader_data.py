@@ -290,12 +290,12 @@ def test_finding_yields_two_questions_and_some_negatives() -> None:
     quiet = 0
     for seed in range(30):
         examples = list(trial_examples(findings, ABSTRACTS, random.Random(seed)))
-        told = [e for e in examples if e.relevant]
-        assert len(told) == 4
-        assert all(e.stance in (YES, NO) for e in told)
+        relevant = [e for e in examples if e.relevant]
+        assert len(relevant) == 4
+        assert all(e.stance in (YES, NO) for e in relevant)
         assert all(
             ("Result 1." in e.text or "Fever rose." in e.text) if n < 2 else "Fever fell." in e.text
-            for n, e in enumerate(told)
+            for n, e in enumerate(relevant)
         )
         for example in (e for e in examples if not e.relevant):
             assert (example.stance, example.relevant) == (SILENT, 0.0)

@@ -139,8 +139,8 @@ def logits_of(batch: dict[str, torch.Tensor]) -> torch.Tensor:
     # 0.75 is the highest score, of the second sentence.
     second = (batch["sentence"] >= 0) & (batch["sentence"] % 2 == 1)
     logits[..., SUMMARY] = torch.where(second, torch.tensor(0.75).logit(), -9.0)
-    for place in range(3):
-        logits[..., place] = torch.where(batch["spans"] == place, 9.0, 0.0)
+    for position in range(3):
+        logits[..., position] = torch.where(batch["spans"] == position, 9.0, 0.0)
     return logits
 
 

@@ -111,11 +111,11 @@ def test_trained_adapter_loads_as_reader_and_a_rerun_resumes(
     )
     out = tmp_path / "out"
     job = ReaderJob(recipe("checkpoint_every=1"), encoder, data(tmp_path), out)
-    told: list[str] = []
-    measured = train_reader(job, "Public domain.", told.append)
+    lines: list[str] = []
+    measured = train_reader(job, "Public domain.", lines.append)
     assert set(measured) == {"yes/no macro F1", "factoid first right", "names F1"}
     assert all(0 <= value <= 1 for value in measured.values())
-    assert [line for line in told if line.startswith("pass")] == [
+    assert [line for line in lines if line.startswith("pass")] == [
         "pass 1 of 2: 22 examples",
         "pass 2 of 2: 4 examples",
     ]
@@ -142,12 +142,12 @@ def test_trained_adapter_loads_as_reader_and_a_rerun_resumes(
     steps = sorted(path.name for path in (out / STATE).glob("*/checkpoint-*"))
     before = (out / "adapter_model.safetensors").read_bytes()
     (out / "adapter_model.safetensors").unlink()
-    assert train_reader(job, "Public domain.", told.append) == measured
+    assert train_reader(job, "Public domain.", lines.append) == measured
     assert sorted(path.name for path in (out / STATE).glob("*/checkpoint-*")) == steps
     assert (out / "adapter_model.safetensors").read_bytes() == before
     other = replace(job, recipe=recipe("checkpoint_every=1", "seed=1"))
     with pytest.raises(InputError, match="another recipe or another base model"):
-        train_reader(other, "Public domain.", told.append)
+        train_reader(other, "Public domain.", lines.append)
 
 
 class Says:

@@ -60,7 +60,7 @@ def test_invalid_file_is_named(tmp_path: Path, subtests: pytest.Subtests) -> Non
     for row, said in [
         (7, "question 0: must be an object"),
         ({"id": "q", "type": "list"}, "body must be a string"),
-        (question("riddle"), r"\(id q\): type 'riddle' is none of"),
+        (question("riddle"), r"\(id q\): type 'riddle' is not one of"),
         (question(exact_answer=[7]), "exact_answer: must be strings"),
         (question(ideal_answer=[7]), "ideal_answer must hold strings"),
         (question(exact_answer=[{"text": "a"}]), "exact_answer: an object must hold answer"),

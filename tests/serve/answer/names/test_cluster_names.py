@@ -46,7 +46,7 @@ APART: dict[str, tuple[list[Name], tuple[Name, ...]]] = {
 }
 
 
-def test_names_of_one_thing_are_joined_and_others_are_not() -> None:
+def test_names_are_joined_only_if_they_mean_the_same_concept() -> None:
     assert [why for why, (names, known) in JOINED.items() if not joined(*names, known=known)] == []
     assert [why for why, (names, known) in APART.items() if joined(*names, known=known)] == []
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from cluster.records import Entity
-from serve.answer.names.rank_names import RANK_LOSS, rank_names, repeats
+from serve.answer.names.rank_names import NAME_RANK_LOSS, rank_names, repeats
 from serve.answer.read_evidence import ReadCitation
 from tests.serve.answer.test_extract_exact import no_one, read, recognise
 
@@ -20,7 +20,7 @@ def test_score_sums_the_best_mention_of_each_citation() -> None:
     citations = read("TP53, TP53 and BRCA1.", "TP53 is here.", score=0.5)
     first, second = rank_names("Which gene?", citations, recognise)
     assert (first.names, second.names) == (("TP53",), ("BRCA1",))
-    assert first.score == pytest.approx(0.5 * 0.9 * (1 + 1 / (1 + RANK_LOSS)))
+    assert first.score == pytest.approx(0.5 * 0.9 * (1 + 1 / (1 + NAME_RANK_LOSS)))
     assert second.score == pytest.approx(0.5 * 0.9)
     assert first.share == 0.5
 

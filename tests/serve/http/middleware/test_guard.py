@@ -93,12 +93,12 @@ def test_request_log_has_an_id_and_the_question_only_if_enabled(
     http = client_of(service)
     with caplog.at_level(logging.INFO, "citeray.requests"):
         http.get("/healthz", headers={"X-Request-ID": "a b{}"})
-        told = http.get("/healthz").headers["X-Request-ID"]
+        logged_id = http.get("/healthz").headers["X-Request-ID"]
         http.post("/v1/answer", json=QUESTION, headers={"X-Request-ID": "r1"})
         lines: list[Any] = [line for line in caplog.records if line.name == "citeray.requests"]
         invalid, absent, line = lines
         client_of(service, "http.log_questions=true").post("/v1/search", json=QUESTION)
-    assert (absent.id, invalid.id.isalnum(), invalid.id == told) == (told, True, False)
+    assert (absent.id, invalid.id.isalnum(), invalid.id == logged_id) == (logged_id, True, False)
     assert (line.id, line.route, line.status, line.kind) == ("r1", "/v1/answer", 200, "answer")
     assert (line.system, line.type, line.coverage) == ("citeray", "yesno", "2/2")
     assert line.timings_ms["retrieve"] >= 0
@@ -153,10 +153,10 @@ def test_unexpected_error_is_a_500_without_details() -> None:
 
 
 def test_requests_that_search_or_answer_need_an_admission_slot() -> None:
-    place = f"/v1/answers/{'0' * 32}"
-    work = [("POST", f"{place}/replay"), ("POST", "/v1/watches"), ("GET", "/v1/citations")]
+    where = f"/v1/answers/{'0' * 32}"
+    work = [("POST", f"{where}/replay"), ("POST", "/v1/watches"), ("GET", "/v1/citations")]
     work += [("GET", f"/v1/{path}") for path in ("batches/b1/references", "citations/1/related")]
     work.append(("GET", "/v1/answers/a1/changes"))
-    others = [("GET", path) for path in ("/v1/watches", "/v1/citations/1", place)]
+    others = [("GET", path) for path in ("/v1/watches", "/v1/citations/1", where)]
     assert [request for request in work if not is_work(*request)] == []
     assert [request for request in others if is_work(*request)] == []

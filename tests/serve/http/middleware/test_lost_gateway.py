@@ -13,7 +13,7 @@ async def lost(scope: Scope, receive: Receive, send: Send) -> None:
     """Send nothing and raise nothing, like Serve's proxy after its replica has died."""
 
 
-def told(app: ASGIApp, path: str = "/v1/answer") -> tuple[int, str | None, str]:
+def reply_of(app: ASGIApp, path: str = "/v1/answer") -> tuple[int, str | None, str]:
     reply = TestClient(LostGateway(app)).post(path)
     return reply.status_code, reply.headers.get("retry-after"), reply.text
 
@@ -24,7 +24,7 @@ def test_missing_response_becomes_a_retryable_503() -> None:
         (lost, "the process that worked on this request was lost"),
         (none, "no process of this server can take the request now"),
     ):
-        status, retry, said = told(app)
+        status, retry, said = reply_of(app)
         assert (status, retry) == (503, "5")
         assert words in said
         assert "deployment" not in said
@@ -37,6 +37,6 @@ def test_other_responses_are_passed_on() -> None:
         PlainTextResponse("full", 503, headers={"Retry-After": "2"}),
         PlainTextResponse("gone", 404),
     ):
-        status, _, said = told(reply)
+        status, _, said = reply_of(reply)
         assert (status, said) == (reply.status_code, bytes(reply.body).decode())
-    assert told(PlainTextResponse("draining", 503), "/-/healthz") == (503, None, "draining")
+    assert reply_of(PlainTextResponse("draining", 503), "/-/healthz") == (503, None, "draining")

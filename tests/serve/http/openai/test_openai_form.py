@@ -41,8 +41,8 @@ def test_completion_is_the_cited_answer_streamed_or_not(client: openai.OpenAI) -
     lines = (whole.choices[0].message.content or "").split("\n")
     assert lines[0] == "Yes."
     assert lines[1].endswith("[PMID 1]")
-    told: Any = whole.choices[0].message.model_extra
-    assert told["citeray"]["ideal"][0]["pmids"] == [1]
+    additional: Any = whole.choices[0].message.model_extra
+    assert additional["citeray"]["ideal"][0]["pmids"] == [1]
     assert whole.choices[0].finish_reason == "stop"
     with client.chat.completions.create(
         model="citeray", messages=ASKED, stream=True, stream_options={"include_usage": True}

@@ -195,7 +195,7 @@ def test_key_prompt_and_loading_server_have_no_violation(
     with served_api(SmallService(state="loading")) as url:
         page = context.new_page()
         page.goto(url)
-        expect(page.get_by_label("This server asks for an API key")).to_be_visible()
+        expect(page.get_by_label("This server requires an API key")).to_be_visible()
         expect(page.locator("#indexed")).to_contain_text("still loading")
         check(page)
     context.close()

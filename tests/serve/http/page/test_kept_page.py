@@ -211,7 +211,7 @@ def test_only_reviewers_have_the_feedback_tab(
     saved = saved_at(tmp_path, reviewers='["bob"]')
     with served_api(service, saved=saved) as url, open_page(browser, url) as page:
         say(url, SAYINGS[0], **KEYS["alice"])
-        page.get_by_label("This server asks for an API key").fill(KEYS[name]["X-API-Key"])
+        page.get_by_label("This server requires an API key").fill(KEYS[name]["X-API-Key"])
         with page.expect_response(lambda r: r.url.endswith("/v1/feedback?limit=1") and r.ok):
             page.get_by_role("button", name="Use this key").click()
         expect(page.locator("#system option:checked")).to_contain_text("(recommended)")

@@ -32,9 +32,9 @@ from tests.small_index import citation
 pytestmark = [pytest.mark.durability, pytest.mark.browser, pytest.mark.nightly]
 
 
-def type_and_enter(page: Page, place: str, text: str) -> None:
-    page.locator(place).fill(text)
-    page.locator(place).press("Enter")
+def type_and_enter(page: Page, where: str, text: str) -> None:
+    page.locator(where).fill(text)
+    page.locator(where).press("Enter")
 
 
 def test_answer_is_copied_with_references_in_1_click(page: Page, hand: Hand) -> None:

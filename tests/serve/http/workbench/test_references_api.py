@@ -48,8 +48,8 @@ def test_invalid_references_request_is_refused(http: TestClient) -> None:
     for query, status, said in [
         ("1,97,98&format=ris", 404, "PMID 97, 98: not in this index"),
         ("1&format=ris&style=apa", 422, "give one of the fields format and style"),
-        ("1,x&format=ris", 422, "pmids: is no list of PMIDs; give their digits"),
-        ("9999999999999999&format=ris", 422, "is no PMID; the largest number is"),
+        ("1,x&format=ris", 422, "pmids: is not a list of PMIDs; give their digits"),
+        ("9999999999999999&format=ris", 422, "is not a PMID; the largest number is"),
         ("1&format=pdf", 422, "format: must be 'ris'"),
         (f"{many}&format=ris", 422, "give 1,000 at most"),
         (f"{styled}&style=apa", 422, "give 200 at most"),
@@ -92,10 +92,10 @@ def test_invalid_answer_is_refused_by_field(http: TestClient) -> None:
         ({}, "question: is missing"),
         ({**answer, "verdict": "sure"}, "verdict: must be"),
         ({**answer, "writing_calls": False}, "writing_calls: "),
-        ({**answer, "ideal": citing}, "the answer cites -3, which is no PMID"),
+        ({**answer, "ideal": citing}, "the answer cites -3, which is not a PMID"),
         ({**answer, "degraded": ["x" * 100_001]}, "a document has 100,000 at most"),
-        ({"\ud8bc": 1}, "is no JSON"),
-        ({"question": {"id": "\udbfc"}}, "is no JSON"),
+        ({"\ud8bc": 1}, "is not JSON"),
+        ({"question": {"id": "\udbfc"}}, "is not JSON"),
     ]
     for body, said in changed:
         content, headers = json.dumps(body), {"Content-Type": "application/json"}

@@ -12,6 +12,7 @@ from cluster.index.boolean.expressions import EVERYTHING, And, Expression, Not, 
 from serve.question.field_tags.parse_boolean import (
     EXACT_HEADINGS,
     EXACT_TYPES,
+    LOWER_CASE,
     MAX_CHARACTERS,
     MAX_DEPTH,
     MAX_TERMS,
@@ -110,6 +111,7 @@ def test_differences_from_pubmed_are_noted() -> None:
         "metformin[tw]": TEXT_WORDS,
         "Fever[mh]": EXACT_HEADINGS,
         "Review[pt]": EXACT_TYPES,
+        "fever[ti] and cough[ti]": LOWER_CASE,
     }
     for query, note in noted.items():
         assert read_boolean(query).notes == (note,)

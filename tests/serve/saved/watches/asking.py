@@ -31,7 +31,7 @@ def made_answer(
         Evidence(passage(said, pmid), {}, f"Paper {pmid}", 2000 + pmid, cast(Any, stance))
         for pmid, said, stance in sides
     ]
-    told = {
+    values = {
         "question": Question("", body, "yesno"),
         "ideal": (Sentence(text, tuple(supporting[:3]), 0.9),),
         "exact": "yes",
@@ -39,7 +39,7 @@ def made_answer(
         "index_version": version,
         "last_source": f"{version}.xml.gz",
     }
-    return bare_answer(body, **{**told, **fields})
+    return bare_answer(body, **{**values, **fields})
 
 
 class FakeAsk:

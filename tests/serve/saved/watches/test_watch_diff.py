@@ -84,7 +84,7 @@ def test_new_articles_among_the_first_are_notable() -> None:
     ]
 
 
-def test_new_order_of_the_first_articles_is_said_but_not_notable() -> None:
+def test_new_order_of_the_first_articles_is_reported_but_not_notable() -> None:
     diff = watch_diff(listing(1, 2, 3, 4, 5, 6), listing(6, 1, 2, 3, 4, 5), ())
     assert diff.changed
     assert not diff.notable

@@ -22,7 +22,7 @@ from tests.serve.saved.watches.asking import FakeAsk, made_answer
 from tests.serve.service import CORPUS
 from tests.serve.small_graph import make_answerer
 
-pytestmark = pytest.mark.ray
+pytestmark = pytest.mark.model
 
 QUESTION = "Does metformin activate AMPK?"
 

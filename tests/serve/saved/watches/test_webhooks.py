@@ -65,8 +65,8 @@ def deliver(saved: Saved) -> int:
     return deliver_due(saved.deliveries, lambda one: send(one, saved.settings))
 
 
-def last_delivery(saved: Saved, place: str) -> tuple[str, int, str]:
-    last = saved.deliveries.last_of(place)
+def last_delivery(saved: Saved, where: str) -> tuple[str, int, str]:
+    last = saved.deliveries.last_of(where)
     assert last is not None
     return last.state, last.tries, last.error
 
@@ -82,9 +82,13 @@ def test_change_is_sent_with_a_signature(tmp_path: Path, receiver: Recorder) -> 
     place = changed(saved, receiver)
     assert deliver(saved) == 1
     ((headers, body),) = receiver.requests
-    told = json.loads(body)
-    assert (told["type"], told["watch"], told["index_version"]) == ("watch.changed", place, "v2")
-    assert told["changes"] == ["New evidence for the answer: PMID 2, Paper 2 (2002)."]
+    message = json.loads(body)
+    assert (message["type"], message["watch"], message["index_version"]) == (
+        "watch.changed",
+        place,
+        "v2",
+    )
+    assert message["changes"] == ["New evidence for the answer: PMID 2, Paper 2 (2002)."]
     signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
     expected = base64.b64encode(hmac.new(SECRET.encode(), signed, "sha256").digest()).decode()
     assert headers["webhook-signature"] == f"v1,{expected}"
@@ -136,8 +140,8 @@ def test_private_address_receives_nothing(tmp_path: Path, receiver: Recorder) ->
 def test_message_is_sent_to_the_checked_address(
     tmp_path: Path, receiver: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = f"hooks.invalid:{receiver.port}"
-    saved = saved_at(tmp_path, webhook_hosts=f"['{place}']", webhook_private="true")
+    where = f"hooks.invalid:{receiver.port}"
+    saved = saved_at(tmp_path, webhook_hosts=f"['{where}']", webhook_private="true")
     real, looked = socket.getaddrinfo, []
 
     def resolve(host: str, *rest: Any, **named: Any) -> Any:
@@ -147,8 +151,8 @@ def test_message_is_sent_to_the_checked_address(
         return real("127.0.0.1" if known else host, *rest, **named)
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    send(replace(DELIVERY, url=f"http://{place}/"), saved.settings)
-    assert receiver.requests[0][0]["host"] == place
+    send(replace(DELIVERY, url=f"http://{where}/"), saved.settings)
+    assert receiver.requests[0][0]["host"] == where
     assert looked.count("hooks.invalid") == 1
 
 
@@ -173,8 +177,8 @@ def test_webhook_url_must_be_allowed(tmp_path: Path, subtests: pytest.Subtests) 
     settings = saved_at(tmp_path, webhook_hosts="['hooks.example.org']").settings
     for url, said in [
         ("http://hooks.example.org/", "must begin with https://"),
-        ("https://other.example.org/", "none of the hosts"),
-        ("https://hooks.example.org:8443/", "none of the hosts"),
+        ("https://other.example.org/", "not one of the hosts"),
+        ("https://hooks.example.org:8443/", "not one of the hosts"),
         ("https://hooks.example.org@evil.example/", "without a name"),
         ("https://user:word@hooks.example.org/", "without a name"),
         ("https:///x", "give https://HOST/PATH"),
