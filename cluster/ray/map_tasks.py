@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 TASKS_PER_CPU = 2
 
 
-# Spread the tasks, so that the disk of each node holds only its share of what they copy.
+# Tasks are spread over the nodes, because each task copies files to the disk of its node.
 @ray.remote(num_cpus=1, max_retries=3, scheduling_strategy="SPREAD")
 def _call(function: Callable[[Any], Any], item: Any) -> Any:
     return function(item)
