@@ -132,10 +132,10 @@ def exposure_words(exposure: Exposure | None) -> tuple[str, ...]:
             cite = "cites" if len(citing) == 1 else "cite"
             said.append(f"{_share(len(citing), total)} {cite} {_cited_words(doubt, citing)}.")
     if exposure.without is not None and said:
-        them = "it" if len(exposure.exposed) == 1 else "them"
+        them = "this source" if len(exposure.exposed) == 1 else "these sources"
         change = "changes from mixed to" if exposure.without.before == "mixed" else "changes to"
         verb = "is still" if exposure.without.stays else change
-        said.append(f"Without {them} the answer {verb} {exposure.without.outcome}.")
+        said.append(f"Without {them}, the answer {verb} {exposure.without.outcome}.")
     if unknown:
         said.append(f"The references of {unknown} of {total} sources are unknown.")
     return (" ".join(said),) if said else ()

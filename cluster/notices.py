@@ -43,6 +43,15 @@ _SAID: Mapping[str, str] = {
     DOUBTED: "The journal has published an expression of concern",
     CORRECTED: "Corrected or updated since",
 }
+_NOTICE_IN: Mapping[str, str] = {
+    "RetractionIn": "retraction notice in",
+    "RetractedandRepublishedIn": "retracted and republished in",
+    "ExpressionOfConcernIn": "expression of concern in",
+    "ErratumIn": "erratum in",
+    "CorrectedandRepublishedIn": "corrected and republished in",
+    "PartialRetractionIn": "partial retraction in",
+    "UpdateIn": "update in",
+}
 # Links to references are not shown: they are many and do not affect an article's validity.
 _NOT_SHOWN = "Cites"
 MOST_LINKS = 50
@@ -63,6 +72,12 @@ def as_printed(link: Link) -> str:
     """Return a link's kind, printed source and PMID, without those that the record lacks."""
     pmid = f"PMID {link.pmid}" if link.pmid else ""
     return " ".join(part for part in (link.kind, link.source, pmid) if part)
+
+
+def printed_words(printed: str) -> str:
+    """Return the text of `as_printed` with the kind in words: "retraction notice in J PMID 7"."""
+    kind, _, where = printed.partition(" ")
+    return f"{_NOTICE_IN.get(kind, kind)} {where or 'another article'}"
 
 
 def notice_words(citation: Citation) -> str:

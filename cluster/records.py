@@ -158,11 +158,6 @@ class Citation:
         return abstract_text(self.sections)
 
     @property
-    def has_abstract(self) -> bool:
-        """Whether any section has text."""
-        return any(section.text.strip() for section in self.sections)
-
-    @property
     def has_title(self) -> bool:
         """Whether there is a title other than PubMed's placeholder `NO_TITLE`."""
         return bool(self.title) and self.title != NO_TITLE
@@ -171,11 +166,6 @@ class Citation:
     def search_text(self) -> str:
         """The text that BM25 over citations indexes: title and abstract."""
         return search_text(self.title, self.abstract)
-
-    @property
-    def humans(self) -> bool:
-        """Whether NLM indexed the article as about people; False for unindexed articles."""
-        return any(heading.ui == HUMANS_UI for heading in self.mesh)
 
     @property
     def retracted(self) -> bool:

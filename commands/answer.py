@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -20,17 +20,17 @@ from serve.client.print_answer import print_answer
 if TYPE_CHECKING:
     from serve.client.answer_batch import Batch
 
-FORMATS = ("bioasq", "synergy", "biogen-a", "biogen-b", "text", "csv")
+RunFormat = Literal["bioasq", "synergy", "biogen-a", "biogen-b", "text", "csv"]
 # Formats by the suffix of the output file; others are BioASQ's.
-SUFFIXES = {".txt": "text", ".csv": "csv"}
+SUFFIXES: Mapping[str, RunFormat] = {".txt": "text", ".csv": "csv"}
 # Formats whose question files contain snippets.
 GIVING = ("bioasq", "synergy")
 
 EvidenceOption = Annotated[
-    str,
+    Literal["search", "given"],
     typer.Option(
         "--evidence",
-        help="search, or given: answer from the snippets in the questions file (BioASQ's phase B) "
+        help="given: answer from the snippets in the questions file (BioASQ's phase B) "
         "and from the golden snippets in the feedback (Synergy). Questions without snippets are "
         "searched and counted.",
     ),
@@ -42,19 +42,18 @@ QuestionsArgument = Annotated[
 ]
 OutputOption = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
 FormatOption = Annotated[
-    str | None,
+    RunFormat | None,
     typer.Option(
         "--format",
-        help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]} (default: text for .txt, csv for .csv, "
-        "otherwise bioasq).",
+        help="Format of the file (default: text for .txt, csv for .csv, otherwise bioasq).",
     ),
 ]
 FeedbackOption = Annotated[
     list[Path] | None,
     typer.Option(
-        help="Synergy: expert feedback on an earlier round (repeat for each). Judged documents and "
-        "snippets are left out. If llm.examples names a folder, approved answers are stored "
-        "there as examples, as by `citeray remember`."
+        help="Synergy: expert feedback on an earlier round (repeat for each). The documents and "
+        "snippets that it judges are left out. If llm.examples names a folder, approved answers "
+        "are stored there as examples, as by `citeray remember`."
     ),
 ]
 Documents = Annotated[
@@ -207,7 +206,7 @@ def make_batch(
     given: bool = False,
     documents: int = 10,
 ) -> Batch:
-    """Return the questions and the output format of a batch, for one of `FORMATS`.
+    """Return the questions and the output format of a batch.
 
     With `given`, the snippets in the files are the evidence, in the formats of `GIVING`. Raises
     InputError for files that do not match the format.
@@ -245,8 +244,6 @@ def _answer_text(reply: dict[str, Any]) -> str:
 
 def _check_format(file_format: str, feedback: Sequence[Path], *, no_answers: bool) -> bool:
     """Return True if the format asks for answers; raise InputError for conflicting options."""
-    if file_format not in FORMATS:
-        raise InputError(f"--format {file_format}: unknown; there are: {', '.join(FORMATS)}")
     if feedback and file_format != "synergy":
         raise InputError("--feedback: only with --format synergy")
     if no_answers and file_format not in GIVING:
@@ -256,8 +253,6 @@ def _check_format(file_format: str, feedback: Sequence[Path], *, no_answers: boo
 
 def _check_evidence(evidence: str, file_format: str, *, answers: bool) -> bool:
     """Return True if the files provide the evidence; raise InputError for conflicting options."""
-    if evidence not in ("search", "given"):
-        raise InputError(f"--evidence {evidence}: unknown; there are: search, given")
     if evidence == "given" and file_format not in GIVING:
         raise InputError(f"--evidence given: only with --format {' or '.join(GIVING)}")
     if evidence == "given" and not answers:

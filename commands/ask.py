@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Literal
 
 import typer
 
 from cluster.answers import Check
 from cluster.appraisal import Sort
-from cluster.errors import InputError, cut
+from cluster.errors import InputError
 from commands.context import (
     Config,
     Context,
@@ -45,9 +45,9 @@ from commands.options import (
 from commands.terminal import render
 from serve.client.open_client import HttpClient, endpoint_url
 from serve.client.print_answer import print_answer, print_boolean, print_search
-from serve.references.export_citations import FormatName
+from serve.references.export_citations import FormatName, format_of
 
-EXPORT_FORMATS = (*get_args(FormatName), "pmids")
+ExportFormat = Literal[FormatName, "pmids"]
 QuestionArgument = Annotated[str, typer.Argument(help="The question, in plain English.")]
 TypeOption = Annotated[
     str,
@@ -69,22 +69,23 @@ CheckOption = Annotated[
     Check | None,
     typer.Option(
         rich_help_panel=ANSWERING,
-        help="Drop or mark the model's unsupported sentences; off marks them and counts them like "
-        "the others (default: the preset's).",
+        help="Drop or mark the model's unsupported sentences; off marks them and counts them as "
+        "answers (default: the preset's).",
     ),
 ]
 SortOption = Annotated[
     Sort,
     typer.Option(
         rich_help_panel=ARTICLES,
-        help="List the citations by relevance, newest first, or strongest design first.",
+        help="Sort the citations by relevance, date or study design.",
     ),
 ]
 AfterOption = Annotated[
     list[Path] | None,
     typer.Option(
         metavar="FILE",
-        help="Follow up on the answer in this file, from `citeray ask --json`. Repeat for several.",
+        help="Ask a follow-up question to the answer in this file, written by `citeray ask "
+        "--json`. Repeat for several.",
     ),
 ]
 KOption = Annotated[
@@ -118,8 +119,8 @@ BooleanOption = Annotated[
     bool,
     typer.Option(
         "--boolean",
-        help="Read QUESTION as a Boolean query in PubMed's syntax, and list the newest of all "
-        "citations that match it.",
+        help="Read QUESTION as a Boolean query in PubMed's syntax, and list the newest matching "
+        "citations.",
     ),
 ]
 AllOption = Annotated[
@@ -129,7 +130,10 @@ AllOption = Annotated[
     ),
 ]
 FormatOption = Annotated[
-    str, typer.Option("--format", help=f"Format of --output: {', '.join(EXPORT_FORMATS)}.")
+    ExportFormat | None,
+    typer.Option(
+        "--format", help="Format of --output (default: by its extension, pmids for .txt, or ris)."
+    ),
 ]
 
 
@@ -145,7 +149,7 @@ def search(
     details: DetailsOption = False,
     boolean: BooleanOption = False,
     output: AllOption = None,
-    form: FormatOption = "ris",
+    form: FormatOption = None,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
@@ -168,7 +172,7 @@ def search(
     check_request(request)
     with open_client(chosen, answers=False) as client:
         found = client.search(request)
-        # Print before the graph stops, which takes seconds with a language model.
+        # Print before the graph stops, because stopping a language model takes seconds.
         if json:
             context.print_json(found)
         else:
@@ -176,12 +180,10 @@ def search(
 
 
 def _search_boolean(
-    chosen: Chosen, request: dict[str, Any], output: Path | None, form: str
+    chosen: Chosen, request: dict[str, Any], output: Path | None, form: ExportFormat | None
 ) -> None:
     """Print the newest citations that match the query, and write all of them to `output`."""
     context = chosen.context
-    if form not in EXPORT_FORMATS:
-        raise InputError(f"--format {cut(form)}: unknown; there are: {', '.join(EXPORT_FORMATS)}")
     with open_client(chosen, answers=False) as client:
         found = client.boolean(request)
         if context.json:
@@ -189,6 +191,7 @@ def _search_boolean(
         else:
             print_boolean(context.out, found)
         if output is not None:
+            form = form or ("pmids" if output.suffix.lower() == ".txt" else format_of(output))
             write_parts(output, client.export({"query": request["query"], "format": form}))
             context.log.print(f"{found['total']:,} citations -> {output}")
 

@@ -198,7 +198,7 @@ def main() -> None:
     as_json = "--json" in sys.argv
     try:
         try:
-            # In standalone mode, Typer would print usage errors in its own words.
+            # Typer's standalone mode would print usage errors in its own format.
             sys.exit(app(prog_name="citeray", standalone_mode=False))
         finally:
             finish_output()

@@ -19,8 +19,7 @@ from commands.terminal import make_console, make_log_console
 class Context:
     """The global options. Results go to standard output, everything else to standard error.
 
-    `stdout` is standard output as it was when the command started, because cluster.ray.session
-    redirects it later.
+    `stdout` is the original standard output, which cluster.ray.session redirects later.
     """
 
     config: str | None

@@ -38,7 +38,7 @@ QUESTIONS: tuple[dict[str, Any], ...] = (
 WRITTEN: dict[str, Any] = {**QUESTIONS[-1], "system": "citeray-model"}
 
 
-# Reads standard input until the demo ends, even by SIGKILL, and then removes the folder. Processes
+# Program that waits until the demo ends, even by SIGKILL, and then removes the folder. Processes
 # that the demo started may still write there for some seconds.
 _REMOVER = """
 import os, shutil, sys, time
@@ -55,8 +55,8 @@ for _ in range(60):
 def scratch_folder() -> Iterator[Path]:
     """Create a temporary folder that is removed after the block, also if this process is killed.
 
-    A process of its own session removes it: if a signal also ends Ray's processes, Ray ends this
-    process without running its `finally` blocks.
+    A separate process in its own session removes it, because Ray may end this process without
+    running its `finally` blocks, if a signal also ends Ray's processes.
     """
     folder = tempfile.mkdtemp("-citeray")
     command = [sys.executable, "-I", "-S", "-c", _REMOVER, folder]
@@ -94,9 +94,10 @@ def _settings(context: Context, index: Path) -> Settings:
 def run_demo(context: Context, keep: Path | None) -> list[dict[str, Any]]:
     """Create and index the sample corpus, start the graph, ask the questions and stop.
 
-    The language model loads while the index is built, because it needs minutes on a small machine.
+    The language model loads while the index is built, because loading takes minutes on a small
+    machine.
     """
-    # Imported here because the import of Ray takes seconds, which nothing else in this file needs.
+    # Imported here, because importing Ray takes seconds and only this function needs it.
     from serve.client.run_graph import serving, start_graph
 
     begun = time.monotonic()

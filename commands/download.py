@@ -38,11 +38,12 @@ Destination = Annotated[
 Baseline = Annotated[
     bool | None,
     typer.Option(
-        "--baseline/--no-baseline", help="Download the annual baseline (default: unless --since)."
+        "--baseline/--no-baseline",
+        help="Download the annual baseline (default: yes, unless --since is given).",
     ),
 ]
 Since = Annotated[
-    int | None, typer.Option(min=0, help="Download only update files with a higher number.")
+    int | None, typer.Option(min=0, help="Download only update files with a number above this one.")
 ]
 Files = Annotated[int | None, typer.Option(min=1, help="Download only the first N files.")]
 Query = Annotated[
@@ -111,7 +112,7 @@ def _download_query(context: Context, query: str, destination: str, limit: int) 
 
     if "://" in destination or destination == DESTINATION:
         raise InputError(
-            f"{destination}: the records of a query go to a folder of their own; name one here"
+            f"{destination}: the records of a query need a local folder of their own; give one"
         )
     pubmed, tell = PubMed(context.settings.entrez), context.log.print
     done = asyncio.run(download_query(pubmed, query, Path(destination), tell, limit=limit))

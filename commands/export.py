@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,14 +14,13 @@ from cluster.errors import InputError, cut
 from cluster.read_given import read_given
 from commands.context import Config, Context, Overrides, make_context
 from commands.evaluation.output_file import Output, write_output
-from serve.references.export_citations import FormatName
+from serve.references.export_citations import FormatName, export_citations, format_of
+from serve.references.prepare_for_style import StyleName
 
 if TYPE_CHECKING:
     from cluster.records import Citation
 
 STDIN = "-"
-FORMATS = get_args(FormatName)
-STYLES = ("vancouver", "apa", "ama")
 # Maximum number of records in one export, about the number of documents of a large batch.
 MOST_PMIDS = 100_000
 MOST_BYTES = 4 << 20
@@ -53,13 +51,12 @@ def export(
         ),
     ] = None,
     form: Annotated[
-        str, typer.Option("--format", help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
-    ] = "ris",
+        FormatName | None,
+        typer.Option("--format", help="Format of the file (default: by its extension, or ris)."),
+    ] = None,
     style: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Print a numbered reference list in this style instead: {', '.join(STYLES)}."
-        ),
+        StyleName | None,
+        typer.Option(help="Print a numbered reference list in this style instead."),
     ] = None,
     output: Output = None,
     config: Config = None,
@@ -72,21 +69,15 @@ def export(
     and the exit code is 2.
     """
     context = make_context(config, overrides, json_output=False)
-    _check(form, "--format", FORMATS)
-    _check(style or STYLES[0], "--style", STYLES)
     cited = _cited(source) if source is not None else []
     cited += _cited_by_batch(context, batch) if batch is not None else []
     wanted = _wanted(pmids or [], cited, source or batch)
     citations = _look_up(context, wanted)
-    text = _styled(citations, style) if style else _exported(citations, form)
+    form = form or format_of(output)
+    text = _styled(citations, style) if style else export_citations(citations, form)
     write_output(output, text)
     if output is not None:
         context.log.print(f"{len(citations):,} citations -> {output}")
-
-
-def _check(value: str, option: str, known: Iterable[str]) -> None:
-    if value not in known:
-        raise InputError(f"{option} {cut(value)}: unknown; there are: {', '.join(known)}")
 
 
 def _cited(source: Path) -> list[int]:
@@ -163,16 +154,8 @@ def _look_up(context: Context, wanted: list[int]) -> list[Citation]:
     return [citation for _, citation in found if citation is not None]
 
 
-def _exported(citations: list[Citation], form: str) -> str:
-    from serve.references.export_citations import FORMATS as WRITERS
-
-    return next(writer for name, writer in WRITERS.items() if name == form).write(citations)
-
-
-def _styled(citations: list[Citation], style: str) -> str:
-    from serve.references.prepare_for_style import STYLE_NAMES
+def _styled(citations: list[Citation], style: StyleName) -> str:
     from serve.references.style_references import style_references
 
-    chosen = next(name for name in STYLE_NAMES if name == style)
-    references = style_references(citations, chosen)
+    references = style_references(citations, style)
     return "".join(f"{n}. {reference.text}\n" for n, reference in enumerate(references, 1))

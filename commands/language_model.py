@@ -15,7 +15,7 @@ from commands.context import Context, with_setting
 
 TIMEOUT_S = 10
 MAX_NAMES = 10
-# Usual ports of servers on a laptop. A closed port of this machine refuses immediately.
+# Usual ports of servers on a laptop. A closed port on this machine refuses connections immediately.
 LOCAL_SERVERS = {"Ollama": 11434, "llama.cpp": 8080, "LM Studio": 1234}
 LOCAL_TIMEOUT_S = 1
 
@@ -71,7 +71,7 @@ def hint_at_local_server(context: Context) -> None:
             continue
         if models:
             context.log.print(
-                f"{name} runs here; to let it write the answers: --llm {url}#{models[0]}"
+                f"{name} runs on this machine; to let it write the answers: --llm {url}#{models[0]}"
             )
             return
 

@@ -25,7 +25,7 @@ SHIPPED = "citeray:"
 
 @models.command("list")
 def list_models(config: Config = None, overrides: Overrides = None, json: Json = False) -> None:
-    """List the models of the settings: what ships with CiteRay, what is downloaded, and licences.
+    """List the models of the settings, with their location and licence.
 
     A model that ships with CiteRay is an adapter, which also needs its base model.
     """

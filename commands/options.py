@@ -215,7 +215,8 @@ def open_client(chosen: Chosen, *, answers: bool) -> Client:
             f"no endpoint at {settings.serve.host}:{settings.serve.port}; loading the index and "
             "the models (an endpoint, started with `citeray serve`, keeps them loaded)"
         )
-    # Imported here because the graph takes seconds to import, which a running endpoint saves.
+    # Imported here, because importing the graph takes seconds, and a running endpoint makes it
+    # unnecessary.
     from serve.answer.ask_model import asks_model
     from serve.client.local_client import local_client
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -29,13 +29,11 @@ from planning.plan import Plan, make_plan
 from planning.show_plan import plan_json, show_plan
 from planning.units import parse_bytes, parse_count, parse_day, parse_rate, parse_seconds
 
-PATHS = ("search", "answer")
-
 Citations = Annotated[str, typer.Option(help="Size of the corpus, such as 38M.")]
 Qps = Annotated[str, typer.Option(help="Questions per second.")]
 P95 = Annotated[str, typer.Option(help="Target 95th-percentile latency, such as 2s.")]
 QuestionPath = Annotated[
-    str, typer.Option(help="Operation that --p95 applies to: search or answer.")
+    Literal["search", "answer"], typer.Option(help="Operation that --p95 applies to.")
 ]
 Calibrate = Annotated[
     bool, typer.Option("--calibrate", help="Measure this machine first (takes minutes).")
@@ -57,11 +55,13 @@ Gpu = Annotated[
 NodeMemory = Annotated[str, typer.Option(help="Memory per node, such as 64GB or 64Gi.")]
 NodeCpus = Annotated[int, typer.Option(min=1, help="Cores per node.")]
 Nodes = Annotated[
-    int | None, typer.Option(min=1, help="Nodes that build (default: as many as serve).")
+    int | None, typer.Option(min=1, help="Number of nodes that build (default: as many as serve).")
 ]
 GpuNodes = Annotated[
     int,
-    typer.Option(min=0, help="GPU nodes that build; 0 means all nodes if the settings use GPUs."),
+    typer.Option(
+        min=0, help="Number of GPU nodes that build; 0 means all nodes if the settings use GPUs."
+    ),
 ]
 GpuMemory = Annotated[
     str | None,
@@ -157,8 +157,9 @@ def _show(context: Context, made: Plan, *, explain: bool) -> None:
     if made.unknown and not made.problems:
         unknown = ", ".join(made.unknown)
         context.log.print(
-            f"not known to be feasible, because these are unknown: {unknown}. Use --calibrate on a "
-            "machine with such a GPU or --gpu FILE for times, and --gpu-memory for its memory",
+            f"not known to be feasible, because these are unknown: {unknown}. For the times, use "
+            "--calibrate on a machine with such a GPU, or --gpu FILE. For its memory, use "
+            "--gpu-memory",
             style="yellow", soft_wrap=True,
         )  # fmt: skip
     if made.problems or made.unknown:
@@ -180,10 +181,8 @@ def _coefficients(
 ) -> tuple[Coefficients, bool]:
     """Return the coefficients to plan with, and whether they are the shipped ones.
 
-    Raises InputError if `path` is unknown or the coefficients do not cover it.
+    Raises InputError if the coefficients do not cover `path`.
     """
-    if path not in PATHS:
-        raise InputError(f"--path {path}: unknown; there are: {', '.join(PATHS)}")
     file = calibration or DEFAULT_FILE
     shipped = False
     if calibrate:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import re
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -22,10 +23,9 @@ from commands.options import (
     read_filters,
 )
 from serve.client.open_client import Reply, endpoint_url, running_client
-from serve.strategy.export_strategy import STRATEGY_FORMATS
+from serve.strategy.export_strategy import StrategyFormat
 from serve.strategy.make_strategy import DEFAULT_MAX_HITS
 
-FORMATS = (*STRATEGY_FORMATS, "json")
 QuestionArgument = Annotated[
     str, typer.Argument(help="The question, in plain English.", show_default=False)
 ]
@@ -44,7 +44,7 @@ MaxHitsOption = Annotated[
     ),
 ]  # fmt: skip
 FormatOption = Annotated[
-    str, typer.Option("--format", help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
+    Literal[StrategyFormat, "json"], typer.Option("--format", help="Format of the strategy.")
 ]
 
 
@@ -69,11 +69,14 @@ def strategy(
     and precision refer to the best citations of the semantic search for the question.
     """
     context = make_context(config, overrides, json)
-    if form not in FORMATS:
-        raise InputError(f"--format {cut(form)}: unknown; there are: {', '.join(FORMATS)}")
     if answer:
         if question or system or as_of or filters or until or designs:
             raise InputError("--answer: not with a question, a preset, --as-of or filters")
+        if not re.fullmatch("[0-9a-f]{32}", answer):
+            raise InputError(
+                f"--answer {cut(answer)}: not the id of an answer (32 hexadecimal characters); "
+                "`citeray ask --store` prints it, and GET /v1/answers lists all"
+            )
         made = _of_answer(context, answer, max_hits)
     elif not question:
         raise InputError("give a question, or a stored answer with --answer ID")

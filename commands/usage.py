@@ -32,7 +32,7 @@ def _problem(error: Any) -> str:
     if isinstance(cause, ValidationError):
         problem = cause.errors()[0]
         name, words = max(error.param.opts, key=len), problem_words(problem).rstrip(".")
-        # The words for a choice quote the given value.
+        # The message about an invalid choice quotes the given value.
         given = "" if problem["type"] == "value_error" else f" {cut(str(problem['input']))}"
         return f"{name}{given}: {words}"
     if near := getattr(error, "possibilities", None):

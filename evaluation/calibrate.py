@@ -1,4 +1,4 @@
-"""Collect outcomes of held-out questions and fit the probability that an answer is right to them.
+"""Collect outcomes of held-out questions, and fit the probability that an answer is right.
 
 The model is a logistic regression over a few features of each answer. Thresholds are chosen from
 cross-validated predictions, so that no question is predicted by a model fitted to it.
@@ -28,7 +28,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     "summary": ("relevance", "salience", "cosine"),
 }
 FOLDS = 10
-# Share of the questions that the collection answers which may be called unrelated to it.
+# Maximum share of the answerable questions that may be classified as unrelated to the collection.
 MISSED = 0.01
 # Minimum number of outcomes per question type.
 FEWEST = 20
@@ -81,8 +81,8 @@ def fit_calibration(
 ) -> dict[str, Any]:
     """Return the calibration of each type of question, `related` and `no_weight`.
 
-    `no_weight` is the one with which the questions were answered. Raises InputError for a type with
-    too few outcomes, or with only right or only wrong ones.
+    `no_weight` is the factor that was used when the questions were answered. Raises InputError for
+    a type with too few outcomes, or with only right or only wrong ones.
     """
     types = {}
     for kind, features in FEATURES.items():
@@ -124,7 +124,7 @@ def related_level(outcomes: Iterable[Outcome]) -> float:
     """Return the relevance that the best article of a question has if the collection answers it.
 
     At most the share MISSED of the right answers is below it, counting one more than was observed
-    (conformal prediction); 0 if there are too few of them.
+    (conformal prediction). It is 0 if there are too few right answers.
     """
     held = sorted(o.features["relevance"] for o in outcomes if o.wrong < 0.5)
     rank = int(MISSED * (len(held) + 1))

@@ -78,13 +78,13 @@ def evaluate_run(
         raise InputError(f"{run}: answers no question of {request.gold}; name the run's gold file")
     if form.is_empty and not request.allow_empty:
         raise InputError(
-            f"{run}: answers nothing, so that every measure would be 0; check how it was made, "
-            "or pass --allow-empty to score it anyway"
+            f"{run}: contains no answers, so every measure would be 0; check how it was made, or "
+            "pass --allow-empty to score it anyway"
         )
     problems = check_run(form, asked).problems
     if problems:
         evaluated = evaluated.with_notes(
-            f"{len(problems)} breaches of the task's limits or form; `citeray lint` names them"
+            f"{len(problems)} violations of the task's limits or form; `citeray lint` lists them"
         )
     missing = len(evaluated.scores.missing)
     if missing:

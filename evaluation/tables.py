@@ -213,7 +213,7 @@ def check_same_questions(runs: Mapping[str, Path], evaluated: Mapping[str, Evalu
             raise InputError(
                 f"{runs[name]}: answers {len(ids)} of {len(every)} questions and lacks "
                 f"{cut(missing, 60)!r}, which {runs[other]} answers; a table compares runs over "
-                "the same questions: answer them all, or leave the run out"
+                "the same questions: let each run answer all questions, or leave this run out"
             )
 
 

@@ -1,6 +1,6 @@
 """Convert a plan to values of the Helm chart in k8s/: pod sizes, node sizes and settings.
 
-A pod requests a fifth more than planned. A node has room for its pods, the kubelet and the system
+Each pod requests 20% more than planned. Each node has room for its pods, the kubelet and the system
 pods.
 """
 
@@ -59,7 +59,7 @@ def values_yaml(settings: Settings, plan: Plan, config: str = "laptop.yaml") -> 
 
 
 def _pod(cores: float, process_bytes: float, disk_bytes: float, **more: Any) -> dict[str, Any]:
-    """Return resource requests for a pod; system pods get part of the `cores` that it uses."""
+    """Return the requests of a pod that uses `cores` cores, less the part for system pods."""
     store = max(1.0, math.ceil(cores * 0.35)) if more.pop("moves_data", False) else 1.0
     memory = MARGIN * process_bytes + RAYS_OWN_BYTES + store * GIB
     asked = max(cores - RESERVED_CPUS, 0.75 * cores)
@@ -78,7 +78,7 @@ def _processes(group: WorkerGroup) -> float:
 
 
 def _groups(planned: Settings, plan: Plan) -> dict[str, Any]:
-    """Return the pods of each group; the maximum number has room for `max_replicas`."""
+    """Return the pods of each group; their maximum number is enough for `max_replicas`."""
     sizes = {"head": _head(plan, 4 if len(plan.groups) > 2 else 1)}
     for group in plan.groups:
         if group.name not in SERVING:
@@ -170,7 +170,7 @@ def _nodes(sizes: Mapping[str, Any], plan: Plan) -> list[dict[str, Any]]:
     system = ("head", "buildHead", "updateHead", "fillModels", "submitter", "redis")
     kinds = [k for k in ("retrieval", "models", "llm", "build", "update") if k in sizes]
     if plan.ask.nodes == 1:
-        # A build and the service take turns; an update runs beside the service.
+        # A build and the service use a node at different times; an update runs next to the service.
         beside = [k for k in ("head", "models", "update", "updateHead") if k in sizes]
         taking_turns = [sizes["build"], sizes["buildHead"]]
         node = _node("all", 1, [sizes[k] for k in beside], (*system, *kinds))

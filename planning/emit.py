@@ -24,7 +24,7 @@ def planned_settings(settings: Settings, plan: Plan) -> Settings:
     """
     stages = {}
     for stage in plan.serving.stages:
-        # Replicas of a role are set in `models`, which the plan does not change.
+        # The plan does not change `models`, which sets the replicas of the other roles.
         if stage.name.startswith("llm-") or stage.name in plan.serving.unknown:
             continue
         before = getattr(settings.serve, stage.name)

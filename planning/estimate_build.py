@@ -30,8 +30,9 @@ def vector_dimensions(found: Coefficients, settings: Settings) -> int:
 def vector_bytes(index: IndexSettings, dimensions: int) -> float:
     """Return the bytes of one vector in FAISS's HNSW graph.
 
-    A node has 2 M links of 4 bytes on the lowest level and M on each higher one, which every M-th
-    node of the level below reaches; a level (4 bytes) and the position of its links (8).
+    A node has 2 M links of 4 bytes on the lowest level, and M links on each higher level that it
+    reaches; one in M nodes reaches the next level. It also stores its level (4 bytes) and the
+    position of its links (8 bytes).
     """
     stored = {"flat": 4, "fp16": 2, "sq8": 1}[index.vectors] * dimensions
     return stored + 4 * index.hnsw_m * (2 + 1 / (index.hnsw_m - 1)) + 12
@@ -71,7 +72,7 @@ class Size:
 
     @classmethod
     def of(cls, found: Coefficients, settings: Settings, citations: int, shards: int = 0) -> Size:
-        """Size of `citations` in equal `shards` (0: those of the settings).
+        """Return the size of `citations` in equal `shards` (0: the number in the settings).
 
         Distinct terms grow by Heaps' law. Raises InputError if the vectors' length is not known.
         """
@@ -148,7 +149,7 @@ def artefact_bytes(found: Coefficients, size: Size) -> list[Figure]:
         Figure.of("BM25", "bytes", "citations x bytes_per_citation", n, a.bm25_bytes_per_citation),
         Figure.of("vectors", "bytes", "passages x bytes_per_passage", passages, size.vector_bytes,
                   note=f"{size.dimensions} dimensions and their graph"),
-        # Memory-mapped; a question reads only those of its candidates.
+        # Memory-mapped; a question reads only the tokens of its candidates.
         Figure.of("token vectors", "bytes", "passages x bytes_per_passage",
                   passages, size.token_bytes),
         Figure.of("term counts", "bytes", "shards x term_rows_of_a_shard x bytes_per_row",
@@ -171,14 +172,14 @@ def copied_bytes(found: Coefficients, size: Size) -> float:
 
 
 def on_gpus(index: IndexSettings, size: Size) -> bool:
-    """Return whether GPUs build the graphs: CPUs build those of small shards in any case."""
+    """Return whether GPUs build the graphs; CPUs always build those of small shards."""
     return index.build_gpus > 0 and size.shard_passages >= cagra.FEWEST_ROWS
 
 
 def process_memory(found: Coefficients, settings: Settings, size: Size) -> list[Figure]:
     """Return the peak anonymous memory of each kind of process of a build."""
     m, index = found.memory, settings.index
-    # For CAGRA a task holds the vectors as float32, and 12 bytes for each link.
+    # For CAGRA, a task holds the vectors as float32 and 12 bytes for each link.
     more = 4 * size.dimensions + 24 * index.hnsw_m if on_gpus(index, size) else 0
     return [
         Figure("driver", m.driver_bytes, "bytes", "as measured"),
@@ -207,7 +208,7 @@ def _start(found: Coefficients) -> Figure:
 
 
 def _embed(found: Coefficients, size: Size, fleet: Fleet) -> Figure:
-    """Return the larger of two times: all work on all cores, and the encoders' own work."""
+    """Return the larger of two times: that of all work on all cores, and that of encoding alone."""
     b, n = found.building, size.citations
     each = found.corpus.passages_per_citation * fleet.encode_seconds
     reading = b.parse_core_seconds_per_citation + b.split_core_seconds_per_citation

@@ -36,9 +36,9 @@ CORES_A_GPU = 16
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """The ways to run a stage. A question needs replies of all its `parts`, such as shards.
+    """The ways to run a stage. A question needs replies from all its `parts`, such as shards.
 
-    Each part has at least `least` replicas. Its time is unknown if there are no `points`.
+    Each part has at least `least` replicas. Without `points`, the stage's time is unknown.
     """
 
     name: str
@@ -78,8 +78,8 @@ class StagePlan:
 class ServingPlan:
     """The stages of a service. `p95` is the sum of the known stages.
 
-    `in_flight` questions are in progress at a time if each takes as long as that (Little's law).
-    `problem` says why the target cannot be met, or is empty.
+    `in_flight` questions are in progress at a time if each takes `p95` (Little's law). `problem`
+    says why the target cannot be met, or is empty.
     """
 
     stages: tuple[StagePlan, ...]
@@ -117,7 +117,7 @@ def shard_point(found: Coefficients, size: Size) -> Point:
 
 
 def _encoder_points(found: Coefficients, settings: Settings) -> tuple[Point, ...]:
-    """Return the encoder's times; a question is taken to be as long as a measured document."""
+    """Return the encoder's times, assuming that a question is as long as a measured document."""
     stage, gpu = settings.serve.encoder, found.gpu
     if not stage.gpus or found.machine.device != "cpu":
         return found.serving.encode
@@ -137,8 +137,8 @@ def _reranker_points(found: Coefficients, settings: Settings) -> tuple[Point, ..
 def _expander_points(found: Coefficients, settings: Settings) -> tuple[Point, ...]:
     """Return the expander's time, of a vocabulary on CPUs or of a transformer.
 
-    A transformer on a GPU reads one question, which takes less time than the smallest measured
-    batch of documents of an encoder that is at least as large.
+    For a transformer on a GPU, the time is an upper bound: that of the smallest measured batch of
+    documents of an encoder that is at least as large.
     """
     on_cpu = settings.recogniser.kind == "vocabulary" or not settings.serve.expander.gpus
     if on_cpu or found.machine.device != "cpu":
@@ -206,7 +206,7 @@ def served_models(settings: Settings, *, judge: bool = False) -> list[ServedMode
 
 
 def _asked_models(points: tuple[Point, ...], settings: Settings, path: str) -> Iterator[Demand]:
-    """Yield the language models that each question asks; all are as fast as the measured one."""
+    """Yield the language models that a question calls, each as fast as the measured one."""
     asks_roles = load_system(settings.serve.system).asks_model
     if path == "answer" and settings.llm.kind == "url":
         yield Demand("llm", points)

@@ -1,6 +1,6 @@
 """Figures of a plan with their formulas.
 
-A figure whose inputs were not measured is NaN, as is everything that is computed from it.
+A figure whose inputs were not measured is NaN, and so is every figure computed from it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class Figure:
     def of(cls, name: str, unit: str, formula: str, *values: float, note: str = "") -> Figure:
         """Evaluate `formula`, a sum of products such as "2 x nodes x price + base".
 
-        `values` are those of its names in order. `note` is appended to it in brackets.
+        `values` are the values of its names, in order. `note` is appended to the formula in
+        brackets.
         """
         names = re.split(r" x | \+ ", formula)
         unknown = dict.fromkeys(n for n in names if not n.isdigit())

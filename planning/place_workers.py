@@ -83,7 +83,7 @@ def serving_groups(
 def _language_models(
     name: str, models: Sequence[ServedModel], serving: ServingPlan, ask: Ask
 ) -> WorkerGroup:
-    """Return nodes that each hold a replica of the largest model, or several smaller ones."""
+    """Return nodes that each hold a replica of the largest model or of several smaller ones."""
     replicas = {}
     for m in models:
         stage = serving.stage(m.name)
@@ -172,7 +172,7 @@ def _models(found: Coefficients, settings: Settings, serving: ServingPlan, ask: 
 
 
 def shard_tasks_a_node(settings: Settings, ask: Ask) -> int:
-    """Return the shards that a node builds at the same time: one per core, or per GPU share."""
+    """Return how many shards a node builds at the same time: one per core or GPU share."""
     share = settings.index.build_gpus
     places = ask.gpus_per_node * int(1 / share + 1e-9) if share else ask.node_cpus
     return max(min(places, ask.node_cpus), 1)

@@ -39,7 +39,7 @@ from planning.units import format_bytes
 HOURS_A_MONTH = 730.0
 # Node groups that run all the time.
 SERVING = ("retrieval", "models", "llm")
-# Name of the unknown of a plan that builds graphs on GPUs.
+# Name of the memory of a GPU among the unknown values of a plan.
 GPU_MEMORY = "memory of a GPU"
 
 
@@ -47,7 +47,7 @@ GPU_MEMORY = "memory of a GPU"
 class Plan:
     """A plan. `problems` say why it is not feasible.
 
-    `unknown` names what was not measured or given, without which the plan cannot say that it is.
+    `unknown` names the missing values without which the plan cannot tell whether it is feasible.
     """
 
     ask: Ask
@@ -154,35 +154,37 @@ def _assumptions(
         f"load {machine.load:.1f}; sample of {corpus.sample_citations:,} citations, {corpus.words}"
     )
     if shipped:
-        yield "they are not of your machine: run again with --calibrate for yours"
+        yield "they were measured on another machine: run again with --calibrate to measure yours"
     further = f"{size.shard_citations / corpus.sample_citations:,.0f} times the largest measured"
     yield f"a planned shard is {further}; docs/benchmarks.md compares plans with real builds"
     yield from (f"measured with other settings: {d}" for d in differences(found, settings))
     if size.dimensions != corpus.dimensions:
         yield (
-            f"vectors have {size.dimensions} dimensions, measured were {corpus.dimensions}: the "
-            "times of graphs and dense search are taken to be proportional to them"
+            f"vectors have {size.dimensions} dimensions instead of the measured "
+            f"{corpus.dimensions}: the times of graphs and dense search are assumed to be "
+            "proportional to them"
         )
     if gpu:
-        yield f"GPU coefficients of {gpu.device}; a question is taken to be as long as a document"
+        yield f"GPU coefficients of {gpu.device}; a question is assumed to be as long as a document"
     if settings.encoder.gpus or settings.index.build_gpus:
         yield "the memory of processes with a GPU is assumed, not measured"
     if ask.reply_s is not None:
         yield (
-            f"a language model's reply is taken to need {ask.reply_s:g} s with as many at once as "
+            f"a language model's reply is assumed to need {ask.reply_s:g} s with as many at once "
+            "as "
             f"llm.max_concurrent, its p95 {SPREAD:g} times that: given, not measured"
         )
     if not found.serving.llm:
-        words = "has its min_replicas, whatever the load, and no part in p95"
-        yield f"no language model was measured: each that the cluster serves {words}"
+        words = "gets its min_replicas for any load, and is not part of p95"
+        yield f"no language model was measured: each one that the cluster serves {words}"
     elif len(served_models(settings)) > 1:
-        yield "rewriters and ranker are taken to be as fast as the language model that was measured"
+        yield "rewriters and ranker are assumed to be as fast as the measured language model"
     if "generated" in corpus.words:
-        vocabulary = "generated records have fewer kinds of terms than PubMed's"
+        vocabulary = "generated records have fewer distinct terms than PubMed's"
         yield f"{vocabulary}: --sample FILE measures real ones"
     busy = f"each an M/M/c queue at most {MAX_UTILISATION:.0%} busy"
     yield f"a question's p95 is the sum of its stages' ({ask.path}), {busy}"
-    yield "searches find their shard in memory: nodes hold all of it beside their processes"
+    yield "searches read from memory: a node's memory holds its shards and its processes"
     usable = f"{USABLE_MEMORY:.0%} of a node's memory is for these processes"
     yield f"{usable}; its cores are as fast as those measured"
 
@@ -194,7 +196,7 @@ def make_plan(found: Coefficients, settings: Settings, ask: Ask, *, shipped: boo
     groups = serving_groups(found, settings, size, serving, ask)
     nodes = ask.nodes or sum(g.nodes for g in groups if g.name in SERVING)
     if (settings.encoder.gpus or settings.index.build_gpus) and not ask.gpu_nodes:
-        # The settings build on GPUs, so every node that builds needs them.
+        # The settings build on GPUs, so every building node needs them.
         ask = replace(ask, gpu_nodes=nodes)
     fleet = fleet_for(found, settings, size, ask, nodes)
     artefacts = artefact_bytes(found, size)
@@ -227,7 +229,7 @@ def make_plan(found: Coefficients, settings: Settings, ask: Ask, *, shipped: boo
     problems = _memory_problems(found, settings, size, ask)
     problems += [serving.problem] if serving.problem else []
     planned = planned_settings(settings, made)
-    # Report contradictions of the settings and those that the planned replicas cause only once.
+    # Report only once the contradictions that both the settings and the planned replicas cause.
     problems += limit_problems(settings) or limit_problems(planned)
     admitted = planned.serve.gateway.min_replicas * questions_at_once(planned)
     if serving.in_flight > admitted:
@@ -248,7 +250,7 @@ def gpu_memory(found: Coefficients, ask: Ask) -> float:
 
 
 def graphs_at_once(settings: Settings, ask: Ask, shards: int) -> int:
-    """Return the graphs that a GPU builds at a time, by `build_gpus` and by the node's cores."""
+    """Return how many graphs a GPU builds at a time, by `build_gpus` and the node's cores."""
     index = settings.index
     by_cpus = ask.node_cpus // index.build_threads // ask.gpus_per_node
     return max(min(int(1 / index.build_gpus + 1e-9), by_cpus, shards), 1)

@@ -17,7 +17,7 @@ from planning.units import format_bytes, format_seconds
 
 
 def _table(title: str, *columns: str) -> Table:
-    """Return an empty table; on a narrow terminal its cells wrap, and names stay in one line."""
+    """Return an empty table whose cells wrap on a narrow terminal, except names."""
     table = Table(title=title, title_justify="left")
     for name in columns:
         table.add_column(name, overflow="fold", no_wrap=name == columns[0])

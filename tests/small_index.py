@@ -22,6 +22,7 @@ from cluster.index.manifest import (
     FORMAT,
     EncoderEntry,
     Manifest,
+    SegmentEntry,
     ShardEntry,
     SplitEntry,
     TokensEntry,
@@ -145,11 +146,9 @@ def write_index(
     analyser: Analyser = ANALYSER,
 ) -> Manifest:
     """Write and publish an index as `make_index` does, without sharing."""
-    splitter = make_splitter("characters", 512, 64)
     encode = encoder.encode if encoder else bag_of_words
     texts = [c.search_text for c in citations]
     codec, embed = embed_by(encoder, texts) if encoder else (CODEC, embed_words)
-    entries = []
     scratch = index / "scratch"
     scratch.mkdir(parents=True)
     plan = SegmentPlan(
@@ -166,42 +165,56 @@ def write_index(
     )
     sample = encode(texts[:1000])
     train_quantiser(sample, plan.quantiser, plan)
+    segments = []
     for shard in range(shards):
-        mine = sorted((c for c in citations if shard_of(c.pmid, shards) == shard), key=_pmid)
-        table = embed_citations(split_citations(mine, splitter), embed, None)
-        batches = table.combine_chunks().to_batches()
-        directory = index / segment_directory(shard, plan.id)
-        entries.append(ShardEntry(segments=(write_segment(batches, directory, plan),)))
+        mine = [c for c in citations if shard_of(c.pmid, shards) == shard]
+        segments.append(_write_shard(index, shard, mine, plan, embed))
+    manifest = _describe_index(index, segments, plan, codec)
+    publish(index, manifest)
+    return manifest
+
+
+def _describe_index(
+    index: Path, segments: Sequence[SegmentEntry], plan: SegmentPlan, codec: TokenCodec
+) -> Manifest:
+    """Write the files that the shards share and return the manifest."""
     vocabulary = index / vocabulary_file("v000001")
     vocabulary.parent.mkdir(parents=True, exist_ok=True)
     write_each([], vocabulary)
-    segments = [(n, entry.segments[0]) for n, entry in enumerate(entries)]
-    kept = artefact(plan.quantiser)
-    shutil.copy(plan.quantiser, index / quantiser_file(kept.sha256))
-    manifest = Manifest(
+    quantiser = artefact(plan.quantiser)
+    shutil.copy(plan.quantiser, index / quantiser_file(quantiser.sha256))
+    return Manifest(
         format=FORMAT,
         version="v000001",
         created="2026-01-01T00:00:00+00:00",
         encoder=EncoderEntry(model="test", sha256="", dimensions=DIMENSIONS, max_tokens=256),
         split=SplitEntry(method="characters", size=512, overlap=64),
-        analyser=analyser.name,
-        vectors=vectors,
+        analyser=plan.analyser.name,
+        vectors=plan.vectors,
         bm25_over=plan.bm25_over,
-        shards=tuple(entries),
+        shards=tuple(ShardEntry(segments=(segment,)) for segment in segments),
         sources=(),
         failed_sources=(),
         last_source="",
-        citations=len(citations),
-        passages=sum(s.segments[0].passages for s in entries),
+        citations=sum(segment.citations for segment in segments),
+        passages=sum(segment.passages for segment in segments),
         superseded=0,
         deleted=0,
         vocabulary=artefact(vocabulary),
-        terms=publish_terms(index, "v000001", (), segments),
-        quantiser=kept,
+        terms=publish_terms(index, "v000001", (), list(enumerate(segments))),
+        quantiser=quantiser,
         tokens=keep_codec(index, codec),
     )
-    publish(index, manifest)
-    return manifest
+
+
+def _write_shard(
+    index: Path, shard: int, citations: Sequence[Citation], plan: SegmentPlan, embed: Any
+) -> SegmentEntry:
+    """Write the only segment of a shard and return its entry in the manifest."""
+    splitter = make_splitter("characters", 512, 64)
+    table = embed_citations(split_citations(sorted(citations, key=_pmid), splitter), embed, None)
+    batches = table.combine_chunks().to_batches()
+    return write_segment(batches, index / segment_directory(shard, plan.id), plan)
 
 
 def _pmid(citation: Citation) -> int:

@@ -33,9 +33,9 @@ WRITER_HEAP_BYTES = 128 << 20
 # The first search asks for this many times the limit, and at least for FIRST_LEAST hits, because
 # re-scoring changes the order.
 FIRST_FACTOR, FIRST_LEAST = 4, 50
-# Cost of returning a hit, in rows that tantivy scores under a filter in the same time.
+# Cost of returning a hit, as the number of rows that tantivy scores under a filter in that time.
 ROWS_PER_HIT = 14
-# Share of the units above which the rows with a term are not listed.
+# A term that occurs in more than this share of the units is too common to list its rows.
 COMMON_SHARE = 0.5
 
 
@@ -183,8 +183,8 @@ class Bm25Index:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         """Return the best rows by Lucene's BM25 and their scores, without the rows in `dead`.
 
-        The best come first; ties go to the lower row. With `among`, only rows that pass its
-        filters are returned; filters do not change the scores.
+        The best come first; of equal scores, the lower row comes first. With `among`, only rows
+        that pass its filters are returned; filters do not change the scores.
         """
         compiled = self._tantivy_query(query)
         found, scores = np.empty(0, np.int64), np.empty(0, np.float32)
@@ -196,7 +196,8 @@ class Bm25Index:
         first = wanted = max(FIRST_FACTOR * limit, FIRST_LEAST)
         drop = among is not None
         # tantivy's order differs slightly from Lucene's, and dead rows use up hits: double the
-        # number of hits until there are enough and the latest ones do not change the result.
+        # number of requested hits until there are enough live ones and further hits no longer
+        # change the result.
         while True:
             drop = drop and among is not None and self._dropping_pays(wanted, among)
             rows, exhausted = self._hits(compiled, wanted, among, drop=drop)

@@ -18,7 +18,8 @@ import numpy as np
 
 from cluster.index.vectors import ADD_CHUNK, Vectors, build
 
-# A CPU builds smaller graphs in seconds and deterministically; cuVS would reduce their degree.
+# Smaller graphs are built on the CPU, which is fast and deterministic; cuVS would reduce their
+# degree.
 FEWEST_ROWS = 100_000
 
 
@@ -30,13 +31,13 @@ def on_gpu() -> bool:
 def gpu_bytes(rows: int, dimensions: int, m: int) -> int:
     """Return an upper bound on the GPU memory of a build, in bytes.
 
-    With faiss-gpu-cuvs 1.15, `GpuIndexCagra.train` leaves vectors of the host there
+    With faiss-gpu-cuvs 1.15, `GpuIndexCagra.train` keeps vectors in host memory there
     (`cuvs::neighbors::cagra::build` of a host matrix) and chooses the parameters of IVF-PQ by
     cuVS's `ivf_pq::index_params::from_dataset`. cuVS's documentation of CAGRA ("Memory footprint")
-    gives the memory of three steps, which run one after another: training on a tenth of the
-    vectors as float32, codes of a byte for four dimensions with an id, and pruning the first 4m
-    neighbours of each vector. 4 GiB are for FAISS's temporary memory (1.5 GiB), CUDA and batches.
-    FAISS's development branch copies the vectors to the GPU, which will add 4 bytes per dimension.
+    gives the memory of three steps, which run one after another: training on a tenth of the vectors
+    as float32, codes of a byte for four dimensions with an id, and pruning the first 4m neighbours
+    of each vector. 4 GiB are for FAISS's temporary memory (1.5 GiB), CUDA and batches. FAISS's
+    development branch copies the vectors to the GPU, which will add 4 bytes per dimension.
     """
     steps = ((4 * dimensions + 4) / 10, dimensions / 4 + 8, 4 + 5 * 4 * m)
     return 2**32 + math.ceil(rows * max(steps))

@@ -6,9 +6,9 @@ file `LEASE` at the index location, which is only written by compare-and-swap.
 - The holder renews it every RENEW_S seconds. It expires LEASE_S seconds after the last
   renewal by the storage's own clock, or at once if the holder's process on this machine has
   ended. The file stays after a release, so that tokens and version numbers are never reused.
-- Each holder gets a fencing token, one higher than the last, and writes it into CURRENT with
-  the published version. Publishing is a compare-and-swap on CURRENT as the holder left it,
-  so a holder that was paused until its lease expired cannot overwrite its successor.
+- Each holder gets a fencing token, one higher than the last, and writes it into CURRENT with the
+  published version. Publishing is a compare-and-swap on CURRENT as the holder last wrote it, so a
+  holder that was paused until its lease expired cannot overwrite its successor.
 - Version numbers are reserved in the lease before any file of a version is written. A
   reserved number is never reused, even if its version is not published.
 
@@ -189,7 +189,7 @@ class Lease:
     def _lost_message(self) -> str:
         found = read_stamped(self.index / LEASE)
         now = record_of(found, self.index) if found else None
-        taker = f"another {now}" if now and now.holder else "another command has held it since"
+        taker = f"another {now}" if now and now.holder else "another command has held it meanwhile"
         return (
             f"{self.index}: this {self._record.command} was paused or cut off for more than "
             f"{LEASE_S:.0f} s and lost its lease ({taker}); it has published nothing since then. "

@@ -99,8 +99,8 @@ class SegmentRecords:
     def references(self, rows: Rows) -> list[tuple[int, ...] | None]:
         """Return the PMIDs that each citation row cites; None if the segment lacks them.
 
-        The article that a notice retracts or doubts, or that a republication replaces, is left out,
-        because the record does not rely on it.
+        The article that a notice concerns, or that a republication replaces, is left out, because
+        the record does not rely on it.
         """
         if "references" not in self._citations.names:
             return [None] * len(rows)

@@ -24,11 +24,12 @@ Rows = npt.NDArray[np.int64]
 
 
 ADD_CHUNK = 8192
-# Costs of a filtered search, in rows that an exact search scores: skipping 25 rows that do not
-# pass costs as much as scoring one row, and each step along the graph as much as scoring 40.
+# Costs of a filtered search, in units of scoring one row exactly. Skipping 25 rows that do not pass
+# costs as much as scoring one row; a step along the graph costs as much as scoring 40.
 SKIPPED_PER_SCORED = 25
 SCORED_PER_STEP = 40
-# Factor for more rows that fail the filter than expected, to avoid repeated searches.
+# Safety factor for the number of requested rows, because more rows than expected may fail the
+# filter and repeating a search is expensive.
 OVER_ASK = 1.2
 # FAISS's limits apply to the whole process, so only one file is read at a time.
 _READING = Lock()
@@ -182,10 +183,10 @@ class VectorIndex:
     def search_among(self, query: Vectors, limit: int, among: RowSelection) -> tuple[Rows, Vectors]:
         """Search the rows in `among`, exactly or by the graph, whichever costs less.
 
-        The graph search requests extra rows for those that are expected to fail the filter,
-        and more of them until `limit` rows remain or an exact search costs less. FAISS's own
-        selector is not used, because it fills the result with rows that it passes on the way
-        to the nearest ones, which hides that a search did not go far enough.
+        The graph search requests extra rows for those that are expected to fail the filter, and
+        more of them until `limit` rows remain or an exact search costs less. FAISS's own selector
+        is not used, because it fills the result with rows from the path to the nearest ones, so a
+        search that stopped too early goes unnoticed.
         """
         limit = min(limit, among.count)
         if limit == 0:

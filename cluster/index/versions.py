@@ -50,8 +50,8 @@ def _up_to(
 ) -> list[tuple[str, str]]:
     """Return those of `versions` (last source, name) that end with `source` or before it.
 
-    They are sorted by their last sources: names that differ only in their numbers by number,
-    others by the order in which they were applied, taken from `held`.
+    They are sorted by their last sources. Names that differ only in their numbers are compared by
+    number; for other names, `held` gives the order in which they were applied.
     """
     order = {name: position for position, name in enumerate(apply_order(held))}
     if source in order:

@@ -132,8 +132,8 @@ def _passage_batch(rows: SegmentRows, first_row: int, first_token: int) -> pa.Re
 class PostingsWriter:
     """Writes the BM25 indexes of a segment, over citations, passages or both.
 
-    `counter` counts their terms. The indexes are complete when the `with` block ends without
-    an error; after an error, all writing has stopped.
+    `counter` counts their terms. The indexes are complete when the `with` block ends without an
+    error; after an error, no thread is still writing.
     """
 
     def __init__(self, directory: Path, over: Sequence[str], analyser: Analyser) -> None:
@@ -252,8 +252,8 @@ def _take_graph(graph: Location, path: Path, passages: int) -> None:
 def write_graph(parts: Iterable[vectors.Vectors], graph: Location, plan: SegmentPlan) -> str:
     """Write the vectors of a segment, in the order of its passages, before the segment itself.
 
-    `parts` are float32 arrays (n, d). `write_rows` takes ownership of the file. Return why the CPU
-    built the graph although `plan` wants a GPU, or "".
+    `parts` are float32 arrays (n, d). `write_rows` takes ownership of the file. Return the reason
+    why the CPU built the graph although `plan` requests a GPU, or "".
     """
     with published_atomically(graph, f"{uuid.uuid4().hex}.partial") as aside:
         raw = aside.with_name(f"{aside.name}.f32.partial")
@@ -325,10 +325,10 @@ def write_rows(
 ) -> SegmentEntry:
     """Write the segment `directory` from batches with unique, ascending PMIDs.
 
-    The segment is written to a temporary folder and moved when it is complete. `complete` adds
-    its own files to that folder and returns the counts of what it replaces or removes. A complete
-    segment that already exists is kept, so that a rerun only has to read it. If `graph`, a file of
-    `write_graph`, is given, the batches need no vectors.
+    The segment is written to a temporary folder and moved when it is complete. `complete` adds its
+    own files to that folder and returns the counts of what it replaces or removes. If a complete
+    segment already exists, it is kept and only read. If `graph`, a file of `write_graph`, is given,
+    the batches need no vectors.
     """
     if (entry := find_segment(directory)) is not None:
         return entry

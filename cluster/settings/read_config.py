@@ -84,7 +84,11 @@ def explain(error: ValidationError, model: type[BaseModel], origin: str) -> Inpu
             hint = f"; did you mean {near[0]}?" if near else ""
             lines.append(f"unknown key {key}{hint}")
         elif key:
-            lines.append(f"{key}: {problem_words(problem)} (got {cut(repr(problem.get('input')))})")
+            said = problem_words(problem)
+            shown = (
+                "" if said.startswith("is empty") else f" (got {cut(repr(problem.get('input')))})"
+            )
+            lines.append(f"{key}: {said}{shown}")
         else:
             lines.append(problem_words(problem))
     if more := len(problems[MAX_PROBLEMS:]):

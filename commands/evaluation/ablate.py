@@ -68,8 +68,8 @@ Cutoffs = Annotated[
     typer.Option(
         min=1,
         max=MAX_CITATIONS,
-        help="Rank cutoff; repeatable (default 3, 5 and 10). Rankings are cut, not run again; "
-        "with --answers, each k given is a run whose answers use k passages.",
+        help="Rank cutoff; repeatable (default 3, 5 and 10). Rankings are truncated, not computed "
+        "again; with --answers, each k is a separate run whose answers use k passages.",
     ),
 ]
 Answers = Annotated[bool, typer.Option("--answers/--no-answers", help="Score answers too (slow).")]
@@ -109,8 +109,8 @@ def ablate(
 ) -> None:
     """Compare presets over the same questions, with 95% bootstrap intervals.
 
-    Questions are asked one at a time. An interrupted run resumes where it stopped, and a
-    complete run is not repeated.
+    Questions are asked one at a time. An interrupted run resumes where it stopped. A complete run
+    is not repeated.
     """
     context = make_context(config, overrides, json)
     settings = context.settings

@@ -41,10 +41,15 @@ def audit(
         for concern in found.concerns:
             context.out.print(_line(concern), soft_wrap=True, highlight=False)
     context.log.print(
-        f"{answers}: {found.answers:,} answers, {found.citations:,} citations against index "
-        f"version {found.index_version}: {len(found.concerns):,} of concern",
+        f"{answers}: {_counted(found.answers, 'answer')}, "
+        f"{_counted(found.citations, 'citation')} against index version {found.index_version}: "
+        f"{_counted(len(found.concerns), 'citation')} with a problem",
     )
     raise typer.Exit(1 if found.concerns else 0)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _line(concern: Concern) -> str:

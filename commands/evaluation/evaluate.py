@@ -26,7 +26,7 @@ from evaluation.evaluated import Evaluated, compare, make_report
 from evaluation.report.render_report import write_report
 from evaluation.report.report import Comparison
 
-# Measures that are printed without --full; another task's first MOST_SHOWN are.
+# Measures that are printed without --full. For other tasks, the first MOST_SHOWN are printed.
 MOST_SHOWN = 16
 MAIN = frozenset(
     {
@@ -42,7 +42,7 @@ GoldArgument = Annotated[
 ]
 Against = Annotated[
     Path | None,
-    typer.Option(help="Another run; say which differences are significant."),
+    typer.Option(help="Another run to compare with; significant differences are marked."),
 ]
 ReportFolder = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Write a report page into this folder.")
@@ -62,7 +62,9 @@ Qrels = Annotated[
 ]
 TrainedOn = Annotated[
     list[Path] | None,
-    typer.Option(help="Training data to check for leakage, besides that of model cards."),
+    typer.Option(
+        help="Training data to check for leakage, in addition to the data that model cards name."
+    ),
 ]
 Bleu = Annotated[bool, typer.Option("--bleu", help="Compute BLEU of exact and ideal answers.")]
 BertScore = Annotated[
@@ -75,7 +77,9 @@ BertScore = Annotated[
 ]
 Full = Annotated[
     bool,
-    typer.Option("--full", help="Print all measures, the risk by confidence, and whole notes."),
+    typer.Option(
+        "--full", help="Print all measures, the risk by confidence, and the complete notes."
+    ),
 ]
 AllowEmpty = Annotated[bool, typer.Option("--allow-empty", help="Score a run without answers.")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")]
@@ -159,7 +163,7 @@ def _notes_printer(context: Context, *, full: bool) -> Callable[[str], None]:
 
 
 def _main_measures(found: Mapping[str, Interval]) -> dict[str, Interval]:
-    """Return the measures that challenges rank by, or the first ones of another task."""
+    """Return the measures by which challenges rank systems; for other tasks, the first ones."""
     main = {name: interval for name, interval in found.items() if name in MAIN}
     return main or dict(islice(found.items(), MOST_SHOWN))
 
@@ -180,7 +184,7 @@ def _with_leaks(
 
 
 def _print(out: Console, table: Table) -> None:
-    """Print a table at least 132 columns wide; a narrower one would cut its numbers."""
+    """Print a table at least 132 columns wide, so that its numbers are not truncated."""
     out.size = ConsoleDimensions(max(out.width, 132), out.height)
     out.print(table)
 

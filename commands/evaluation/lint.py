@@ -46,7 +46,10 @@ Index = Annotated[
 ]
 Fix = Annotated[
     bool,
-    typer.Option("--fix", help="Repair what is safe to repair; write the result to --output."),
+    typer.Option(
+        "--fix",
+        help="Repair the problems that can be repaired safely, and write the result to --output.",
+    ),
 ]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="File that --fix writes; may be RUN itself.")

@@ -26,7 +26,7 @@ def write_output(path: Path | None, text: str) -> None:
     if path is None:
         print(text, end="", flush=True)
         return
-    # A file name may hold half a surrogate pair, which UTF-8 cannot encode.
+    # A file name may contain an unpaired surrogate, which UTF-8 cannot encode.
     write_parts(path, [text.encode(errors="backslashreplace")])
 
 

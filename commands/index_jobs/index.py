@@ -49,12 +49,14 @@ def build_on_ray(
     from pipelines.indexing.jobs import build_index
     from pipelines.indexing.published_build import find_build
 
-    # Without this check, Ray starts and models are fetched before a build is found.
+    # Without this check, Ray would start and fetch models before it finds that the index is already
+    # built.
     found = None if again else find_build(sources, settings, strict=strict)
     if found:
         return found
     context.log.print(f"{len(sources)} source files -> {settings.index.path}")
-    # This is announced late, because the build may still be found once the models are fetched.
+    # Announce this late, because after the models are fetched, the build may turn out to be
+    # published already.
     omitted = partial(_log_omitted, settings, sources)
     with ray_session(settings.ray), reporter(context, omitted) as report:
         return build_index(sources, settings, report, strict=strict, again=again)

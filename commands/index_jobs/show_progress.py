@@ -55,7 +55,7 @@ class _Lines:
 def _announced(
     announce: Callable[[Console], None], console: Console, show: Callable[[Any], None]
 ) -> Callable[[Any], None]:
-    """Return `show`, which calls `announce` before the first event after fetching models."""
+    """Wrap `show` to call `announce` before the first event that follows the download of models."""
     left = [announce]
 
     def show_next(event: Any) -> None:

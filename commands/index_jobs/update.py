@@ -93,7 +93,7 @@ def compact(
         with ray_session(context.settings.ray), reporter(context) as report:
             manifest = compact_index(context.settings, report)
     else:
-        context.log.print(f"{before.version} is compact already")
+        context.log.print(f"{before.version} is already compact")
     seconds = time.monotonic() - begun
     removed = prune_index(index, manifest) if prune else []
     if json:

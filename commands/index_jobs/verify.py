@@ -34,7 +34,7 @@ def verify(
         typer.Option(help="PubMed XML file, folder or glob to compare the index with. Repeatable."),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Do not read the bytes and texts of the artefacts.")
+        bool, typer.Option("--quick", help="Do not check the bytes and texts of the artefacts.")
     ] = False,
     allow_gap: Annotated[
         bool, typer.Option("--allow-gap", help="Accept gaps in the numbering of the source files.")
@@ -115,6 +115,6 @@ def _print(context: Context, found: Verification) -> None:
     )
     if found.findings:
         context.log.print(
-            "repeating the same `citeray index build` would find this index published and keep it "
-            "as it is; to replace it, add --again to that command"
+            "the same `citeray index build` would keep this index, because it is published; add "
+            "--again to replace it"
         )

@@ -26,7 +26,9 @@ feedback = typer.Typer(
 @feedback.command("list")
 def list_all(
     owner: OwnerOption = None,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="Maximum number, newest first.")] = 50,
+    limit: Annotated[
+        int, typer.Option(min=1, max=200, help="Number of entries to list, newest first.")
+    ] = 50,
     rating: Annotated[
         Rating | None, typer.Option(help="Show only feedback with this rating.")
     ] = None,
@@ -45,7 +47,7 @@ def list_all(
         context.print_json([asdict(item) for item in found])
         return
     if not found:
-        context.log.print("no feedback that matches; readers give it on stored answers")
+        context.log.print("no matching feedback; readers can give feedback on stored answers")
     for item in found:
         said, answer = item.opinion, item.answer
         line = f"{when(item.created)} {said.rating:4} {item.owner or '-'} {item.answer_id}"

@@ -100,7 +100,9 @@ def list_all(
 @watch.command("diff")
 def diff(
     watch_id: WatchId,
-    limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number, newest first.")] = 10,
+    limit: Annotated[
+        int, typer.Option(min=1, max=500, help="Number of versions to show, newest first.")
+    ] = 10,
     config: Config = None,
     overrides: Overrides = None,
     json: Json = False,
@@ -167,7 +169,7 @@ def run(
     check_same_store(settings, "index.path")
     version = open_manifest(settings).version
     waiting = saved.watches.waiting(version)
-    context.log.print(f"{waiting} saved questions to ask of {version}")
+    context.log.print(f"{waiting} saved questions to ask against {version}")
     done = {"asked": 0, "notable": 0, "failed": 0}
     if waiting:
         with served_models(settings) as models:

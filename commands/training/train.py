@@ -56,7 +56,7 @@ def train_ner(
 ) -> None:
     """Train an entity recogniser from texts with marked entities.
 
-    A file that marks only some entity types is not used as evidence about the other types.
+    A file that marks only some entity types does not count as negative evidence for the others.
     """
     from pipelines.train.jobs import TagJob
 
@@ -171,9 +171,15 @@ def _retrieval(
 
     recipe = read_recipe(RetrievalRecipe, kind, changes or ())
     if not recipe.dense_scale and not recipe.maxsim_scale:
-        raise InputError("dense_scale and maxsim_scale are both 0: there is nothing to learn")
+        raise InputError(
+            "dense_scale and maxsim_scale are both 0, so nothing would be learned; set one of them "
+            "above 0"
+        )
     if kind == "reranker" and recipe.rank == 0:
-        raise InputError("rank is 0: late interaction takes an adapter of the encoder's model")
+        raise InputError(
+            "rank is 0, but late interaction needs an adapter of the encoder's model; set rank "
+            "above 0"
+        )
     sources = tuple(find_sources(corpus))
     base = _plain(context)
     asked, held = whole_paths(questions), whole_paths(held_out)
@@ -207,7 +213,8 @@ def train_calibration(
         Path | None, typer.Option(help="File to write the outcomes of these questions to.")
     ] = None,
     unanswerable: Annotated[
-        bool, typer.Option(help="The index does not answer these questions: all answers are wrong.")
+        bool,
+        typer.Option(help="Count every answer as wrong: the index has no evidence for them."),
     ] = False,
     system: SystemOption = None,
     config: Config = None,
@@ -216,7 +223,7 @@ def train_calibration(
 ) -> None:
     """Calibrate the confidence of answers, on which the error budget is based.
 
-    Asks the questions, searching the index of the settings, scores each answer, and fits the
+    Answers the questions from the index of the settings, scores each answer, and fits the
     probability that an answer is right for each type of question.
     """
     from evaluation.calibrate import fit_calibration, read_outcomes

@@ -65,7 +65,7 @@ def train_namer(
     overrides: Overrides = None,
     json: Json = False,
 ) -> None:
-    """Train an adapter of a language model (`namer.model`) to name the answers of questions.
+    """Train an adapter of a language model (`namer.model`) to rank names as answers.
 
     It learns the names of gold answers from sentences of their snippets.
     """
@@ -109,7 +109,7 @@ def _train(
 
 
 def writer_prompt(question: AnsweredQuestion, texts: Sequence[str]) -> list[Message]:
-    """Return the prompt of a question; for a yes/no question, to explain the gold answer."""
+    """Return the prompt of a question, which for yes/no asks to explain the gold answer."""
     evidence = [Evidence(Passage(0, "abstract", 0, len(text), text)) for text in texts]
     values = {
         "question": quote(question.text),

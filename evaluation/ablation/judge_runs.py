@@ -58,7 +58,7 @@ def _judge_run(
             asked, judge.model, judge.encode, concurrent=concurrent, known=known, keep=keep
         )
     )
-    weak = "a weak judge, whose scores say little: " if judged.weak else ""
+    weak = "a weak judge, whose scores are not reliable: " if judged.weak else ""
     tell(
         f"{run.plan.name}: {weak}right on {judged.probe_accuracy:.0%} of cases with known verdicts"
     )

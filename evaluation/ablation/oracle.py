@@ -130,7 +130,7 @@ def _top(scores: npt.NDArray[np.float32]) -> float:
 
 
 def _promote(part: Candidates, gold: Sequence[int], dense: float, bm25: float) -> Candidates:
-    """Return `part` with these scores for the citations `gold`; 0 means an unused branch."""
+    """Return `part` with these scores for the citations `gold`; 0 stands for an unused branch."""
     pmids = np.asarray(gold, np.int64)
     rest = ~np.isin(part.pmids, pmids)
 
@@ -169,7 +169,7 @@ class GoldReranking(Oracle):
         return reply
 
     def _noted(self, fetched: Sequence[Fetched]) -> list[Fetched]:
-        """Remove scores from stored token vectors, so that the reranker is called."""
+        """Remove the scores that come from stored token vectors, so that the reranker is called."""
         # Texts of the relevant citations, as the reranker receives them.
         held = (f for f in fetched if f.citation.pmid in self._gold.pmids)
         self._relevant |= set(map(rerank_text, held))

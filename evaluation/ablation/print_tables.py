@@ -22,8 +22,8 @@ def print_tables(out: Console, found: Ablation) -> None:
         out.width = max(out.width, FILE_WIDTH)
     out.print(_systems_table(found))
     out.print(
-        "Latency: milliseconds of all search stages of a question, added up; the actual wait is "
-        "shorter, because some stages run concurrently. Whole: the wait for the whole reply."
+        "Latency: sum of the milliseconds of all search stages of a question; the actual time is "
+        "shorter, because some stages run concurrently. Whole: time until the whole reply."
     )
     for row in found.systems:
         for loss, count in row.degraded.items():
@@ -87,7 +87,7 @@ def _cutoffs_table(rows: Sequence[CutoffRow]) -> Table:
 
 def _losses_table(found: Ablation) -> Table:
     table = _table(
-        "Lost at each stage: with gold minus without gold",
+        "Loss of each stage: measures with gold minus without gold",
         ["system", "oracle", "measure"],
         ["without gold", "with gold", "loss", "95% interval"],
     )
@@ -128,7 +128,8 @@ def markdown_table(found: Ablation) -> str:
     """Return a table with one row per system, followed by a list of degradations.
 
     A dash means that a measure does not apply. MAP@10 has its 95% interval. The columns "search"
-    are the summed times of all stages up to the ranking, "whole" the waits for the reply.
+    are the summed times of all stages up to the ranking, the columns "whole" the times until the
+    reply.
     """
     headings = ["system", "documents MAP@10", *MEASURES.values(), *LATENCIES]
     lines = [

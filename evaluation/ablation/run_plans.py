@@ -57,7 +57,7 @@ def run_key(plan: Plan, settings: Settings, questions: Path, gold: Path) -> dict
         "oracle": plan.oracle,
         "evidence": plan.evidence,
     }
-    # Only oracles use the gold: without one, a corrected gold file needs no new run.
+    # Only oracles use the gold, so without an oracle a corrected gold file needs no new run.
     return {**key, "gold": digest(gold.read_bytes())} if plan.oracle else key
 
 
@@ -142,8 +142,8 @@ class Run:
         """Record the index version; raise InputError if earlier replies are from another one."""
         if self.version and version != self.version:
             raise InputError(
-                f"{self.record}: holds replies of index version {self.version}, the index is now "
-                f"{version}; name another --output or delete the file"
+                f"{self.record}: holds replies of index version {self.version}, but the index is "
+                f"now {version}; name another --output or delete the file"
             )
         self.version = version
 

@@ -105,5 +105,5 @@ def add_ragas(
     )
     note = f"RAGAS's judge was right on {judged.probe_accuracy:.0%} of cases with known verdicts"
     if judged.weak:
-        note = f"weak judge: {note}, below {WEAK_BELOW:.0%}; its scores say little"
+        note = f"weak judge: {note}, below {WEAK_BELOW:.0%}; its scores are not reliable"
     return evaluated.with_scores(judged.scores, note)

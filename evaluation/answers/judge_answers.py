@@ -110,7 +110,7 @@ async def judge_samples(
 ) -> JudgedRun:
     """Probe the judge, then score all samples, `concurrent` at a time.
 
-    Scores in `known`, by sample id, are not requested again; `keep` is called with each new one.
+    Scores in `known`, by sample id, are not requested again; `keep` is called with each new score.
     `encode` returns vectors (n, dimensions) and runs in a thread; `progress` is called with
     (samples done, samples). Before any call, raises InputError for an empty question or a duplicate
     id. Raises LLMError if the judge gives no usable reply to the probe.

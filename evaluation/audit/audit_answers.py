@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cluster.notices import CORRECTED, DOUBTED, NOTICES, RETRACTED, as_printed
+from cluster.notices import CORRECTED, DOUBTED, NOTICES, RETRACTED, as_printed, printed_words
 from cluster.records import RETRACTED_TYPE, TITLE, Citation, Passage
 from evaluation.audit.read_answers import StoredAnswer
 
@@ -105,14 +105,16 @@ def audit_answer(answer: StoredAnswer, lookup: CitationLookup) -> list[Concern]:
 
 
 def _absent(answer: StoredAnswer, version: str) -> Reason:
-    since = f", the answer is from {answer.version}" if answer.version else ", or never was in it"
-    return Reason(DELETED, f"not in index version {version} any more{since}")
+    since = (
+        f", the answer is from {answer.version}" if answer.version else ", or has never been in it"
+    )
+    return Reason(DELETED, f"no longer in index version {version}{since}")
 
 
 def _notices(citation: Citation) -> list[Reason]:
     """Return NLM's notices on the article: those that link to it, and its publication type."""
     links = [link for link in citation.links if link.kind in NOTICES]
-    reasons = [Reason(NOTICES[link.kind], as_printed(link)) for link in links]
+    reasons = [Reason(NOTICES[link.kind], printed_words(as_printed(link))) for link in links]
     if citation.retracted and all(reason.kind != RETRACTED for reason in reasons):
         reasons.append(Reason(RETRACTED, f"publication type {RETRACTED_TYPE}"))
     return reasons
@@ -152,7 +154,7 @@ def _moved(passage: Passage, citation: Citation) -> str:
     if section.startswith(passage.text, passage.begin) and passage.begin >= 0:
         return ""
     at = section.find(passage.text)
-    return f"quotation of {where} " + (f"is now at {at}" if at >= 0 else "is not there any more")
+    return f"quotation of {where} " + (f"is now at {at}" if at >= 0 else "is no longer there")
 
 
 def _record(citation: Citation) -> Mapping[str, Any]:

@@ -27,7 +27,7 @@ from evaluation.report.report import Case, DocumentRow, SnippetRow
 # The first of these scores that a run has selects its worst questions.
 RANKING_SCORES = ("documents AP", "snippets F1", "ROUGE-2 F1", "factoid MRR", "list F1")
 NO_CONFIDENCE = (
-    "the run states no confidence, so that it has no risk-coverage curve; `citeray answer` writes "
+    "the run has no confidence values, so there is no risk-coverage curve; `citeray answer` writes "
     "the field `confidence` for each question"
 )
 

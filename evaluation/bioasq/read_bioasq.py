@@ -42,11 +42,11 @@ class Snippet:
 class Entry:
     """A question of a gold file, or a run's answer to it.
 
-    `documents` are distinct and in order; `rejected` are those that experts judged not relevant.
-    `exact` holds lower-cased synonyms, item by item; for yes/no one item, "yes", "no" or "none";
-    None means that there is no exact answer. CiteRay's runs have further fields: `verdict` and
-    `confidence` (0 to 1), which are "" and None if absent, and `shown`, the texts of the passages
-    from which the answer was written.
+    `documents` are distinct and in order; `rejected` are the documents that experts judged not
+    relevant. `exact` holds lower-cased synonyms, item by item; for yes/no one item, "yes", "no" or
+    "none"; None means that there is no exact answer. CiteRay's runs have further fields: `verdict`
+    and `confidence` (0 to 1), which are "" and None if absent, and `shown`, the texts of the
+    passages from which the answer was written.
     """
 
     id: str
@@ -86,8 +86,8 @@ def _only_gold(entry: Entry, path: Path) -> Entry:
 def read_run(path: Path, gold: Mapping[str, Entry]) -> dict[str, Entry]:
     """Return a run's answers by id. Types come from the gold file.
 
-    Of an item's synonyms only the first counts. Raises InputError like `read_gold`, and for an
-    id that is not in the gold file.
+    Of the synonyms of an item, only the first is used. Raises InputError like `read_gold`, and for
+    an id that is not in the gold file.
     """
     run = _read(path, {id_: entry.type for id_, entry in gold.items()})
     for number, id_ in enumerate(run):

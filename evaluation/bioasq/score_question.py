@@ -46,7 +46,7 @@ def score_documents(
 
 
 def condense(found: Sequence[str], judged: Collection[str]) -> tuple[float, list[str]]:
-    """Return the share of unjudged ones among the first ten documents, and all judged documents.
+    """Return the share of unjudged documents among the first ten, and all judged documents.
 
     The plain measures count a document that no expert judged as irrelevant; measures over the
     condensed list, of judged documents only, ignore it (Sakai, SIGIR 2007). `judged` holds the last

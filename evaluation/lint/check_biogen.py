@@ -118,7 +118,7 @@ def _ground(checker: Checker, item: Row, where: str) -> Row:
     new = [pmid for pmid in supported if read_pmid(pmid) not in given]
     if len(new) < len(supported):
         repeated = f"{len(supported) - len(new)} of them in {GIVEN}"
-        checker.note(f"{where}, {SUPPORTED}", repeated, "drops the given ones")
+        checker.note(f"{where}, {SUPPORTED}", repeated, "drops the PMIDs that were given")
     contradicted = _pmids(checker, item, CONTRADICTED, where)
     new = checker.first(new, MAX_CITATIONS, f"{where}, {SUPPORTED}")
     contradicted = checker.first(contradicted, MAX_CITATIONS, f"{where}, {CONTRADICTED}")

@@ -50,7 +50,7 @@ FAMILIES = {
     **dict.fromkeys(("citation", "support", "contradict", "uncited"), "BioGen: citations"),
     "document": "BioGen: documents",
     "expert": "BioGen: by experts' labels",
-    "share": "BioGen: who judged",
+    "share": "BioGen: origin of the judgements",
     **dict.fromkeys(("faithfulness", "answer", "context"), "RAGAS"),
 }
 

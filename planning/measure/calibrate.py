@@ -294,5 +294,5 @@ def _memory(m: _Measured, real: BuildMeasured, settings: Settings, replica: Line
 
 
 def _seen(law: Line, n: float, peak: float) -> Line:
-    """Raise `law` to the peak of a real task at size `n`, which includes Ray's own memory."""
+    """Raise `law` to the measured peak of a task of size `n`, which includes Ray's own memory."""
     return law.model_copy(update={"base": law.base + max(peak - law.at(n), 0.0)})

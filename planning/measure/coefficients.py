@@ -47,7 +47,7 @@ class GpuCoefficients(Strict):
     def encode_seconds(self, tokens: float, batch: int, *, store_tokens: bool) -> float:
         """Return the seconds per passage of `tokens` tokens, by the batch size nearest to `batch`.
 
-        The time is taken to be proportional to the number of tokens.
+        The time is assumed to be proportional to the number of tokens.
         """
         measured = self.encoder_documents_per_s
         rates = self.encoder_documents_per_s_with_tokens if store_tokens else measured
@@ -74,7 +74,7 @@ def read_gpu_coefficients(path: Path) -> GpuCoefficients:
 
 
 DEFAULT_FILE = Path(".citeray/calibration.json")
-# Assumed ratio of the 95th percentile to the median of a time of which only one value is known.
+# Assumed ratio of the 95th percentile to the median, if only the median is known.
 SPREAD = 1.5
 SHIPPED = CONFIGS / "calibration" / "laptop.json"
 
@@ -143,7 +143,7 @@ class Artefacts(Strict):
     record_bytes_per_citation: float
     bm25_bytes_per_citation: float
     term_count_bytes_per_row: float
-    vocabulary_bytes: Line  # Depends on the number of term rows; the base is MeSH.
+    vocabulary_bytes: Line  # Depends on the number of term rows; the base is the size of MeSH.
 
 
 class Building(Strict):
@@ -186,7 +186,7 @@ class Point(Strict):
 
 
 def typical_point(concurrent: int, seconds: float) -> Point:
-    """Return the latency of a stage of which only the median is known."""
+    """Return the latency of a stage, estimated from its median alone."""
     return Point(concurrent=concurrent, median_seconds=seconds, p95_seconds=SPREAD * seconds)
 
 

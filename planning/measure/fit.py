@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import fmean
+from statistics import fmean, linear_regression
 
 import numpy as np
 
@@ -18,12 +18,10 @@ STEPS = 64
 
 
 def _least_squares(points: Points) -> tuple[float, float]:
-    """Return (intercept, slope); the slope is 0 if all x are equal."""
-    x_mean, y_mean = (fmean(values) for values in zip(*points, strict=True))
-    spread = sum((x - x_mean) ** 2 for x, _ in points)
-    slope = sum((x - x_mean) * (y - y_mean) for x, y in points) / spread if spread else 0.0
-    slope = max(slope, 0.0)
-    return y_mean - slope * x_mean, slope
+    """Return (intercept, slope); the slope is 0 if it would be negative or all x are equal."""
+    x, y = zip(*points, strict=True)
+    slope = max(linear_regression(x, y).slope, 0.0) if len(set(x)) > 1 else 0.0
+    return fmean(y) - slope * fmean(x), slope
 
 
 class Line(Strict):

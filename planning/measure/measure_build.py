@@ -205,7 +205,7 @@ class Published:
 
 
 def measure_publishing(parts: Sequence[TermCounts], settings: Settings, path: Path) -> Published:
-    """Write the vocabulary of `parts`, as the last, serial step of a build does."""
+    """Write the vocabulary of `parts` as the last step of a build does, and time it."""
     chosen = settings.vocabulary
     cost = in_fresh_process(_publish, parts, find_names(chosen), chosen, path)
     return Published(path, cost.result, cost)

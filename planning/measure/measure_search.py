@@ -47,7 +47,8 @@ Tell = Callable[[str], None]
 KINDS = ("statistics", "dense", "bm25", "search", "fetch")
 FETCHED = 20
 QUESTION_SEED = 1
-# With many shards, each returns fewer hits; times in between are interpolated.
+# Numbers of shards to measure with. With many shards, each returns fewer hits; other numbers are
+# interpolated.
 FEW_SHARDS, MANY_SHARDS = 1, 64
 
 
@@ -126,7 +127,7 @@ def _search(
     index: Location, entry: SegmentEntry, asked: Asked, settings: Settings
 ) -> dict[str, list[float]]:
     shard = ShardEntry(segments=(entry,))
-    # Large shards are searched by their HNSW graph, so the small sample must be, too.
+    # Search the small sample by its HNSW graph, because large shards are searched in this way.
     reader = ShardReader(index, 0, shard, ef_search=settings.index.ef_search, exact_below=0)
     search_spent(reader, entry, asked, settings)
     return search_spent(reader, entry, asked, settings)

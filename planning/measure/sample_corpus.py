@@ -45,8 +45,8 @@ def read_sample(files: Sequence[File], count: int) -> tuple[list[Citation], int]
                     kept.append(record)
     if len(kept) < count // 2:
         raise InputError(
-            f"the sample holds {total:,} citations, and calibration wants {count:,}; name more "
-            "files with --sample, or none for generated ones"
+            f"the sample holds {total:,} citations, but calibration needs {count:,}; name more "
+            "files with --sample, or omit it to use generated citations"
         )
     return kept, total
 

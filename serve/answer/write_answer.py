@@ -64,6 +64,7 @@ from serve.support.attribute_sentences import (
     cached_encode,
     entailment,
 )
+from serve.wording.verdict_words import LOST_ANSWER
 
 log = logging.getLogger(__name__)
 
@@ -287,9 +288,8 @@ class AnswerWriter:
         return exact, supported
 
 
-NO_ANSWER = "evidence without an answer"
-WRITE = stage_method("writer", AnswerWriter.write, "write", NO_ANSWER)
-STREAM_ANSWER = stage_method("writer", AnswerWriter.stream_answer, "write", NO_ANSWER)
+WRITE = stage_method("writer", AnswerWriter.write, "write", LOST_ANSWER)
+STREAM_ANSWER = stage_method("writer", AnswerWriter.stream_answer, "write", LOST_ANSWER)
 
 
 def shown_of(briefing: Briefing, draft: Draft) -> tuple[str, ...] | None:

@@ -18,7 +18,7 @@ from serve.formats.bioasq import Entry
 log = logging.getLogger("citeray")
 
 NOT_YET = ("the batches are being loaded; try again in a moment", 503, 5)
-BROKEN = ("the batches cannot be read; the server's log tells more", 503, 60)
+BROKEN = ("the batches cannot be read; see the server's log", 503, 60)
 
 
 async def at_once() -> None:

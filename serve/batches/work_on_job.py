@@ -25,7 +25,7 @@ log = logging.getLogger("citeray")
 
 # Used as the index version of a run file, because the index may be updated during a job.
 ANY_VERSION = "as served"
-INTERNAL = "internal error; the server's log tells more"
+INTERNAL = "internal error; see the server's log"
 MAX_REASON_CHARACTERS = 300
 # Interval in seconds for checking whether a running job was cancelled.
 LOOK_S = 0.2

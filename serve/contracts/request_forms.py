@@ -238,8 +238,9 @@ def _pointer(path: Sequence[Any]) -> str:
 
 def _explain(problem: Mapping[str, Any]) -> str:
     where = ".".join(str(p) for p in problem["loc"] if p != "body") or "body"
-    words = f"{where}: {problem_words(problem)}"
-    if problem["type"] == "missing":
+    said = problem_words(problem)
+    words = f"{where}: {said}"
+    if problem["type"] == "missing" or said.startswith("is empty"):
         return words
     given = repr(problem.get("input"))
     shown = given if len(given) <= 60 else given[:57] + "..."

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from serve.contracts.problem_forms import PROBLEM_JSON, Problem
 
 SCHEME = "key"
-# Groups of routes in the documentation, by how their path begins; the first match counts.
+# Groups of routes in the documentation, by the beginning of the path; the first match applies.
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Citations and references": ("/v1/citations", "/v1/references", "/v1/answers/document"),
     "Feedback": ("/v1/feedback", "/v1/answers/{answer_id}/feedback"),

@@ -57,7 +57,7 @@ def as_failure(error: Exception) -> tuple[int, str]:
     if isinstance(error, InputError):
         return 422, str(error)
     log.error("an answer failed", exc_info=error)
-    return 500, "internal error; the server's log tells more"
+    return 500, "internal error; see the server's log"
 
 
 def event_stream(events: AsyncGenerator[Event, None]) -> EventSourceResponse:

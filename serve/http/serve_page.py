@@ -61,7 +61,7 @@ class PageFiles(StaticFiles):
 
 
 def is_missing_page(path: str, accept: str) -> bool:
-    """Return whether a request for a path that does not exist is a browser's, not a program's."""
+    """Return whether a request for a missing path comes from a browser, not from a program."""
     return "text/html" in accept and not path.startswith("/v1/")
 
 

@@ -31,7 +31,7 @@ EXAMPLE: dict[str, Any] = {"question": "Does metformin activate AMPK?", "max_hit
 
 
 def _keep_few(schema: dict[str, Any]) -> None:
-    """Leave options of a search out of the schema that do not change a strategy."""
+    """Remove from the schema the search options that do not affect a strategy."""
     for name in ("k", "id", "type", "snippets", "sort", "budget_ms"):
         schema["properties"].pop(name, None)
 

@@ -204,5 +204,5 @@ async def read_pieces(lines: AsyncIterable[str], say: Say) -> dict[str, Any]:
                 said.append(text)
                 say(text)
     if finish is None:
-        raise LLMError("llm: the reply broke off before its end")
+        raise LLMError("llm: the reply ended early")
     return {"choices": [{"message": {"content": "".join(said)}, "finish_reason": finish}]}

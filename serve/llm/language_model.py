@@ -24,7 +24,7 @@ from serve.llm.chat_form import (
 
 RETRY_STATUS = frozenset({429, 503})
 MAX_WAIT_S = 20.0
-# Close idle connections before the server does, which is after 5 s or more.
+# Close idle connections earlier than servers do, which wait for 5 s or more.
 KEEP_S = 2.0
 NO_MODEL = (
     "llm: no language model in this process; set llm.kind=url and llm.url, or start `citeray serve`"

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from cluster.errors import LLMError, brief
 from cluster.text.sentences import sentence_spans
 
-# Reply that paper 000's prompts demand if nothing can be inferred.
+# Reply that the prompts of paper 000 request if nothing can be inferred.
 NO_ANSWER = "no answer provided"
 SUMMARY_CHARACTERS = 600
 # Tokens for the keys and brackets of a reasoned reply.
@@ -25,7 +25,7 @@ CHARACTERS_A_TOKEN = 3
 # Answers that a model may give to a yes/no question.
 ModelDecision = Literal["yes", "no", "mixed", "not stated"]
 DECISIONS: tuple[ModelDecision, ...] = ("yes", "no", "mixed", "not stated")
-# Reply that CiteRay's own prompts demand if no passage is about the question.
+# Reply that CiteRay's own prompts request if no passage is about the question.
 NOT_STATED = "not stated in the passages"
 
 Schema = dict[str, Any]
@@ -88,7 +88,7 @@ def read_names(value: Any) -> list[str]:
 def read_reasoned(text: str) -> Reasoned:
     """Return the parts of a reasoned reply; text around the JSON object is ignored.
 
-    Raise LLMError for a reply of another form.
+    Raise LLMError if the reply has another form.
     """
     reply = _read_object(text[text.find("{") : text.rfind("}") + 1])
     reasoning = reply.get("chain_of_thought")
@@ -109,7 +109,7 @@ def says_nothing(answer: str) -> bool:
 
 
 def summarise_reasoning(reasoning: str, max_chars: int = SUMMARY_CHARACTERS) -> str:
-    """Return the last whole sentences of `reasoning` within `max_chars`: its conclusion.
+    """Return the conclusion of `reasoning`: its last whole sentences within `max_chars`.
 
     If the last sentence alone is longer, return its last `max_chars` characters.
     """

@@ -13,7 +13,7 @@ from cluster.study_design.design_classifier import design_words, without_people
 from cluster.study_design.designs import weight_of
 from cluster.text.analysis import analyse
 from serve.pipeline.check_exposure import mark_exposed
-from serve.wording.quote_sentence import excerpt, on_side, side_sentence
+from serve.wording.quote_sentence import completed, excerpt, marked_text, on_side, side_sentence
 
 # Maximum numbers of names and of characters that are compared, to bound the time.
 MAX_NAMES = 30
@@ -29,7 +29,8 @@ def weigh_answer(answer: Answer) -> Answer:
     answer = replace(mark_exposed(answer), caveats=exposure_words(answer.exposure))
     if answer.verdict == NOT_ENOUGH:
         return answer
-    sides = list_sides(answer.evidence, answer.ideal)
+    quoted = answer.ideal if answer.origin == "extractive" else ()
+    sides = list_sides(answer.evidence, answer.ideal, quoted)
     return replace(
         answer,
         caveats=(*answer.caveats, *tell_caveats(answer.ideal, answer.evidence)),
@@ -67,25 +68,28 @@ def tell_caveats(ideal: Sequence[Sentence], evidence: Iterable[Evidence]) -> tup
     return (f"The {sources} of {which} (PMID {named}) {are}; the finding may not hold in people.",)
 
 
-def list_sides(evidence: Iterable[Evidence], ideal: Sequence[Sentence]) -> Sides:
+def list_sides(
+    evidence: Iterable[Evidence], ideal: Sequence[Sentence], quoted: Sequence[Sentence] = ()
+) -> Sides:
     """Return each citation with a stance once, with its best-ranked passage that has a stance.
 
-    `evidence` is ordered by relevance. `ideal` has the sentences of the stated answer.
+    `evidence` is ordered by relevance. `ideal` has the sentences of the stated answer,
+    `quoted` those of them that are quoted from the sources.
     """
     found = tuple(evidence)
     supporting, contradicting = (
-        tuple(_source(item, ideal) for item in on_side(found, stance))
+        tuple(_source(item, ideal, quoted) for item in on_side(found, stance))
         for stance in ("support", "contradict")
     )
     return Sides(supporting, contradicting)
 
 
-def _source(item: Evidence, ideal: Sequence[Sentence]) -> SideSource:
+def _source(item: Evidence, ideal: Sequence[Sentence], quoted: Sequence[Sentence]) -> SideSource:
     sentence = side_sentence(item, ideal)
     return SideSource(
         pmid=item.passage.pmid,
-        quote=excerpt(item.passage.text, sentence),
-        sentence=sentence,
+        quote=excerpt(marked_text(item.passage), sentence),
+        sentence=completed(sentence, item.passage.pmid, quoted),
         title=item.title,
         year=item.year,
         design=item.design,

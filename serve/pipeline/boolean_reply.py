@@ -9,6 +9,7 @@ from cluster.appraisal import WeighedCitation
 from cluster.records import Citation
 from serve.contracts.stage_watch import StageLostError
 from serve.pipeline.answer_question import QuestionAnswerer
+from serve.pipeline.check_filters import check_journals
 from serve.question.field_tags.parse_boolean import BooleanQuery, read_boolean, write_pubmed
 from serve.search.boolean_search import Matched, fetch_citations, match_all
 
@@ -87,5 +88,6 @@ async def match_query(answerer: QuestionAnswerer, query: str) -> BooleanHits:
     Raises InputError for a query that cannot be applied, and StageLostError if no shard answers.
     """
     read = read_boolean(query)
+    await check_journals(read.expression, answerer.calls())
     matched = await match_all(answerer.calls(), read.expression)
     return BooleanHits(answerer, read, matched, tuple(matched.newest_first().tolist()))

@@ -12,6 +12,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from cluster.errors import InputError, cut
+from cluster.index.boolean.expressions import Expression, terms_of
 from cluster.index.filters.filters import Filters, fold
 from cluster.index.filters.inspect_filters import (
     CHECKED,
@@ -53,16 +54,27 @@ async def check_filters(filters: Filters, stages: StageCalls, *, online: bool) -
             for name, known in _PUBMED.items()
             if (others := [value for value in given.get(name, ()) if value not in known])
         }
+    await _reject_unknown(given, stages, "filters.{}")
+    return filters
+
+
+async def check_journals(expression: Expression, stages: StageCalls) -> None:
+    """Raise InputError for the journals of a Boolean query that no shard has."""
+    named = {fold(term.value): None for term in terms_of(expression) if term.field == "ta"}
+    await _reject_unknown({"journals": list(named)} if named else {}, stages, "query, [ta]")
+
+
+async def _reject_unknown(given: Values, stages: StageCalls, where: str) -> None:
+    """Raise InputError, which begins with `where`, for values that no shard has."""
     if not given:
-        return filters
+        return
     replies = await _ask(FilterInquiry(values=given), stages)
     unknown = _unknown_everywhere(replies)
     if unknown:
         # MeSH descriptors with similar UIs are unrelated, so no closest values are suggested.
         asked = {name: values[:MOST_REFUSED] for name, values in unknown.items() if name != "mesh"}
         near = await _ask(FilterInquiry(near=asked), stages)
-        raise InputError("; ".join(_refusals(unknown, near)))
-    return filters
+        raise InputError("; ".join(_refusals(unknown, near, where)))
 
 
 async def explain_no_match(filters: Filters, stages: StageCalls) -> str:
@@ -131,14 +143,15 @@ def _unknown_everywhere(replies: Sequence[FilterFacts]) -> Values:
     return {name: values for name, values in unknown.items() if values}
 
 
-def _refusals(unknown: Values, near: Sequence[FilterFacts]) -> list[str]:
+def _refusals(unknown: Values, near: Sequence[FilterFacts], where: str) -> list[str]:
     said = []
     for name, values in unknown.items():
+        place = where.format(name)
         for value in values[:MOST_REFUSED]:
             held = sorted({v for facts in near for v in facts.near.get(name, {}).get(value, ())})
             close = closest_values(value, held) or tuple(held[:MOST_NEAR])
             mend = f"did you mean {either(close)}?" if close else "check it, or leave it out"
-            said.append(f"filters.{name}: no article in this index has {cut(value)!r}; {mend}")
+            said.append(f"{place}: no article in this index has {cut(value)!r}; {mend}")
         if len(values) > MOST_REFUSED:
-            said.append(f"filters.{name}: nor {len(values) - MOST_REFUSED:,} other values")
+            said.append(f"{place}: nor {len(values) - MOST_REFUSED:,} other values")
     return said

@@ -40,8 +40,8 @@ async def complete_question(
     """Return the question to search, and how it was completed ("" if it is complete itself).
 
     A question is completed if it does not begin like a question, refers back to something, or has
-    no entity of the vocabulary and no word that is written like a name. The language model
-    completes it if there is one that may (`IndexFacts.completes`); otherwise the last complete
+    no entity of the vocabulary and no word that is written like a name. A language model completes
+    it if the settings allow that (`IndexFacts.completes`). Otherwise the last self-contained
     question is put before it.
     """
     if not turns or not await _rests_on_before(body, stages):

@@ -25,7 +25,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from cluster.records import MORE_AUTHORS, Author, Citation
 from serve.references.describe_citation import publication_date, spaced_initials
@@ -33,7 +33,6 @@ from serve.references.page_ranges import expand_pages, is_article_number, shorte
 from serve.references.write_csl_json import csl_item
 
 StyleName = Literal["vancouver", "apa", "ama"]
-STYLE_NAMES: tuple[StyleName, ...] = get_args(StyleName)
 
 PAGE_MARK, GROUP_MARK = "\ue000", "\ue001"
 TITLE_MARK, GROUP_END, MORE_MARK = "\ue005", "\ue006", "\ue007"

@@ -25,10 +25,11 @@ from serve.references.describe_citation import (
 from serve.references.page_ranges import expand_pages
 
 
-def write_csl_json(citations: Iterable[Citation]) -> str:
-    """Return a JSON array of CSL items."""
+def write_csl_items(citations: Iterable[Citation]) -> str:
+    """Return CSL items as the elements of a JSON array, without its brackets."""
     items = [csl_item(citation) for citation in citations]
-    return json.dumps(items, ensure_ascii=False, indent=2) + "\n"
+    array = json.dumps(items, ensure_ascii=False, indent=2)
+    return array.removeprefix("[").removesuffix("\n]")
 
 
 def csl_item(citation: Citation) -> dict[str, Any]:

@@ -23,9 +23,9 @@ BYTE_ORDER_MARK = "\ufeff"
 _FORMULA = ("=", "+", "-", "@")
 
 
-def write_csv(citations: Iterable[Citation]) -> str:
-    """Return a header and a row per citation. Multiple values in a cell are separated by "; "."""
-    return write_table(map(_row, citations), _COLUMNS)
+def write_csv_rows(citations: Iterable[Citation]) -> str:
+    """Return a row per citation, without CSV_HEADER; "; " separates the values in a cell."""
+    return write_table(map(_row, citations), _COLUMNS).removeprefix(CSV_HEADER)
 
 
 def write_table(rows: Iterable[Mapping[str, str]], columns: Sequence[str]) -> str:
@@ -78,3 +78,4 @@ def _row(citation: Citation) -> dict[str, str]:
 
 
 _COLUMNS = tuple(_row(Citation(pmid=1)))
+CSV_HEADER = write_table([], _COLUMNS)

@@ -76,7 +76,7 @@ def read_answer(value: Any) -> Answer:
         where = ".".join(map(str, problem["loc"]))
         words = problem_words(problem)
         raise UnreadableAnswerError(
-            f"the stored answer is of another version of CiteRay ({where}: {words}); "
+            f"the stored answer is from another version of CiteRay ({where}: {words}); "
             "ask the question again",
             409,
         ) from error

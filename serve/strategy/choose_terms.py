@@ -127,7 +127,8 @@ async def choose_blocks(
 
     Blocks are added until there are at most `max_hits` hits; after that, only blocks that lose no
     reference citation are added. Entities that lose none are added even if they exclude nothing
-    here, since they may in all of PubMed. A block that leaves no citation is never added.
+    here, since they may in all of PubMed. A block that leaves no citation is never added. If no
+    block is added so far, as in a small index, `_most_exact` chooses them.
     """
     kept: list[ChosenBlock] = []
     left = list(blocks)
@@ -157,11 +158,42 @@ async def choose_blocks(
         covered, hits = covered & chosen.found, new_hits
     if blocks and not kept:
         # The limits leave few enough citations, or each of them has the words of the question.
-        first = min(blocks, key=lambda b: (not b.is_entity, -reference.share(b.found), b.name))
-        kept.append(first)
-        left.remove(first)
-        covered &= first.found
+        kept = await _most_exact(blocks, limits, reference, count)
+        left = [block for block in left if block not in kept]
+        covered = covered.intersection(*(block.found for block in kept))
     free = [block for block in left if block.is_entity and covered <= block.found]
     kept += free
     left = [block for block in left if block not in free]
     return ChosenBlocks(tuple(kept), tuple(left))
+
+
+async def _most_exact(
+    blocks: Sequence[ChosenBlock],
+    limits: Sequence[Expression],
+    reference: ReferenceSet,
+    count: Counter,
+) -> list[ChosenBlock]:
+    """Add blocks as long as the F1 of recall and precision on the reference citations rises.
+
+    Only entities are added if there are any. At least one block is returned.
+    """
+    left = [block for block in blocks if block.is_entity] or list(blocks)
+    kept: list[ChosenBlock] = []
+    covered = frozenset(range(len(reference.pmids)))
+    best = 0.0
+    while left:
+        joined = [both([*(b.expression for b in (*kept, block)), *limits]) for block in left]
+        scored = []
+        for block, narrower in zip(left, await count(joined), strict=True):
+            found = covered & block.found
+            recall, precision = reference.share(found), len(found) / max(narrower.hits, 1)
+            f1 = 2 * recall * precision / ((recall + precision) or 1.0)
+            scored.append((-round(f1, 9), narrower.hits, block.name, block))
+        score, _, _, chosen = min(scored, key=lambda item: item[:3])
+        if kept and -score <= best:
+            break
+        best = -score
+        kept.append(chosen)
+        left.remove(chosen)
+        covered &= chosen.found
+    return kept

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from cluster.errors import InputError
 from cluster.index.boolean.expressions import TEXT_FIELDS, And, Expression, Not, Or, Term
 from serve.question.field_tags.field_names import LANGUAGES
-from serve.question.field_tags.parse_boolean import parse_boolean
+from serve.question.field_tags.parse_boolean import parse_boolean, write_pubmed
 from serve.strategy.strategy_records import Strategy, StrategyBlock, StrategyTerm
 
 StrategyFormat = Literal["text", "pubmed", "ovid", "prisma-s"]
@@ -18,6 +18,8 @@ _OVID_SUFFIXES = {
 }  # fmt: skip
 # Words that Ovid reads as operators or as numbers of lines unless they are quoted.
 _OVID_OPERATORS = ("and", "or", "not", "adj", "freq")
+# The year of PubMed's oldest articles, for a range without a beginning.
+_FIRST_YEAR = "1781"
 _LANGUAGE_NAMES = {code: name for name, code in LANGUAGES.items() if len(name) > 3}
 
 
@@ -110,7 +112,7 @@ def _ovid_words(term: Term) -> str:
 
 def _ovid_years(dates: str) -> str:
     first, _, last = dates.partition(":")
-    begin, end = first[:4], (last or first)[:4]
+    begin, end = max(first[:4], _FIRST_YEAR), (last or first)[:4]
     return f'yr="{begin} -Current"' if end >= "3000" else f'yr="{begin} -{end}"'
 
 
@@ -188,6 +190,6 @@ def _term_line(term: StrategyTerm, wanted: int) -> str:
     about = "" if term.exact else "about "
     loses = f", alone in finding {term.loses}" if term.loses else ""
     return (
-        f"{term.value}[{term.field}]: {about}{_counted(term.hits)}, finds {term.found} of {wanted}"
+        f"{write_pubmed(term.term)}: {about}{_counted(term.hits)}, finds {term.found} of {wanted}"
         f"{loses}"
     )

@@ -15,6 +15,7 @@ _FIELDS: dict[str, Field] = {
     "journals": "ta", "publication_types": "pt", "languages": "la", "mesh": "mh", "authors": "au",
 }  # fmt: skip
 _ANIMALS = "animals"
+_WHOLE_YEARS = "Ovid MEDLINE limits years only, so its form of the strategy has all of {}"
 _NOT_EXPRESSED = "PubMed's syntax has no equivalent of the filter {}, so the strategy ignores it"
 
 
@@ -32,10 +33,13 @@ def limit_terms(
     `designs` has those of `design_headings` that the index knows.
     """
     parts: list[Expression] = []
+    notes: list[str] = []
     if filters.first_day or filters.last_day:
         first = filters.first_day.year if filters.first_day else 1000
         last = filters.last_day.isoformat() if filters.last_day else "3000"
         parts.append(Term("dp", f"{first}:{last.removesuffix('-12-31').replace('-', '/')}"))
+        if filters.last_day and not last.endswith("-12-31"):
+            notes.append(_WHOLE_YEARS.format(filters.last_day.year))
     for name, field in _FIELDS.items():
         names = getattr(filters, name)
         values = [headings.get(value, value) if field == "mh" else value for value in names]
@@ -49,7 +53,7 @@ def limit_terms(
         studies = [_design_terms(design, designs) for design in filters.design]
         parts += [either(term for terms in studies for term in terms)] if all(studies) else []
         ignored += [] if all(studies) else ["design"]
-    return parts, tuple(map(_NOT_EXPRESSED.format, ignored))
+    return parts, (*notes, *map(_NOT_EXPRESSED.format, ignored))
 
 
 def _design_terms(design: str, known: Mapping[str, Heading]) -> list[Expression]:

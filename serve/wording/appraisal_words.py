@@ -29,7 +29,7 @@ def traced_words(
         if one.pmid == pmid:
             return f"primary study, via {name(one.via)}"
     secondary = any(one.kind == "secondary" and one.via == pmid for one in traced)
-    return "secondary source, original not found in the collection" if secondary else ""
+    return "secondary source, original study not identified" if secondary else ""
 
 
 def traced_lines(answer: Answer) -> list[str]:

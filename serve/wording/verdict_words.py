@@ -12,6 +12,12 @@ from serve.wording.quote_sentence import shortened
 
 NO_ANSWER = "CiteRay could not decide this from the articles that it found."
 UNRELATED = "None of the articles found seems to be about this question."
+# Consequence in `degraded` of a failed writer; as in http/page/verdict_view.js.
+LOST_ANSWER = "evidence without an answer"
+UNFINISHED = (
+    "The answer was not finished in time. A longer serve.writer.deadline_s or "
+    "serve.request_deadline_s helps."
+)
 NOT_GIVEN = "CiteRay could not decide this from the given passages."
 CLOSEST = "Closest evidence:"
 DISAGREE = "Sources disagree"
@@ -38,6 +44,8 @@ def verdict_words(answer: Answer) -> str:
             return answer.filtered_out
         if answer.unrelated:
             return UNRELATED
+        if f"write: late, {LOST_ANSWER}" in answer.degraded:
+            return UNFINISHED
         return NOT_GIVEN if answer.question.given else NO_ANSWER
     if answer.verdict != "mixed":
         return ""

@@ -48,14 +48,14 @@ def test_own_state_and_cited_articles_expose_a_source() -> None:
                 Knockout("not enough evidence", "yes", False),
             ),
             "2 of 6 sources cite 1 retracted article (PMID 9). "
-            "Without them the answer changes to not enough evidence.",
+            "Without these sources, the answer changes to not enough evidence.",
         ),
         (
             Exposure(
                 (1, 2), (2,), (ExposedSource(1, "", (), (8, 9)),), Knockout("yes", "yes", True)
             ),
             "1 of 2 sources cites 2 articles under an expression of concern (PMID 8, 9). Without "
-            "it the answer is still yes. The references of 1 of 2 sources are unknown.",
+            "this source, the answer is still yes. The references of 1 of 2 sources are unknown.",
         ),
     ],
 )

@@ -12,7 +12,7 @@ def linked(*kinds: str, pmid: int | None = 42) -> Citation:
     return Citation(1, links=tuple(Link(kind, pmid, "J. 2020;1:2") for kind in kinds))
 
 
-def test_notice_sentences(subtests: pytest.Subtests) -> None:
+def test_notices_are_described_in_sentences(subtests: pytest.Subtests) -> None:
     for kind, said in [
         ("RetractionIn", "Retracted: see PMID 42."),
         ("RetractedandRepublishedIn", "Retracted: see PMID 42."),

@@ -50,14 +50,14 @@ FULL = Citation(
 )
 
 
-def test_canonical_texts() -> None:
+def test_canonical_texts_are_joined_from_sections() -> None:
     assert FULL.abstract == "BACKGROUND: One. Two."
     citation = Citation(pmid=1, title="[Not Available].", sections=(Section("", "Text."),))
     assert citation.search_text == "Text."
     assert Passage(12, "abstract", 3, 9, "abcdef").id == "12:abstract:3-9"
 
 
-def test_retraction_by_type_or_link(subtests: pytest.Subtests) -> None:
+def test_retraction_is_read_from_types_and_links(subtests: pytest.Subtests) -> None:
     kinds = {
         "RetractionIn": True,
         "RetractedandRepublishedIn": True,
@@ -115,7 +115,7 @@ def test_rows_of_older_indexes_have_no_authors() -> None:
 
 
 @pytest.mark.parametrize("citation", [FULL, Citation(pmid=1)])
-def test_arrow_round_trip(citation: Citation) -> None:
+def test_citation_survives_an_arrow_round_trip(citation: Citation) -> None:
     table = citations_to_table([citation])
     assert table.schema == CITATION_SCHEMA
     assert citation_from_row(table.to_pylist()[0]) == citation

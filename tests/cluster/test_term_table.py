@@ -90,7 +90,7 @@ def test_frequency_sums_all_tables(first: list, second: list, term: str) -> None
     assert frequency_of(tables, term, "passages") == passages
 
 
-def test_term_table_round_trip(tmp_path: Path) -> None:
+def test_term_table_survives_a_round_trip(tmp_path: Path) -> None:
     assert counted([]) == NO_TERMS == merge_terms([])
     table = counted([("citations", ["fever", "aspirin"]), ("passages", ["fever"])])
     write_terms(merged_batches([table]), tmp_path / "terms.arrow")

@@ -118,7 +118,11 @@ def test_bad_input_exits_2_with_one_line(tmp_path: Path, subtests: pytest.Subtes
         (["ask", "why?", "--after", "no-such-file.json"], "no-such-file.json: cannot be read"),
         (["strategy"], "give a question, or a stored answer with --answer ID"),
         (["strategy", "why?", "--answer", "x"], "--answer: not with a question"),
-        (["answer", "q.json", "-o", "run.json", "--format", "trec"], "--format trec: unknown"),
+        (["strategy", "--answer", "x"], "--answer x: not the id of an answer (32 hexadecimal"),
+        (
+            ["answer", "q.json", "-o", "run.json", "--format", "trec"],
+            "'trec' is not one of",
+        ),
         (["answer", "no-such-file.json", "-o", "run.json"], "no-such-file.json: cannot be read"),
     ]:
         with subtests.test(arguments=arguments):

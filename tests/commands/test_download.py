@@ -68,7 +68,7 @@ def test_bad_download_option_is_refused(server: PubMedServer, tmp_path: Path) ->
     for options in (["--files", "0"], ["--concurrent", "99"], ["--since", "-1"]):
         done = citeray_download(tmp_path, *options)
         assert (done.exit_code, options[0] in done.stderr) == (2, True)
-    elsewhere = "go to a folder of their own; name one here"
+    elsewhere = "need a local folder of their own; give one"
     for arguments, said in [
         (["x", "--base-url", "ftp://example.org"], "must begin with http:// or https://"),
         (["ftp://example.org/x"], "use a path, file://, s3:// or gs://"),

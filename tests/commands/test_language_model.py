@@ -66,13 +66,13 @@ def test_answers_without_the_model_are_counted(capsys: pytest.CaptureFixture[str
     )
 
 
-def test_single_model_is_taken(server: Server) -> None:
+def test_only_model_of_the_server_is_used(server: Server) -> None:
     server.offer('llama3.2: the 1B, by "Meta"')
     for address in (server.address, f"{server.address}/", f"{server.address}/v1/"):
         assert chosen(address)[1:3] == (f"{server.address}/v1", 'llama3.2: the 1B, by "Meta"')
 
 
-def test_unclear_choice_is_refused(server: Server) -> None:
+def test_ambiguous_choice_of_a_model_is_refused(server: Server) -> None:
     server.offer("a", "b")
     with pytest.raises(InputError, match=r"offers 2 models; add one: #a, b"):
         chosen(server.address)
@@ -100,5 +100,5 @@ def test_local_server_is_named_unless_a_model_writes(
     assert capsys.readouterr().err == ""
     hint_at_local_server(Context(None, (), False))
     said = " ".join(capsys.readouterr().err.split())
-    assert said.startswith("Ollama runs here")
+    assert said.startswith("Ollama runs on this machine")
     assert said.endswith(f"--llm {server.address}/v1#llama3.2")

@@ -94,7 +94,7 @@ def test_ragas_measures_match_hand_calculation(url: str) -> None:
     )
 
 
-def test_covered_share_of_gold_snippets(judge: ScriptedJudge) -> None:
+def test_judge_measures_the_covered_share_of_gold_snippets(judge: ScriptedJudge) -> None:
     snippets = ("H is true.", "I is false.", "J is true.", "K is true.")
     assert values(judge, sample(snippets=snippets))["snippets covered"] == 3 / 4
     many = tuple(f"{n} is {str(n < 5).lower()}." for n in range(30))

@@ -107,9 +107,10 @@ class Engine:
         """Create the image `BASE`: a Debian with Python 3.11 from this machine's Debian mirror."""
         root = self.folder / "base"
         include = "--include=ca-certificates,python3-venv"
-        # As in Docker's images of Debian: dpkg does not flush each file to disk.
-        options = ["--variant=minbase", "--dpkgopt=force-unsafe-io", include]
-        command = ["mmdebstrap", *options, "bookworm", str(root)]
+        # As in Docker's images of Debian: dpkg does not flush each file to disk, and apt fetches no
+        # translations.
+        options = ["--dpkgopt=force-unsafe-io", '--aptopt=Acquire::Languages "none"', include]
+        command = ["mmdebstrap", "--variant=minbase", *options, "bookworm", str(root)]
         subprocess.run(command, check=True, capture_output=True)
         (root / "usr/local/bin/python").symlink_to("/usr/bin/python3.11")
         for folder in ("var/cache/apt", "var/lib/apt/lists"):

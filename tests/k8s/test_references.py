@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.k8s.chart import (
     CASES,
@@ -138,6 +139,15 @@ def test_only_relevant_changes_restart_pods() -> None:
     # Jobs are immutable, so more memory makes a new Job; the models stay the same.
     _, other_job, other_marks = found(sizes={"fillModels": {"memory": "6Gi"}})
     assert (other_job != job, other_marks) == (True, marks)
+
+
+def test_shards_run_on_retrieval_pods_if_there_are_any() -> None:
+    for replicas, pool in ((0, "models"), (1, "retrieval")):
+        sizes = {"retrieval": {"replicas": replicas, "maxReplicas": replicas}}
+        objects = render(values_of("pubmed", sizes=sizes))
+        (settings,) = [o for o in objects if o["metadata"]["name"] == "citeray-settings"]
+        stages = yaml.safe_load(settings["data"]["settings.yaml"])["serve"]
+        assert stages["shard"] == {"pool": pool}
 
 
 def test_compaction_runs_on_the_nodes_of_an_update() -> None:

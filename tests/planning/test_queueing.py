@@ -33,7 +33,7 @@ def test_erlang_c_matches_known_values(servers: int, load: float, waiting: float
     assert erlang_c(servers, load) == pytest.approx(waiting, abs=1e-6)
 
 
-def test_waits_at_full_and_low_load() -> None:
+def test_waits_follow_the_load() -> None:
     """All requests wait under overload, and none if servers are free."""
     assert erlang_c(3, 3.0) == 1
     assert wait_quantile(3, 30, 0.1) == math.inf

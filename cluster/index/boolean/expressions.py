@@ -44,7 +44,8 @@ class Term:
         if self.field not in TEXT_FIELDS or after:
             raise InputError(
                 f"{self}: the asterisk can only end a word of [tiab], [ti] or [ab], or a phrase; "
-                "write the words in full"
+                "write words in full, and a space for an asterisk within a name, as in "
+                '"HLA-B 57 01"[tiab]'
             )
         if sum(map(str.isalnum, stem.replace("-", " ").split()[-1])) < LEAST_STEM:
             raise InputError(

@@ -2,8 +2,8 @@
 
 Each term first gets a state per citation: no, maybe or yes. The filter columns decide headings,
 journals, publication types, languages and years. For words, the BM25 postings exclude most
-citations; whether the others have them in this form is read from their text, but only where the
-result of the whole expression depends on it.
+citations; the text of the others shows whether they contain the words in this form. It is read only
+where the result of the whole expression depends on it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from cluster.records import NO_TITLE
 from cluster.text.analysis import Analyser
 
 States = npt.NDArray[np.uint8]
-# Three-valued logic: AND is the minimum, OR the maximum, and NOT counts down from YES.
+# Three-valued logic: AND is the minimum, OR the maximum, and NOT x is YES - x.
 NO, MAYBE, YES = 0, 1, 2
 # Maximum number of citations of a segment that are read for one expression.
 MOST_READ = 300_000
@@ -71,7 +71,7 @@ class SegmentMatcher:
         too many citations would have to be read.
         """
         segment, size = self._segment, len(self._segment.pmids)
-        # Threads may decide the same states at once, to the same result.
+        # Several threads may compute the same states at the same time; the results are equal.
         states = {term: self._states(term, analyser) for term in set(terms_of(expression))}
         live = np.zeros(size, np.uint8)
         live[segment.live_rows()] = YES

@@ -33,7 +33,7 @@ class Phrase:
 
     @property
     def needle(self) -> str:
-        """The text that occurs in the joined words of a text, with a space at both ends."""
+        """The phrase as a substring to find in a text's words joined by spaces."""
         return f" {' '.join(self.words)}{'' if self.truncated else ' '}"
 
     def alternatives(self, analyser: Analyser, table: pa.Table) -> list[Sequence[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import date
@@ -12,7 +12,7 @@ from typing import TypedDict
 
 from cluster.errors import InputError, cut
 from cluster.index.filters.match_authors import names_author, plain
-from cluster.records import Citation
+from cluster.records import HUMANS_UI, Citation
 from cluster.study_design.design_classifier import classify_design
 from cluster.study_design.designs import DESIGNS, design_named
 
@@ -29,22 +29,33 @@ def fold(value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A filter that is true or false: its bit in an index, and its words on the web page.
+    """A filter that is true or false: its bit in an index, its words on the page, and its meaning.
 
-    `label` names the field of the form; the other two describe citations that have, or lack, it.
+    On the page, `label` names the field of the form; `if_true` and `if_false` describe the
+    citations that are found. `test` returns whether the filter is true for a citation.
     """
 
     bit: int
     label: str
     if_true: str
     if_false: str
+    test: Callable[[Citation], bool]
+
+
+def _indexed_as_human(citation: Citation) -> bool:
+    """Return whether NLM indexed the article as about people; False for unindexed articles."""
+    return any(heading.ui == HUMANS_UI for heading in citation.mesh)
+
+
+def _with_abstract(citation: Citation) -> bool:
+    return any(section.text.strip() for section in citation.sections)
 
 
 # The API, the command line, the page and the index take the flags from here, in the page's order.
 FLAGS = {
-    "humans": Flag(2, "People", "in humans", "not indexed as human"),
-    "has_abstract": Flag(4, "Abstract", "with an abstract", "without an abstract"),
-    "retracted": Flag(1, "Retracted", "retracted", "not retracted"),
+    "humans": Flag(2, "People", "in humans", "not indexed as human", _indexed_as_human),
+    "has_abstract": Flag(4, "Abstract", "with an abstract", "without an abstract", _with_abstract),
+    "retracted": Flag(1, "Retracted", "retracted", "not retracted", lambda c: c.retracted),
 }
 
 
@@ -144,7 +155,8 @@ class Filters:
             or (last and last_day_of(citation.year, citation.month) > last)
         ):
             return False
-        if any(wanted not in (None, getattr(citation, name)) for name, wanted in self._flags()):
+        wanted = ((flag, getattr(self, name)) for name, flag in FLAGS.items())
+        if any(value is not None and flag.test(citation) != value for flag, value in wanted):
             return False
         held = {
             "journals": (citation.journal, citation.journal_abbreviation),
@@ -175,9 +187,6 @@ class Filters:
         if name in self.all_of:
             return [(value,) for value in values]
         return [values] if values else []
-
-    def _flags(self) -> Iterable[tuple[str, bool | None]]:
-        return ((name, getattr(self, name)) for name in FLAGS)
 
 
 LISTS = ("journals", "publication_types", "languages", "mesh", "design")

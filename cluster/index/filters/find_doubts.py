@@ -29,7 +29,7 @@ class DoubtedArticles:
     retracted: npt.NDArray[np.bool_]
 
     def without(self, dead: Rows) -> DoubtedArticles:
-        """Return the articles that rows other than `dead` mark."""
+        """Return the articles that are marked by rows other than the `dead` ones."""
         live = ~np.isin(self.rows, dead)
         return DoubtedArticles(self.pmids[live], self.rows[live], self.retracted[live])
 

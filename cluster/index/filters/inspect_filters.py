@@ -28,8 +28,8 @@ Values = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class FilterInquiry:
-    """A request to a shard: look up `values`, find the closest held values to those of `near`, and
-    count the live citations that pass each of `count`.
+    """Request to a shard: look up `values`, find the values in the index that are closest to those
+    of `near`, and count the live citations that pass each filter of `count`.
     """
 
     values: Values = field(default_factory=dict)
@@ -39,8 +39,8 @@ class FilterInquiry:
 
 @dataclass(frozen=True, slots=True)
 class FilterFacts:
-    """A shard's reply: the values that it does not hold, the held values that are closest to each
-    value of `near`, and the counts in their order.
+    """A shard's reply: the values that it does not hold, the values closest to each value of
+    `near`, and the counts in the order of the request.
     """
 
     unknown: Values
@@ -66,9 +66,9 @@ def inspect_filters(segments: Sequence[SegmentReader], asked: FilterInquiry) -> 
 def closest_values(value: str, held: Iterable[str]) -> tuple[str, ...]:
     """Return up to MOST_NEAR of the `held` values, those closest to `value` first.
 
-    Matching initials come first ("rct" for "randomized controlled trial"), then similar
-    spellings, then values of which one contains the other. If nothing is close, all held values
-    are returned, provided there are at most MOST_LISTED.
+    Values with matching initials come first ("rct" for "randomized controlled trial"), then similar
+    spellings, then values of which one contains the other. If nothing is close, all held values are
+    returned, provided there are at most MOST_LISTED.
     """
     every, value = list(held), value[:_MOST_CHARACTERS]
     initials = [one for one in every if _initials(one) == value.replace(".", "")]

@@ -81,7 +81,8 @@ def _preselect(names: pa.StringArray, wanted: Sequence[str]) -> npt.NDArray[np.b
     coded = pc.utf8_lower(pc.fill_null(names, "")).dictionary_encode()
     parts = {part for name in wanted for part in _parts_of(name)}
     chosen = pc.is_in(coded.dictionary, pa.array(sorted(parts), pa.string())).to_numpy(False)
-    # Names that `plain` may change are compared in that form, unless the first letter differs.
+    # Names that `plain` may change are normalised before the comparison, unless the first letter
+    # differs.
     firsts = "".join(sorted({part[0] for part in parts}))
     odd = pc.match_substring_regex(coded.dictionary, rf"^([{firsts}].*[^a-z ]|[^a-z])")
     for at in np.flatnonzero(odd.to_numpy(False)).tolist():

@@ -17,7 +17,7 @@ def read_dates(value: str, where: str) -> dict[str, Any]:
     """Return a date or a range such as "2015:2024/05" as fields of Filters.
 
     Raises InputError, which begins with `where`, if `value` is neither, or if the range does not
-    begin on 1 January.
+    begin on 1 January or ends before it begins.
     """
     begin, colon, end = (part.strip() for part in value.partition(":"))
     try:
@@ -29,6 +29,8 @@ def read_dates(value: str, where: str) -> dict[str, Any]:
         raise InputError(
             f"{where}: a range must begin with a year; write it as in 2020:2024/05/31[dp]"
         )
+    if first > last:
+        raise InputError(f"{where}: {begin} is after {end}; swap the two dates")
     found: dict[str, Any] = {"year_from": first.year}
     if last.year >= _OPEN_YEAR:
         return found

@@ -27,8 +27,8 @@ Rows = NDArray[np.int64]
 def numbered(terms: Sequence[str]) -> list[int]:
     """Return the 32-bit number of each term, in order; part of the index format.
 
-    One in 4 billion pairs of terms shares a number, so that in a few million searches one count
-    of a term is too high by one.
+    One in 4 billion pairs of terms shares a number, so about one in a few million searches counts
+    one occurrence too many.
     """
     return [crc32(term.encode()) for term in terms]
 

@@ -20,9 +20,11 @@ from cluster.errors import IndexFormatError
 Over = Literal["citations", "passages"]
 OVER: tuple[Over, Over] = ("citations", "passages")
 TERMS_SCHEMA = pa.schema([("term", pa.large_string()), *((over, pa.int64()) for over in OVER)])
-# From no batches, because an empty array of Python objects makes Arrow import pandas.
+# Created from an empty list of batches, because an empty array of Python objects makes Arrow import
+# pandas.
 NO_TERMS = pa.Table.from_batches([], TERMS_SCHEMA)
-# Maximum number of distinct terms in Python objects before they are moved to a table.
+# Maximum number of distinct terms that are counted in a Python dictionary before they are moved to
+# a table.
 HELD_TERMS = 200_000
 # Number of terms of the longest table that are merged at once.
 MERGED_TERMS = 200_000

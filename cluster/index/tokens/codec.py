@@ -20,7 +20,7 @@ from cluster.errors import IndexFormatError
 from cluster.storage.locations import Location
 
 Vectors = NDArray[np.float32]
-# A question's tokens, as they are sent to the shards.
+# Type in which a question's tokens are sent to the shards.
 Halves = NDArray[np.float16]
 Codes = NDArray[np.uint8]
 

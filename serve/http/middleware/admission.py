@@ -73,8 +73,8 @@ class Admission:
         seconds = self._mean_s * (self.waiting + 1) / self._at_once
         retry = min(max(math.ceil(seconds), 1), LONGEST_RETRY_S)
         return RefusedError(
-            f"{self.running} requests are at work and {self.waiting} wait, which is the limit of "
-            f"this server; retry in {retry} s",
+            f"{self.running} requests are running and {self.waiting} are waiting, which is the "
+            f"limit of this server; retry in {retry} s",
             429,
             retry,
         )

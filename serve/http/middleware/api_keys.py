@@ -55,8 +55,8 @@ def open_door(host: str, variable: str) -> str:
     if read_keys(variable) or host == "localhost" or host.startswith("127.") or host == "::1":
         return ""
     return (
-        f"whoever reaches this machine at {host} may ask without a key: give keys in {variable}, "
-        "or set serve.host=127.0.0.1"
+        f"anyone who can reach this machine at {host} may ask without a key; set keys in "
+        f"{variable}, or set serve.host=127.0.0.1"
     )
 
 

@@ -37,8 +37,8 @@ def explain_host(headers: Headers, hosts: Sequence[str]) -> str:
     if name.endswith(".localhost"):
         return ""
     return (
-        f"Host: this server does not answer to the name {name}; use its address or localhost, "
-        "or have its operator add the name to serve.http.hosts"
+        f"Host: this server does not accept the name {name}; use its address or localhost, or ask "
+        "its operator to add the name to serve.http.hosts"
     )
 
 
@@ -59,8 +59,8 @@ def explain_origin(method: str, headers: Headers, origins: Sequence[str]) -> str
     if asking and asking == headers.get("host", "").lower():
         return ""
     return (
-        f"Origin: a page of {origin[:200]} may not ask; have the server's operator add it to "
-        "serve.http.cors_origins"
+        f"Origin: pages of {origin[:200]} may not send requests; ask the server's operator to add "
+        "it to serve.http.cors_origins"
     )
 
 

@@ -152,7 +152,7 @@ class Guard:
         if wait := self._rates.wait_s(name):
             retry = math.ceil(wait)
             limit = self._settings.per_minute
-            said = f"{name} may ask {limit} times a minute; retry in {retry} s"
+            said = f"{name} may send {limit} requests a minute; retry in {retry} s"
             raise RefusedError(said, 429, retry)
 
 
@@ -179,7 +179,7 @@ def route_of(scope: Scope) -> str:
 
 
 def add_headers(message: Message, request_id: str, *, named: bool) -> None:
-    """Add the security headers, and `X-Request-ID` unless the request has one (`named`).
+    """Add the security headers, and `X-Request-ID` unless Ray Serve has assigned an id (`named`).
 
     Ray Serve assigns an id to each request without one, and returns it to the client itself.
     """

@@ -4,6 +4,7 @@ import { readCitation } from "./api.js";
 import { byId, linkTo, make, pubmedAddress } from "./dom.js";
 import { noticeBanner } from "./references.js";
 
+const ENDED = /[.!?][)\]"'\u2019\u201d]*$/;
 const words = (text) => new Set((text.toLowerCase().match(/[\p{L}\p{N}-]{3,}/gu) ?? []));
 
 function ranked(text, said) {
@@ -26,8 +27,13 @@ export function marked(text, said) {
 /** Return the sentence most similar to `said` in the passages of `pmid`, or "". */
 export function nearestSentence(answer, pmid, said) {
   const found = answer.evidence.filter((item) => item.passage.pmid === pmid)
-    .map((item) => ranked(item.passage.text, said)).sort((one, other) => other.share - one.share)[0];
-  return found ? found.parts[found.best].trim() : "";
+    .map((item) => ({ ...ranked(item.passage.text, said), title: item.passage.section === "title" }))
+    .sort((one, other) => other.share - one.share)[0];
+  if (!found) return "";
+  const sentence = found.parts[found.best].trim();
+  // A passage may end within a sentence.
+  const whole = found.title || found.best < found.parts.length - 1 || ENDED.test(sentence);
+  return whole ? sentence : `${sentence}…`;
 }
 
 /** Show the passages of `pmid` in `answer` for the sentence `said`, then the whole record. */

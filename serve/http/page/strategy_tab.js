@@ -7,6 +7,7 @@ import { chosenFilters } from "./filters.js";
 
 const PAGE = 20;
 const NAMES = { pubmed: "PubMed", ovid: "Ovid", "prisma-s": "PRISMA-S paragraph" };
+const TAGS = { mh: "mh:noexp", tiab: "tiab" };
 const FILES = { ris: ["RIS", "ris"], nbib: ["NBIB", "nbib"], csv: ["CSV", "csv"] };
 // Query of the strategy whose blocks are shown.
 let made = "";
@@ -16,7 +17,7 @@ const about = (exact, hits) => `${exact ? "" : "about "}${counted(hits, "hit")}`
 
 function termView(term, wanted) {
   const alone = term.loses ? `, alone in finding ${term.loses}` : "";
-  return make("li", {}, make("code", { textContent: `${term.value}[${term.field}]` }),
+  return make("li", {}, make("code", { textContent: `${term.value}[${TAGS[term.field]}]` }),
     ` ${about(term.exact, term.hits)}, finds ${term.found} of ${wanted}${alone}`);
 }
 

@@ -5,6 +5,9 @@ import { isUnanswered, quotedSides } from "./references.js";
 
 const STANCES = { support: "supports", contradict: "contradicts" };
 const BADGE_CHARACTERS = 60;
+// As LOST_ANSWER and UNFINISHED of the server (serve/wording/verdict_words.py).
+const LATE = "write: late, evidence without an answer";
+const UNFINISHED = "The answer was not finished in time. A longer serve.writer.deadline_s or serve.request_deadline_s helps.";
 
 /** Return true unless the exact answer is yes or no and the sources disagree. */
 export const statesExact = (answer) => !(answer.verdict === "mixed" && typeof answer.exact === "string");
@@ -14,6 +17,7 @@ function verdictWords(answer) {
   if (isUnanswered(answer)) {
     if (answer.filtered_out) return ["No article matches the filters", answer.filtered_out];
     if (answer.unrelated) return ["Nothing related found", "None of the articles found seems to be about this question."];
+    if (answer.degraded?.includes(LATE)) return ["Not finished in time", UNFINISHED];
     const sources = answer.question.given?.length ? "the given passages" : "the articles that it found";
     return ["Not enough evidence", `CiteRay could not decide this from ${sources}.`];
   }

@@ -65,7 +65,7 @@ def wants_storing(request: AnswerRequest, saved: Saved | None) -> bool:
 
 
 def take_recent(saved: Saved | None, request: AnswerRequest, asked: Request) -> Answer | None:
-    """Return the recent answer to an equal request that is now to be stored, or None."""
+    """Return the recent answer to an equal request if it is to be stored now, or None."""
     if not wants_storing(request, saved) or saved is None:
         return None
     return saved.recent.take(asker(), sent_fields(request, asked))
@@ -195,8 +195,8 @@ def repeat_request(asked: AskedWith, default_system: str) -> Request:
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"]))
         raise SavedError(
-            f"the stored request is of another version of CiteRay ({where}); "
-            "submit the question again",
+            f"the stored request is from another version of CiteRay ({where}); submit the question "
+            "again",
             409,
         ) from error
 

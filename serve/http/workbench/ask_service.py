@@ -16,7 +16,7 @@ from serve.pipeline.answer_question import QuestionAnswerer
 
 
 class ServiceAsk:
-    """Implementation of `serve.saved.watches.check_watches.Ask` with an answerer."""
+    """Asks saved questions through the service; implements `check_watches.Ask`."""
 
     def __init__(self, answerer: QuestionAnswerer, default_system: str) -> None:
         self._answerer = answerer

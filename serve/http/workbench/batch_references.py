@@ -29,7 +29,7 @@ from serve.http.workbench.references_api import as_file, file_contents
 from serve.references.documents.number_run import number_run, pmids_of
 from serve.references.documents.write_document import FORMS
 from serve.references.documents.write_docx import write_docx_of
-from serve.references.export_citations import FORMATS, FormatName
+from serve.references.export_citations import FORMATS, FormatName, export_citations
 from serve.references.prepare_for_style import StyleName
 
 # Bounds the memory for the records, and the load on the shards.
@@ -43,8 +43,8 @@ REPLIES: dict[int | str, dict[str, Any]] = {
         "content": file_contents(FORMATS.values()),
         "headers": {
             MISSING: {
-                "description": "PMIDs of the batch that are no longer in the index, and so not in "
-                f"the file: the first {MOST_NAMED}, separated by commas.",
+                "description": f"The first {MOST_NAMED} PMIDs of the batch that are not in the "
+                "file, because they are no longer in the index; separated by commas.",
                 "schema": {"type": "string"},
             }
         },
@@ -79,7 +79,7 @@ def add_batch_references(api: FastAPI, batches: ServedBatches, service: Service)
         if not found:
             return problem(404, missing_words(missing) or f"batch {job_id} has no citations")
         chosen = FORMATS[format]
-        text = await asyncio.to_thread(chosen.write, found)
+        text = await asyncio.to_thread(export_citations, found, format)
         reply = as_file(text.encode(), chosen.media_type, f"references-{job_id}.{chosen.ending}")
         if missing:
             reply.headers[MISSING] = ",".join(map(str, missing[:MOST_NAMED]))

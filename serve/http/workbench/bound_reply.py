@@ -70,7 +70,7 @@ def fit_reply(
         return whole
     if (least := size(make(0))) > limit:
         raise InputError(
-            f"max_chars: {limit:,} are too few; the shortest reply has {least:,} characters"
+            f"max_chars: {limit:,} is too small; the shortest reply has {least:,} characters"
         )
     fits, too_many = 0, count
     while too_many - fits > 1:
@@ -87,7 +87,7 @@ def left_words(count: int) -> list[str]:
     if not count:
         return []
     more = "1 more citation was" if count == 1 else f"{count:,} more citations were"
-    return [f"{more} left out to keep to max_chars."]
+    return [f"{more} left out because of max_chars."]
 
 
 def fit_search(found: SearchResult, limit: int) -> tuple[SearchReply, str]:

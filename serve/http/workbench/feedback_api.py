@@ -136,6 +136,12 @@ def add_feedback(api: FastAPI, saved: Saved) -> None:
         found = await asyncio.to_thread(saved.feedback.all, seen_by(saved), state=state)
         return Gold(questions=gold_rows(found))
 
+    _add_changes(api, saved)
+
+
+def _add_changes(api: FastAPI, saved: Saved) -> None:
+    """Add the routes that review and delete feedback to `api`."""
+
     @api.post("/v1/feedback/{feedback_id}/review", responses=REVIEWED)
     async def review(feedback_id: FeedbackId, request: ReviewRequest) -> GivenFeedback:
         """Accept or reject feedback for the gold file; for reviewers only."""

@@ -39,7 +39,7 @@ from serve.references.documents.write_document import (
     check_size,
     write_document,
 )
-from serve.references.export_citations import FORMATS, Format, FormatName
+from serve.references.export_citations import FORMATS, Format, FormatName, export_citations
 from serve.references.find_related import related_request
 from serve.references.prepare_for_style import StyleName
 from serve.references.style_references import style_references
@@ -132,7 +132,8 @@ ANSWER_BODY = {
 
 
 def add_references(api: FastAPI, service: Service, default_system: str) -> None:
-    """Add the routes to `api`."""
+    """Add the routes of references, related citations and documents to `api`."""
+    _add_documents(api, service)
 
     @api.get("/v1/references", response_class=Response, responses=REFERENCES)
     async def references(
@@ -156,8 +157,8 @@ def add_references(api: FastAPI, service: Service, default_system: str) -> None:
                 for n, r in enumerate(styled, 1)
             ]
             return JSONResponse(StyledForms(style=style, references=forms).model_dump())
-        chosen = FORMATS[format or "ris"]
-        text = await asyncio.to_thread(chosen.write, found)
+        form = format or "ris"
+        chosen, text = FORMATS[form], await asyncio.to_thread(export_citations, found, form)
         return as_file(text.encode(), chosen.media_type, f"references.{chosen.ending}")
 
     @api.get("/v1/citations/{pmid}/related", response_model=SearchResult, responses=REFUSED)
@@ -174,6 +175,8 @@ def add_references(api: FastAPI, service: Service, default_system: str) -> None:
         asked = related_request(citation, load_system(system or default_system), k)
         return service.record(await service.answerer.search(asked))
 
+
+def _add_documents(api: FastAPI, service: Service) -> None:
     @api.post(
         "/v1/answers/document",
         response_class=Response,

@@ -58,10 +58,10 @@ _IN_QUESTIONS = {
 READ = "[au], [ta], [dp], [mh], [pt], [la], [tiab] and [filter]"
 # Kinds of tags that cannot be applied.
 REFUSED = {
-    "unsupported": f"cannot be applied here; the tags that can are {READ}",
+    "unsupported": f"cannot be applied here; the supported tags are {READ}",
     "unknown": f"is not a field tag of PubMed; use one of {READ}, or write it in parentheses if it "
     "is ordinary text",
-    "qualified": "cannot be applied with what follows its name; leave that out",
+    "qualified": "cannot be applied with the text after its name; leave that text out",
 }
 # Chemical elements whose symbols are also tags: "[Au]" is gold, "[au]" and "[AU]" are authors.
 ELEMENTS = frozenset({"Au", "Cn", "Ir", "La", "Lr", "Pa", "Pt", "Rn", "Sb", "Si", "Ta", "Ti"})

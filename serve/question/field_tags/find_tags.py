@@ -4,8 +4,8 @@ A tag follows its term, as in `Smith J[au]`. Brackets also occur in ordinary tex
 `benzo[a]pyrene`, `[18F]FDG`, `C[max]` or `emergency department [ED]`. A name that is not a PubMed
 tag is only treated as a tag after a quoted term or in a text that has other tags.
 
-As in PubMed, operators are in capitals. They are ordinary words in a question, in quotes and, for
-NOT, after an auxiliary verb ("do NOT resuscitate").
+As in PubMed, operators are in capitals. They are ordinary words in a question and in quotes; NOT is
+also one after an auxiliary verb ("do NOT resuscitate").
 """
 
 from __future__ import annotations

@@ -41,14 +41,23 @@ UNTAGGED = (
 )
 TEXT_WORDS = "[tw] and [all] are searched in titles and abstracts only, as [tiab]"
 EXACT_HEADINGS = "[mh] is read as [mh:noexp]: narrower headings are not included"
+EXACT_MAJOR_HEADINGS = EXACT_HEADINGS.replace("[mh", "[majr")
 EXACT_TYPES = "[pt] is read as [pt:noexp]: narrower publication types are not included"
 LOWER_CASE = "and, or and not are operators only in capitals: write AND, OR or NOT to combine terms"
 _TAGS = "[tiab], [ti], [ab], [mh], [majr], [au], [ta], [dp], [pt], [la] and [filter]"
 _TOKEN = re.compile(r'"[^"]*"|\[[^\[\]]*\]|[()]|[^\s()\[\]"]+|\S')
 _OPERATORS = ("AND", "OR", "NOT")
 _BARE = re.compile(r"[^\W_][\w-]*\*?")
+# A heading with a slash after it, field codes between full stops, and words at a distance.
+_OVID_FIELD = "(?:ab|af|hw|kf|kw|mp|nm|ot|pt|rn|sh|ti|tw)"
+_OVID = re.compile(
+    rf"""(?:\bexp\s+)?(?:"[^"]*"|(?<![^\s()"])[^\s()"]*\w)/(?=\s*(?:$|\))|\s+(?:and|or|not)\b)
+    |(?<=[\w")*$?])\.{_OVID_FIELD}(?:,{_OVID_FIELD})*\.(?=\s|\)|$)
+    |(?<=\s)adj\d{{1,2}}(?=\s+[\w"(])""",
+    re.IGNORECASE | re.VERBOSE,
+)
 _WHY = {
-    "unsupported": f"cannot be applied here; the tags that can are {_TAGS}",
+    "unsupported": f"cannot be applied here; the supported tags are {_TAGS}",
     "ot": "cannot be applied here, because the index has no column of keywords; use [tiab]",
     "pt": "not a publication type of PubMed; give one such as Review or Randomized Controlled "
     "Trial",
@@ -81,6 +90,7 @@ def read_boolean(text: str) -> BooleanQuery:
     if len(text) > MAX_CHARACTERS:
         raise InputError(f"query: {len(text):,} characters; give at most {MAX_CHARACTERS:,}")
     _check_pairs(text.translate(QUOTES))
+    _check_ovid(text.translate(QUOTES))
     parser = _Parser(_TOKEN.findall(plain_query(text)))
     expression = parser.parse()
     count = sum(1 for _ in terms_of(expression))
@@ -105,6 +115,18 @@ def _check_pairs(text: str) -> None:
         raise InputError(
             f"query: {text[at]} at character {at + 1} without its counterpart; close it or "
             "remove it"
+        )
+
+
+def _check_ovid(text: str) -> None:
+    """Raise InputError for Ovid's syntax outside quotes, which would be searched as words."""
+    unquoted = re.sub('"[^"]*"', lambda quoted: f'"{"_" * (len(quoted[0]) - 2)}"', text)
+    if found := _OVID.search(unquoted):
+        part = text[found.start() : found.end()]
+        raise InputError(
+            f"query: {cut(part)} at character {found.start() + 1} is Ovid's syntax; use PubMed's: "
+            '"Heart Failure"[mh] for a heading, heart failure[tiab] for words, and AND instead of '
+            "adj"
         )
 
 
@@ -215,7 +237,7 @@ class _Parser:
         if colon and not exact:
             raise InputError(f"{where}: {tag} cannot be applied; leave out :{qualifier.strip()}")
         if kind in ("mh", "majr") and not exact:
-            self.notes[EXACT_HEADINGS] = None
+            self.notes[EXACT_HEADINGS if kind == "mh" else EXACT_MAJOR_HEADINGS] = None
         return self._term(kind, value, where, tag)
 
     def _term(self, kind: str, value: str, where: str, tag: str) -> Expression:

@@ -19,7 +19,8 @@ from serve.question.find_headings import mapped_note
 from serve.question.understand_question import Heading
 
 RANKED = (
-    "articles are ranked by the words and need not have them all: {} between words is not applied"
+    "articles are ranked by the words and need not contain all of them: {} between words is not "
+    "applied"
 )
 WORDS = (
     "[tiab] and other text fields search titles and abstracts, as all words do; none is required"

@@ -122,7 +122,7 @@ async def check_watches(
             failed += 1
             known = isinstance(error, CiteRayError | TimeoutError)
             log.warning("saved question %s failed: %s", watch.id, error, exc_info=not known)
-            said = one_line(str(error)) if known else "internal error; the server's log tells more"
+            said = one_line(str(error)) if known else "internal error; see the server's log"
             await asyncio.to_thread(store.note_failure, watch, said or "no reply in time")
     return Checked(asked, notable, failed)
 

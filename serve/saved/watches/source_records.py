@@ -11,7 +11,7 @@ from typing import Literal
 from cluster.answers import Answer
 from cluster.appraisal import Weighed
 from cluster.exposure import ExposedSource, Exposure
-from cluster.notices import NOTICES, RETRACTED, Notice, as_printed
+from cluster.notices import NOTICES, RETRACTED, Notice, as_printed, printed_words
 from cluster.records import Citation
 from serve.contracts.stage_watch import StageLostError
 
@@ -126,7 +126,7 @@ def _change(old: SourceRecord, new: SourceRecord) -> SourceChange | None:
     if new.gone or old.gone:
         return None if old.gone else SourceChange(new.pmid, title, "deleted")
     added = [notice for notice in new.notices if notice not in old.notices]
-    detail = "; ".join(added)
+    detail = "; ".join(map(printed_words, added))
     if new.retracted and not old.retracted:
         return SourceChange(new.pmid, title, RETRACTED, detail)
     for notice in added:

@@ -147,7 +147,9 @@ def test_openvino_telemetry_is_disabled(model_dir: Path) -> None:
     assert sys.modules["openvino_telemetry"] is None
 
 
-def test_missing_openvino_package(model_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_openvino_package_is_reported(
+    model_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(openvino_runtime, "is_installed", lambda: False)
     assert encoder(model_dir, "auto").runtime == "torch"
     with pytest.raises(InputError, match=r'not installed: install it with `pip install "citeray'):

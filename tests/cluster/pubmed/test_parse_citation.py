@@ -155,6 +155,19 @@ def test_keywords_of_all_lists_are_kept() -> None:
     assert parse_one(after=after).keywords == ("a b", "c")
 
 
+def test_links_are_parsed_with_or_without_a_pmid() -> None:
+    after = (
+        '<CommentsCorrectionsList><CommentsCorrections RefType="RetractionIn">'
+        "<RefSource>Gut. 2017;66:1</RefSource><PMID>12</PMID></CommentsCorrections>"
+        '<CommentsCorrections RefType="ErratumIn"><RefSource>Gut. 2018;67:2</RefSource>'
+        "</CommentsCorrections></CommentsCorrectionsList>"
+    )
+    assert parse_one(after=after).links == (
+        Link("RetractionIn", 12, "Gut. 2017;66:1"),
+        Link("ErratumIn", None, "Gut. 2018;67:2"),
+    )
+
+
 def test_identifiers_of_references_are_ignored() -> None:
     reference = (
         "<ReferenceList><Reference><ArticleIdList>"

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import pytest
 
 from cluster.errors import SourceError
+from cluster.pubmed import split_records
 from cluster.pubmed.parse_articles import Record, parse_stream
 from cluster.pubmed.skipped_records import MAX_DAMAGED
-from cluster.pubmed.split_records import MAX_RECORD_BYTES
+from cluster.pubmed.split_records import MAX_RECORD_BYTES, ByteBuffer, Extent, read_blocks
 from cluster.records import Citation, Deletion, Rejected
 from tests.cluster.pubmed.test_parse_articles import long_set
 from tests.cluster.pubmed_sets import DOCTYPE, article
@@ -60,6 +61,17 @@ def test_oversized_record_is_skipped() -> None:
     assert damaged.detail.startswith("PMID 2, bytes ")
     assert damaged.detail.endswith(f": more than {MAX_RECORD_BYTES} bytes")
     assert [r.pmid for r in (first, last) if isinstance(r, Citation)] == [1, 3]
+
+
+def test_start_tag_across_chunks_ends_an_oversized_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(split_records, "MAX_RECORD_BYTES", 1000)
+    record = b"<PubmedArticle/>"
+    data = b"<PubmedArticle>" + b"x" * 2000 + record + b"</PubmedArticleSet>"
+    for cut in range(2015, 2015 + len(record)):
+        buffer = ByteBuffer(iter([data[:cut], data[cut:]]))
+        skipped, following = read_blocks(buffer, is_set=True, max_skipped=10_000)
+        assert (skipped.extent, skipped.end) == (Extent.TOO_LARGE, 2015), cut
+        assert following.data == record, cut
 
 
 def test_declared_encoding_applies_after_damage() -> None:

@@ -61,7 +61,7 @@ def test_over_merges_a_shipped_file(tmp_path: Path) -> None:
         ("index.shards", "expected key=value"),
         ("index.shards=true", "^--set: index.shards: is a boolean"),
         ("index.bm25_b=off", "index.bm25_b: is a boolean"),
-        ("index.path=", "index.path: is empty; give a path"),
+        ("index.path=", r"index.path: is empty; give a path$"),
         ("index.path=~nobody-here/x", "index.path: names the home folder of an unknown user"),
     ],
 )

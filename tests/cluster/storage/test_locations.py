@@ -78,7 +78,7 @@ def test_failed_write_publishes_nothing(location: Location) -> None:
 
 
 @pytest.mark.parametrize("name", ["n#1.xml", "n?1.xml", "n 1+2.xml", "n%231.xml"])
-def test_special_characters_in_object_names(stored: StoredLocation, name: str) -> None:
+def test_object_names_may_have_special_characters(stored: StoredLocation, name: str) -> None:
     put(stored / name / "part.arrow", b"?")
     assert file_names(stored / name) == ["part.arrow"]
     (listed,) = list_files(stored)

@@ -63,7 +63,7 @@ def test_missing_object_raises_file_not_found(s3: fs.S3FileSystem) -> None:
         StoredFile(f"{FOLDER}/n9.xml").open()
 
 
-def test_list_folder_and_glob(s3: fs.S3FileSystem) -> None:
+def test_store_lists_folders_and_globs(s3: fs.S3FileSystem) -> None:
     assert [str(f) for f in list_folder(FOLDER)] == [f"{FOLDER}/n1.xml", f"{FOLDER}/n2.xml"]
     assert list_folder(f"{FOLDER}/nowhere") == []
     assert [f.name for f in glob_store(f"s3://{BUCKET}/**/n[13].xml")] == ["n3.xml", "n1.xml"]

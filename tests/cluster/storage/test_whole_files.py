@@ -10,7 +10,7 @@ def names(directory: Path) -> list[str]:
     return sorted(p.name for p in directory.iterdir())
 
 
-def test_sha256_of_files(tmp_path: Path) -> None:
+def test_sha256_of_files_is_computed_in_blocks(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"abc")
     # FIPS 180-2, appendix B.1

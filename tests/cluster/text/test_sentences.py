@@ -112,5 +112,5 @@ def test_repetitive_text_takes_linear_time(subtests: pytest.Subtests) -> None:
         ("Iscador in breast cancer", False),
     ],
 )
-def test_questions_without_question_mark(sentence: str, is_question: bool) -> None:
+def test_questions_are_recognised_without_a_question_mark(sentence: str, is_question: bool) -> None:
     assert asks(sentence) is is_question

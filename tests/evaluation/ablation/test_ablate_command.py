@@ -35,7 +35,7 @@ def test_ablation_tables_show_values_intervals_and_verdicts(run: Ablation) -> No
     assert "0.5000 to 1.0000" in shown
     assert "no difference shown" in shown
     assert "k = 10" in shown
-    assert "Lost at each stage" not in shown
+    assert "Loss of each stage" not in shown
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_oracles_show_the_loss_of_each_stage(tmp_path: Path, local: list[str]) -
     assert recall["lost"]["value"] == pytest.approx(0.5 / 3)
     assert recall["lost"]["verdict"] == "no difference shown"
     assert found["evidence", "snippets precision"]["with_oracle"] == 1.0
-    assert "Lost at each stage" in run.text("bm25", *oracles, *local)
+    assert "Loss of each stage" in run.text("bm25", *oracles, *local)
     assert not any(o == "evidence" and m.startswith("documents") for o, m in found)
 
 

@@ -44,13 +44,13 @@ def test_notes_count_unanswered_questions_and_breaches(tmp_path: Path, gold: Pat
     run = write(tmp_path / "run.json", question("2", "list", *map(str, range(1, 13))))
     shown = run_evaluate(run, gold, "--full").stderr
     assert "2 of 3 gold questions have no answer" in shown
-    assert "breaches of the task's limits or form; `citeray lint` names them" in shown
+    assert "violations of the task's limits or form; `citeray lint` lists them" in shown
 
 
 def test_empty_run_is_refused_without_allow_empty(tmp_path: Path, gold: Path) -> None:
     empty = question("2", "list", exact_answer=[[]], ideal_answer=[" "], snippets=[])
     run = write(tmp_path / "run.json", question("1", "yesno"), empty)
-    with pytest.raises(InputError, match=r"run\.json: answers nothing.*--allow-empty"):
+    with pytest.raises(InputError, match=r"run\.json: contains no answers.*--allow-empty"):
         run_evaluate(run, gold)
     assert measures(run, gold, "--allow-empty")["documents MAP"] == 0
 

@@ -88,6 +88,15 @@ def test_sample_is_reproducible(sample, tmp_path):
         assert before.read_bytes() == after.read_bytes()
 
 
+def test_corrections_have_the_headings_of_their_own_subjects(live):
+    assert [[h.name for h in live[90000300 + n].mesh] for n in (9, 10, 11, 12)] == [
+        ["Amyloid Neuropathies, Familial"],
+        ["Amyloid Neuropathies, Familial"],
+        ["Diabetes Mellitus, Type 2"],
+        ["Diabetes Mellitus, Type 1"],
+    ]
+
+
 def test_gold_documents_are_live_with_exact_offsets(questions, live):
     for question in questions:
         assert len(question["documents"]) >= 1

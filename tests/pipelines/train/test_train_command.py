@@ -138,8 +138,8 @@ def test_mixing_scales_the_adapter_without_further_steps(base: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("kind", "changes", "workers", "said"),
     [
-        ("encoder", ("dense_scale=0", "maxsim_scale=0"), 0, "there is nothing to learn"),
-        ("reranker", ("rank=0", "mixing=1"), 0, "late interaction takes an adapter"),
+        ("encoder", ("dense_scale=0", "maxsim_scale=0"), 0, "nothing would be learned"),
+        ("reranker", ("rank=0", "mixing=1"), 0, "late interaction needs an adapter"),
         ("encoder", (), 3, "3 workers for batches of 2"),
     ],
 )

@@ -7,11 +7,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cluster.records import Citation, Section
+
 ARTICLE = (
     "<PubmedArticle><MedlineCitation><PMID Version='1'>{}</PMID><Article><ArticleTitle>[Not "
     "Available].</ArticleTitle><Abstract><AbstractText>{}</AbstractText></Abstract></Article>"
     "</MedlineCitation></PubmedArticle>"
 )
+
+
+def abstract(pmid: int, *sections: str) -> Citation:
+    """Return a citation with an abstract of labelled sections."""
+    found = tuple(Section(f"PART {n}", text) for n, text in enumerate(sections))
+    return Citation(pmid, title=f"Title {pmid}.", sections=found)
 
 
 def write_corpus(path: Path, abstracts: Mapping[int, str]) -> Path:

@@ -28,7 +28,7 @@ def test_verify_prints_a_line_for_each_finding(index: Path) -> None:
     assert lines[0].endswith("or build the index again with `citeray index build --again`")
     assert "3 findings" in result.stderr
     # A retried job would find the build published, and fail again.
-    assert "repeating the same `citeray index build` would find this index" in result.stderr
+    assert "the same `citeray index build` would keep this index" in result.stderr
     assert "add --again" in result.stderr
 
 

@@ -104,7 +104,7 @@ def test_given_sample_is_counted_fully_and_returned_partly(tmp_path: Path) -> No
     kept, total = read_sample(write_generated(tmp_path, 30), 20)
     assert (len(kept), total) == (20, 30)
     (tmp_path / "few").mkdir()
-    with pytest.raises(InputError, match="holds 5 citations, and calibration wants 400"):
+    with pytest.raises(InputError, match="holds 5 citations, but calibration needs 400"):
         read_sample(write_generated(tmp_path / "few", 5), 400)
 
 

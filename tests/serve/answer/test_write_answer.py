@@ -1,94 +1,22 @@
 from __future__ import annotations
 
-import asyncio
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
 
-from cluster.answers import NOT_ENOUGH, Evidence, Question, QuestionType, Sentence
+from cluster.answers import NOT_ENOUGH, Evidence, QuestionType, Sentence
 from cluster.errors import LLMError
-from cluster.records import Entity
 from cluster.settings.answer_settings import AnswerSettings
 from serve.answer import prepare_briefing
-from serve.answer.ask_model import WriterLimits
-from serve.answer.names.score_names import NameModel
-from serve.answer.write_answer import DEFAULT_STYLE, AnswerWriter, WrittenAnswer
 from serve.answer.write_exact import stated_in
 from serve.answer.write_ideal import answers_nothing
-from serve.llm.chat_form import Message
 from serve.llm.reply_forms import entities_schema
-from serve.support.attribute_sentences import Encode, Support, SupportScorer, cached_encode
-from tests.serve.answering import CALIBRATION, WordReader, encode, evidence, passage
-
-TEXT = "Metformin lowers blood glucose by 30% in adults."
-
-
-class Script:
-    """A language model that returns given replies and records its calls."""
-
-    def __init__(self, *replies: str | Exception) -> None:
-        self.replies = list(replies)
-        self.calls: list[dict[str, Any]] = []
-
-    async def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        max_tokens: int,
-        temperature: float,
-        choices: Sequence[str] | None = None,
-        json_schema: Mapping[str, Any] | None = None,
-        weigh: Sequence[str] | None = None,
-    ) -> str:
-        asked = {"choices": choices, "json_schema": json_schema, "weigh": weigh}
-        self.calls.append({"messages": messages, **asked})
-        reply = self.replies.pop(0)
-        if isinstance(reply, Exception):
-            raise reply
-        return reply
-
-
-class Sleeper(Script):
-    async def chat(self, messages: Sequence[Message], **options: Any) -> str:
-        self.calls.append({})
-        await asyncio.sleep(60)
-        return "late"
-
-
-def recognise(text: str) -> list[Entity]:
-    begin = text.find("Metformin")
-    return [Entity("Metformin", begin, begin + 9, "D1", "drug")] if begin >= 0 else []
-
-
-def write(
-    model: Script | None,
-    kind: QuestionType = "summary",
-    items: Sequence[Evidence] | None = None,
-    body: str = "Which drug lowers glucose?",
-    *,
-    guess: bool = False,
-    encoder: Encode = encode,
-    scorer: SupportScorer | None = None,
-    style: AnswerSettings = DEFAULT_STYLE,
-    namer: NameModel | None = None,
-    **limits: Any,
-) -> WrittenAnswer:
-    limits = {"deadline_s": 0.2 if isinstance(model, Sleeper) else 60, **limits}
-    writer = AnswerWriter(
-        model, encoder, scorer, recognise, WordReader(), CALIBRATION, WriterLimits(**limits),
-        namer=namer,
-    )  # fmt: skip
-    found = evidence(TEXT) if items is None else items
-    return asyncio.run(writer.write(Question("q", body, kind, guess=guess), found, style))
-
-
-def names(*found: str) -> str:
-    return json.dumps({"answers": list(found)})
+from serve.support.attribute_sentences import Support, cached_encode
+from tests.serve.answer.writing import BODY, TEXT, Script, Sleeper, kept, names, write
+from tests.serve.answering import encode, evidence, passage
 
 
 class LostScorer:
@@ -134,10 +62,6 @@ def test_lost_namer_leaves_the_readers_order() -> None:
 def lost(texts: Sequence[str]) -> np.ndarray:
     """Encoder function that fails."""
     raise TimeoutError
-
-
-def kept(answer: WrittenAnswer) -> list[tuple[str, tuple[int, ...]]]:
-    return [(sentence.text, sentence.pmids) for sentence in answer.ideal]
 
 
 def test_supported_sentence_is_kept_with_its_pmid() -> None:
@@ -227,96 +151,11 @@ def test_guess_changes_nothing_else(kind: QuestionType) -> None:
         assert replace(found, guesses=found.exact) == write(None, kind, items)
 
 
-def decided(yes: float) -> str:
-    return json.dumps({"yes": yes, "no": 1 - yes})
-
-
-YES = "Yes, metformin lowers blood glucose by 30% in adults."
-NO = "No, aspirin does not lower blood glucose in adults."
-BOTH = (TEXT, "Aspirin does not lower blood glucose in adults.")
-
-
-@pytest.mark.parametrize(("share", "text", "exact"), [(0.95, YES, "yes"), (0.1, NO, "no")])
-def test_yesno_is_decided_before_it_is_explained(share: float, text: str, exact: str) -> None:
-    """A 1.5B model that writes first begins with "Yes, ..." although the evidence says no."""
-    model = Script(decided(share), text)
-    answer = write(model, "yesno", evidence(*BOTH), "Is a related finding enough?")
-    assert (answer.exact, answer.degraded) == (exact, ())
-    assert [s.text for s in answer.ideal] == [text]
-    assert model.calls[0]["weigh"] == ("yes", "no")
-    prompt = model.calls[1]["messages"][1]["content"]
-    assert f"the answer is: {exact.capitalize()}." in prompt
-
-
-def test_yes_needs_a_margin_over_no() -> None:
-    """Small models prefer yes."""
-    shares = {0.8: "no", 0.95: "yes"}
-    assert {s: write(Script(decided(s), TEXT), "yesno").exact for s in shares} == shares
-
-
-@pytest.mark.parametrize(("share", "said"), [(0.95, NO), (0.1, YES)])
-def test_sentence_that_opens_with_the_other_verdict_is_dropped(share: float, said: str) -> None:
-    rest = "Metformin and aspirin were given to adults."
-    items = evidence(*BOTH, rest)
-    answer = write(Script(decided(share), f"{said} {rest}"), "yesno", items, "Is glucose lower?")
-    first, *quoted = [s.text for s in answer.ideal]
-    assert first == rest
-    assert [text.startswith("In contrast: ") for text in quoted] in ([], [True])
-
-
-@pytest.mark.parametrize("reply", ["yes", "{}", '{"yes": "much", "no": 0}'])
-def test_decision_without_probabilities_falls_back_to_the_evidence(reply: str) -> None:
-    answer = write(Script(reply), "yesno", body="Does metformin lower blood glucose?")
-    assert answer.exact == "yes"
-    assert answer.degraded[0] == "llm: failed, extractive answer"
-
-
 def test_not_stated_reply_is_neither_a_loss_nor_retried() -> None:
     model = Script("Not stated in the passages.")
     answer = write(model, "factoid")
     assert (answer.verdict, answer.origin, answer.degraded) == (NOT_ENOUGH, "extractive", ())
     assert (answer.exact, len(model.calls)) == ([["Metformin"]], 1)
-
-
-BODY = "Does metformin lower blood glucose?"
-
-
-def read_off(word: str, text: str = TEXT, *passages: str) -> WrittenAnswer:
-    """Return an answer with a paper's prompts, which write before they decide."""
-    found, style = evidence(*passages or (TEXT,)), AnswerSettings(prompts="biorag")
-    return write(Script(text, word), "yesno", found, BODY, style=style)
-
-
-@pytest.mark.parametrize(
-    ("decision", "exact", "verdict", "degraded"),
-    [
-        ("yes", "yes", "answered", ()),
-        ("no", "no", "mixed", ()),
-        # The evidence decides if the model gives neither yes nor no.
-        ("mixed", "yes", "mixed", ()),
-        ("not stated", "yes", "not_enough_evidence", ()),
-        ("perhaps", "yes", "answered", ("llm: nothing usable, extractive exact answer",)),
-    ],
-)
-def test_decision_of_a_papers_preset_is_kept(
-    decision: str, exact: str, verdict: str, degraded: tuple[str, ...]
-) -> None:
-    answer = read_off(decision)
-    assert (answer.exact, answer.verdict, answer.degraded) == (exact, verdict, degraded)
-
-
-@pytest.mark.parametrize(
-    ("text", "said", "exact"), [(YES, "no", "yes"), (NO, "yes", "no"), (NO, "mixed", "no")]
-)
-def test_opening_verdict_overrides_the_exact_stage(text: str, said: str, exact: str) -> None:
-    answer = read_off(said, text, *BOTH)
-    assert (answer.exact, answer.ideal[0].text) == (exact, text)
-
-
-def test_generated_yesno_quotes_the_opposition() -> None:
-    answer = read_off("yes", YES, *BOTH)
-    assert (answer.verdict, answer.exact) == ("mixed", "yes")
-    assert kept(answer) == [(YES, (1,)), (f"In contrast: {BOTH[1]}", (2,))]
 
 
 @pytest.mark.parametrize(("kind", "limit"), [("factoid", 5), ("list", 100)])
@@ -350,14 +189,6 @@ def test_written_answer_has_the_confidence_of_the_readers_names() -> None:
         answer = write(Script(TEXT), "factoid", ideal_from=ideal_from, exact_from="evidence")
         found[answer.origin] = (answer.verdict, answer.confidence)
     assert found["generated"] == found["extractive"]
-
-
-def test_reader_decides_if_the_model_only_writes() -> None:
-    model = Script(f"{YES} {NO}")
-    answer = write(model, "yesno", body=BODY, exact_from="evidence")
-    assert "the answer is: Yes." in model.calls[0]["messages"][1]["content"]
-    assert ([s.text for s in answer.ideal], answer.exact) == ([YES], "yes")
-    assert (answer.origin, len(model.calls)) == ("generated", 1)
 
 
 def test_ideal_from_evidence_is_not_a_degradation() -> None:

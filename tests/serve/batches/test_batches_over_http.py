@@ -224,7 +224,7 @@ def test_error_of_the_deployment_is_reported_without_its_traceback(
     for error, status, said in (
         (over_ray(BatchError("no batch x is here", 404)), 404, "no batch x is here"),
         (over_ray(BatchError("5 wait", 429, 60)), 429, "5 wait"),
-        (over_ray(KeyError("a fault")), 500, "internal error; the server's log tells more"),
+        (over_ray(KeyError("a fault")), 500, "internal error; see the server's log"),
         (ActorDiedError(), 503, "no batch is lost, try again in a moment"),
     ):
         http = client_of(service, batches=batches_client(Remote(error)))

@@ -61,7 +61,7 @@ def test_replies_are_typed_records(citeray: CiteRay) -> None:
     assert caught.value.status == 404
 
 
-def test_references_and_documents(citeray: CiteRay) -> None:
+def test_client_returns_references_and_documents(citeray: CiteRay) -> None:
     assert citeray.references([2, 1]).count("TY  - JOUR") == 2
     assert citeray.references([1], format="bibtex").startswith("@article{pmid1,")
     (styled,) = citeray.styled_references([1], style="ama")

@@ -98,7 +98,7 @@ async def test_read_pieces_forwards_and_joins_chunks() -> None:
 @pytest.mark.parametrize(
     ("stream", "reason"),
     [
-        ((piece("Met"),), "before its end"),
+        ((piece("Met"),), "the reply ended early"),
         (("data: {nonsense",), "not JSON"),
         ((piece("Met"), 'data: {"error": {"message": "out of memory"}}'), "out of memory"),
     ],

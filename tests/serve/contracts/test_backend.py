@@ -81,15 +81,9 @@ def frames() -> list[str]:
     return names[route + 1 :]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("connect", "most"),
-    # `call_handle` is one more frame: it cancels the request of a cancelled call.
-    [(in_process, MOST_FRAMES), (through_handles, MOST_FRAMES + 1)],
-)
-def test_few_frames_lie_between_a_route_and_a_stage(
-    connect: Callable[[QuestionAnswerer], None], most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def keep_one_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let asyncio run work in place of new tasks and threads, which have their own stacks."""
+
     async def await_here(work: Awaitable[Any], *_: Any) -> Any:
         return await work
 
@@ -100,10 +94,21 @@ def test_few_frames_lie_between_a_route_and_a_stage(
         reply = work(*arguments)
         return await reply if isinstance(reply, Awaitable) else reply
 
-    # These would otherwise continue in new tasks or threads, which have their own stacks.
     monkeypatch.setattr(asyncio, "wait_for", await_here)
     monkeypatch.setattr(asyncio, "gather", await_in_turn)
     monkeypatch.setattr(asyncio, "to_thread", call_here)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("connect", "most"),
+    # `call_handle` is one more frame: it cancels the request of a cancelled call.
+    [(in_process, MOST_FRAMES), (through_handles, MOST_FRAMES + 1)],
+)
+def test_few_frames_lie_between_a_route_and_a_stage(
+    connect: Callable[[QuestionAnswerer], None], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep_one_stack(monkeypatch)
     answerer = make_answerer(None, CORPUS)
     stages, found = parts_of(answerer), {}
     number = shard_of(1, 2)

@@ -148,7 +148,6 @@ def test_round_answers_from_golden_snippets_and_searches_new_documents(
 def test_incompatible_options_are_bad_input(tmp_path: Path, subtests: pytest.Subtests) -> None:
     questions = write(tmp_path / "b", row(snippet()))
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"evidence": "gold"}, "--evidence gold: unknown; there are: search, given"),
         ({"evidence": "given", "no_answers": True}, "cannot be combined with --no-answers"),
         ({"evidence": "given", "file_format": "biogen-b"}, "--format bioasq or synergy"),
     ]

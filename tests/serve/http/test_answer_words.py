@@ -1,5 +1,7 @@
 from dataclasses import replace
+from pathlib import Path
 
+import serve.http
 from cluster.answers import Evidence, Question, RankedCitation, SearchResult, Sentence, TracedSource
 from cluster.records import Citation, Passage, Section
 from serve.http.answer_words import (
@@ -9,7 +11,7 @@ from serve.http.answer_words import (
     citation_words,
     search_words,
 )
-from serve.wording.verdict_words import NO_ANSWER, NOT_GIVEN
+from serve.wording.verdict_words import LOST_ANSWER, NO_ANSWER, NOT_GIVEN, UNFINISHED
 from tests.serve.answering import answer
 
 QUESTION = Question("", "Which drugs inhibit BCR-ABL?", "list")
@@ -32,7 +34,7 @@ def test_sentences_follow_the_exact_answer_with_pmids_and_marks() -> None:
         "It may. [no evidence supports this]",
         "It might. [no evidence supports this; PMID 4]",
         "PMID 7: primary study, via PMID 3.",
-        "PMID 5: secondary source, original not found in the collection.",
+        "PMID 5: secondary source, original study not identified.",
     ]
 
 
@@ -51,12 +53,23 @@ def test_answer_without_evidence_lists_the_nearest_citations_and_degradations() 
     ]
     assert answer_pieces(warned) == [NO_ANSWER, 'PMID 7 warns: "It is toxic."']
     assert answer_pieces(replace(UNANSWERED, question=given)) == [NOT_GIVEN]
+    late = replace(UNANSWERED, degraded=("write: late, evidence without an answer",))
+    assert answer_pieces(late)[0] == UNFINISHED
+    failed = replace(UNANSWERED, degraded=("write: failed, evidence without an answer",))
+    assert answer_pieces(failed)[0] == NO_ANSWER
     lost = replace(UNANSWERED, degraded=("write: lost",))
     assert answer_pieces(lost) == [NO_ANSWER, "Degraded: write: lost."]
     assert answer_words(lost).count("Degraded") == 1
     said = (Sentence("Imatinib inhibits it.", (3,), 0.9),)
     lost = replace(ANSWER, ideal=said, degraded=("reranker: skipped", "coverage: 1/2"))
     assert answer_words(lost).endswith("\nDegraded: reranker: skipped; coverage: 1/2.")
+
+
+def test_page_words_an_unfinished_answer_as_the_server_does() -> None:
+    page = Path(serve.http.__file__).parent / "page" / "verdict_view.js"
+    script = page.read_text(encoding="utf-8")
+    assert f'LATE = "write: late, {LOST_ANSWER}"' in script
+    assert f'UNFINISHED = "{UNFINISHED}"' in script
 
 
 def test_parts_are_numbered_each_with_its_verdict() -> None:

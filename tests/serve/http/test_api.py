@@ -178,6 +178,8 @@ def test_errors_have_json_pointers(http: TestClient) -> None:
     pointers = [error["pointer"] for error in reply.json()["errors"]]
     assert pointers == ["#/question", "#/k", "#/a~1b~0%C3%BC"]
     assert all(part in detail_of(reply) for part in ("question: ", "k: "))
+    # An empty value is not shown again.
+    assert "got ''" not in detail_of(reply)
     given = {"question": QUESTION, "evidence": [GIVEN, {**GIVEN, "pmid": 0}]}
     (error,) = http.post("/v1/answer", json=given).json()["errors"]
     assert error["pointer"] == "#/evidence/1/pmid"

@@ -92,7 +92,7 @@ def test_models_search_by_the_mcp_tool(url: str) -> None:
 @pytest.mark.slow
 def test_queries_that_cannot_be_applied_are_422(url: str) -> None:
     for query, said in [
-        ("Boston[ad]", "query, Boston[ad]: [ad] cannot be applied here; the tags that can are"),
+        ("Boston[ad]", "query, Boston[ad]: [ad] cannot be applied here; the supported tags are"),
         ("Metformin[mh]", "query, Metformin[mh]: not a MeSH heading that this index knows"),
         ("metformin[tiab] AND", "query: AND has no term after it"),
         ("x" * 20_001, "query: must have at most 20000 characters"),
@@ -127,6 +127,9 @@ def test_the_command_lists_and_exports_matching_citations(url: str, tmp_path: Pa
     assert "3. 6" not in out
     assert f"8 citations -> {file}" in err.replace("\n", " ").replace("  ", " ")
     assert file.read_text().split() == list(map(str, NEWEST_FIRST))
+    for name, begin in (("b.TXT", "8\n"), ("b.csv", "\ufeffpmid,"), ("b.bib", "@"), ("b.x", "TY")):
+        run_here("search", "--boolean", "metformin", "-o", tmp_path / name, *endpoint)
+        assert (tmp_path / name).read_text(encoding="utf-8").startswith(begin)
     code, out, err = run_here("search", "--boolean", "Boston[ad]", *endpoint)
     assert (code, out) == (2, "")
     assert "[ad] cannot be applied here" in err.replace("\n", " ")

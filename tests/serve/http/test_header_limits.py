@@ -139,7 +139,7 @@ def test_second_request_of_a_connection_times_out(port: int) -> None:
 
 
 @pytest.mark.parametrize("opened", [b"", b"GET / HTTP/1.1\r\nX-A: "], ids=["silent", "half"])
-def test_idle_connections_are_closed_and_block_nobody(port: int, opened: bytes) -> None:
+def test_idle_connections_are_closed_and_do_not_block_others(port: int, opened: bytes) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < 4 * IDLE:
         pytest.skip(f"this process may open {hard} files")

@@ -47,7 +47,7 @@ def render(name: str, text: str, question: str = "Q?") -> str:
     return prompt.messages(**wanted)[1]["content"]
 
 
-def test_every_prompt_is_complete_and_calls_passages_quoted_text(
+def test_every_prompt_is_complete_and_marks_passages_as_quoted(
     subtests: pytest.Subtests,
 ) -> None:
     for path in FILES:

@@ -20,7 +20,7 @@ from serve.pipeline.appraise_answer import (
 )
 from serve.pipeline.sort_result import arranged, count_evidence
 from serve.wording.appraisal_words import notice_lines, weight_lines
-from serve.wording.quote_sentence import closest_sentence
+from serve.wording.quote_sentence import closest_sentence, quoted_sentence
 from serve.wording.verdict_words import agreement_words
 from tests.serve.answering import answer
 
@@ -98,6 +98,30 @@ def test_side_is_quoted_with_its_own_sentence_even_at_the_end_of_a_passage() -> 
     (source,) = list_sides([found(2, long, stance="contradict")], ideal).contradicting
     assert source.sentence == against
     assert source.quote == f"\u2026{against} Nothing else was seen."
+
+
+CUT = "CONCLUSIONS: Tafamidis reduces mortality in this"
+WHOLE = "Tafamidis reduces mortality in this disease."
+ITEM = Evidence(Passage(1, "abstract", 90, 140, f"and fed. {CUT}"), stance="support")
+
+
+def test_quotation_of_a_sentence_that_the_passage_cuts_ends_with_an_ellipsis() -> None:
+    ideal = [said(WHOLE, 1)]
+    (source,) = list_sides([ITEM], ideal).supporting
+    assert (source.sentence, source.quote) == (f"{CUT}\u2026", f"\u2026and fed. {CUT}\u2026")
+    generated = answer(evidence=(ITEM,), ideal=tuple(ideal), origin="generated")
+    assert quoted_sentence(generated, 1) == f"{CUT}\u2026"
+    title = replace(ITEM.passage, section="title", text="Tafamidis and mortality")
+    (source,) = list_sides([replace(ITEM, passage=title)], ideal).supporting
+    assert source.sentence == "Tafamidis and mortality"
+
+
+def test_quotation_is_whole_if_the_answer_quotes_the_whole_sentence() -> None:
+    extractive = weigh_answer(answer(evidence=(ITEM,), ideal=(said(WHOLE, 1),)))
+    (source,) = extractive.sides.supporting
+    assert source.sentence == quoted_sentence(extractive, 1) == WHOLE
+    other = weigh_answer(answer(evidence=(ITEM,), ideal=(said(WHOLE, 2),)))
+    assert quoted_sentence(other, 1) == f"{CUT}\u2026"
 
 
 def test_agreement_weights_sources_by_design() -> None:

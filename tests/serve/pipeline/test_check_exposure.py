@@ -69,7 +69,7 @@ def test_source_that_cites_a_retracted_article_is_named(retracted: int) -> None:
     assert found.exposure.exposed == (ExposedSource(1, retracted=(retracted,)),)
     assert found.exposure.without == Knockout("yes", "yes", True)
     said = f"1 of 2 sources cites 1 retracted article (PMID {retracted})."
-    assert words(found) == f"{said} Without it the answer is still yes."
+    assert words(found) == f"{said} Without this source, the answer is still yes."
     notices = {item.passage.pmid: item.notice for item in found.evidence}
     assert notices == {1: f"Cites 1 retracted article (PMID {retracted}).", 2: ""}
     assert {c.pmid: c.notice for c in found.citations if c.pmid == 1} == {1: notices[1]}
@@ -85,7 +85,7 @@ def test_source_under_an_expression_of_concern_is_named() -> None:
     }
     assert words(found).startswith(
         "1 of 2 sources is under an expression of concern (PMID 1). 1 of 2 sources cites 1 article "
-        "under an expression of concern (PMID 1). Without them the answer changes to "
+        "under an expression of concern (PMID 1). Without these sources, the answer changes to "
     )
 
 

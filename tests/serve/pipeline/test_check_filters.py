@@ -14,6 +14,7 @@ from serve.contracts.backend import BackendWrapper
 from serve.contracts.request import Request
 from serve.http.answer_words import search_words
 from serve.pipeline.answer_question import QuestionAnswerer
+from serve.pipeline.boolean_reply import match_query
 from tests.serve.small_graph import make_answerer
 from tests.small_index import citation
 
@@ -69,6 +70,14 @@ def test_unknown_values_in_answers_and_field_tags_are_rejected(answerer: Questio
     tagged = Request(Question("q", "glucose AND Lancet[ta]", "summary"), load_system("bm25"), 10)
     with pytest.raises(InputError, match="did you mean 'the lancet'"):
         asyncio.run(answerer.search(tagged))
+
+
+def test_unknown_journals_of_boolean_searches_are_rejected(answerer: QuestionAnswerer) -> None:
+    found = asyncio.run(match_query(answerer, '"The  Lancet"[ta] OR bmj[ta] OR metformin[ti]'))
+    assert sorted(found.pmids) == [1, 2]
+    said = r"^query, \[ta\]: no article in this index has 'lancet'; did you mean 'the lancet'\?$"
+    with pytest.raises(InputError, match=said):
+        asyncio.run(match_query(answerer, "glucose[tiab] NOT (Lancet[ta] OR BMJ[ta])"))
 
 
 def test_language_names_are_accepted_as_codes(answerer: QuestionAnswerer) -> None:

@@ -168,7 +168,7 @@ def test_references_tell_the_original_study_from_the_review_that_reports_it() ->
     assert cited_pmids(answer) == (4, 3, 1, 2)
     for form in ("text", "markdown", "docx", "pdf"):
         text = text_of(form, write_document(answer, CITATIONS, form)).replace("\\", "")
-        assert "Review; secondary source, original not found in the collection" in text
+        assert "Review; secondary source, original study not identified" in text
         assert "Primary study, via [3]" in text
     # An answer that a client sends may name a review that it does not cite.
     odd = replace(ANSWER, ideal=(replace(first, traced=TracedSource("primary", 9, 3)),))

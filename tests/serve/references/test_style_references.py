@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cluster.records import MORE_AUTHORS, Author, Citation, Link
-from serve.references.prepare_for_style import STYLE_NAMES, StyleName
+from serve.references.prepare_for_style import RULES, StyleName
 from serve.references.style_references import style_references
 from tests.serve.references.generated_citations import generated_citations
 
@@ -207,7 +207,7 @@ def test_references_follow_the_style(subtests: pytest.Subtests) -> None:
 
 
 def test_retraction_is_marked_in_bold(subtests: pytest.Subtests) -> None:
-    for style in STYLE_NAMES:
+    for style in RULES:
         with subtests.test(style=style):
             notice = Link("RetractionIn", 9, "J Urol. 2003;1:2")
             (reference,) = style_references([made("Safety.", "J Urol", links=(notice,))], style)
@@ -228,7 +228,7 @@ def test_markup_and_private_characters_of_a_title_are_escaped() -> None:
 @pytest.mark.slow
 def test_every_record_has_a_reference(subtests: pytest.Subtests) -> None:
     citations = [*generated_citations(100), Citation(pmid=5)]
-    for style in STYLE_NAMES:
+    for style in RULES:
         with subtests.test(style=style):
             begun = time.process_time()
             references = style_references(citations, style)
@@ -241,8 +241,8 @@ def test_every_record_has_a_reference(subtests: pytest.Subtests) -> None:
 @pytest.mark.slow
 def test_styling_is_thread_safe() -> None:
     citations = generated_citations(30)
-    alone = [style_references(citations, style) for style in STYLE_NAMES]
+    alone = [style_references(citations, style) for style in RULES]
     style_references.__globals__["_reference"].cache_clear()
-    with ThreadPoolExecutor(len(STYLE_NAMES)) as pool:
-        found = list(pool.map(lambda style: style_references(citations, style), STYLE_NAMES))
+    with ThreadPoolExecutor(len(RULES)) as pool:
+        found = list(pool.map(lambda style: style_references(citations, style), RULES))
     assert found == alone

@@ -158,7 +158,7 @@ def test_feedback_commands_review_and_export_accepted_feedback(
     code, _, err = run_here("feedback", "export", "-o", gold, "--owner", "bob", *url)
     assert (code, "nothing was written" in err) == (2, True)
     code, out, err = run_here("feedback", "list", "--owner", "bob", *url)
-    assert (code, out, err.startswith("no feedback that matches")) == (0, "", True)
+    assert (code, out, err.startswith("no matching feedback")) == (0, "", True)
     assert run_here("feedback", "list", "--owner", "bob", *url, "--json") == (0, "[]\n", "")
     code, _, err = run_here("feedback", "list", "--set", "serve.saved.url=")
     assert (code, "nothing is stored" in err) == (2, True)

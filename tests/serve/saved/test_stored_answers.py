@@ -178,7 +178,7 @@ def test_replay_uses_the_stored_preset_if_this_version_can_read_it(
     assert again["comparison"]["same_preset"] is False
     refused = replay({"name": "old", "magic": 1})
     assert refused.status_code == 409
-    assert "of another version of CiteRay" in refused.json()["detail"]
+    assert "from another version of CiteRay" in refused.json()["detail"]
 
 
 def test_expired_answers_without_feedback_are_removed(http: TestClient, saved: Saved) -> None:

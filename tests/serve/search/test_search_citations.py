@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster.answers import Question, QuestionType, SearchResult
+from cluster.answers import Question, SearchResult
 from cluster.errors import InputError
 from cluster.index.manifest import read_manifest
 from cluster.index.read_shard import Found, ShardQuery, ShardReader
-from cluster.records import Citation, Entity
-from cluster.settings.presets import as_system, load_system, system_names
-from cluster.settings.search_settings import ExpansionSettings, RerankSettings
+from cluster.records import Citation
+from cluster.settings.presets import load_system, system_names
+from cluster.settings.search_settings import RerankSettings
 from cluster.settings.settings import load_settings
 from cluster.settings.system_settings import SystemSettings
 from cluster.text.analysis import ANALYSER, Analyser
@@ -23,7 +23,6 @@ from serve.contracts.request import Request
 from serve.http.workbench.systems_api import needs_of
 from serve.pipeline.answer_question import QuestionAnswerer
 from serve.search import search_shards
-from serve.search.make_queries import MAX_QUERY_TERMS, query_weights
 from serve.search.search_citations import search_citations
 from serve.search.shard_stage import FromVersion, ShardVersion, VersionName
 from tests.serve.small_graph import make_answerer, parts_of
@@ -208,17 +207,6 @@ def test_version_of_fetched_citations_is_reported(
     assert search(answerer).index_version == "v000001"
 
 
-def test_query_weights_limits_weights_and_number_of_synonyms() -> None:
-    weights = query_weights(
-        "heart attack attack", ["myocardial infarction", "attack"], 0.2, ANALYSER
-    )
-    assert (weights["attack"], weights["myocardi"]) == (2, 0.2)
-    assert (
-        len(query_weights(" ".join(f"w{i}" for i in range(2000)), [], 0, ANALYSER))
-        == MAX_QUERY_TERMS
-    )
-
-
 @pytest.mark.parametrize(
     ("analyser", "found"),
     [
@@ -253,62 +241,6 @@ def _bm25_of(over: str) -> SystemSettings:
     system = load_system("bm25")
     retrieve = system.retrieve.model_copy(update={"bm25_over": over})
     return system.model_copy(update={"retrieve": retrieve, "ranks": over})
-
-
-class Synonyms:
-    """Recogniser with metformin as a synonym of Glucophage."""
-
-    def entities(self, text: str) -> list[Entity]:
-        at = text.find("Glucophage")
-        found = Entity("Glucophage", at, at + 10, "mesh:1", "mesh", ("metformin",))
-        return [found] if at >= 0 else []
-
-
-@pytest.mark.parametrize(
-    ("expansion", "kind", "found"),
-    [
-        (ExpansionSettings(), "yesno", False),
-        (ExpansionSettings(weight=0.5), "yesno", True),
-        (ExpansionSettings(by_type={"list": 0.5}), "yesno", False),
-        (ExpansionSettings(by_type={"yesno": 0.5}), "yesno", True),
-        (ExpansionSettings(weight=0.5, by_type={"yesno": 0.0}), "yesno", False),
-    ],
-)
-def test_synonyms_are_searched_if_the_type_allows(
-    expansion: ExpansionSettings, kind: QuestionType, found: bool
-) -> None:
-    answerer = make_answerer(None, CORPUS)
-    parts_of(answerer)["expander"].recogniser = Synonyms()
-    system = load_system("bm25").model_copy(update={"expand": True, "expansion": expansion})
-    question = Question("q", "What is Glucophage good for?", kind)
-    hits = asyncio.run(answerer.search(Request(question, system, 10))).citations
-    assert bool({1, 4, 5} & {hit.pmid for hit in hits}) == found
-
-
-def test_name_variants_are_searched_by_vectors() -> None:
-    answerer = make_answerer(None, CORPUS)
-    parts = parts_of(answerer)
-    parts["expander"].recogniser = Synonyms()
-    asked: list[str] = []
-    encode = parts["encoder"].encode
-
-    def listened(text: str) -> Any:
-        asked.append(text)
-        return encode(text)
-
-    parts["encoder"].encode = listened
-    expansion = ExpansionSettings(variants=2)
-    system = load_system("dense").model_copy(update={"expand": True, "expansion": expansion})
-    question = Question("q", "What is Glucophage good for?", "summary")
-    found = asyncio.run(answerer.search(Request(question, system, 10)))
-    assert asked == ["What is Glucophage good for?", "What is metformin good for?"]
-    assert found.citations[0].pmid in (1, 4, 5)
-    assert found.degraded == ()
-
-
-def test_expansion_without_entities_is_rejected() -> None:
-    with pytest.raises(InputError, match="expansion needs the question's entities"):
-        as_system("mine", {"over": "bm25", "expand": False, "expansion": {"weight": 0.1}}, "mine")
 
 
 @pytest.mark.parametrize("shards", [1, 2, 5])

@@ -74,6 +74,13 @@ def test_everyday_words_form_blocks_only_if_there_are_no_others() -> None:
     assert [b.name for b in concept_blocks("Blood in tissue?", [], ANALYSER)] == ["Blood", "tissue"]
 
 
+def test_inverted_names_are_no_terms() -> None:
+    inverted = replace(AD, names=("Disease, Alzheimer", *AD.names), uses=(5, *AD.uses))
+    entity = Entity("AD", 0, 2, AD.id, "mesh")
+    terms = concept_blocks("AD", [(entity, inverted)], ANALYSER)[0].terms
+    assert terms == concept_blocks("AD", [(entity, AD)], ANALYSER)[0].terms
+
+
 def test_years_form_no_blocks() -> None:
     question = "Did losartan help in 2015-2020, or since 2021, at 5000 mg?"
     names = [block.name for block in concept_blocks(question, [], ANALYSER)]
@@ -180,17 +187,20 @@ def test_entities_that_lose_nothing_are_added_though_they_exclude_nothing() -> N
     assert [block.name for block in chosen.left_out] == ["e2"]
 
 
-def test_best_entity_and_those_without_loss_are_kept_if_few_citations_are_left() -> None:
-    best, equal, lossy = (
-        replace(block_of(name, *found), is_entity=True)
-        for name, found in (("b1", (0, 1, 2)), ("d1", (0, 1, 2)), ("c1", (0,)))
-    )
-    blocks = (block_of("a1", 0, 1, 2, 3), lossy, equal, best)
-    counter = Counted({**HITS, "d1[tiab]": 300})
-    chosen = asyncio.run(
-        choose_blocks(blocks, [], reference(*["x"] * 5), counter, max_hits=CITATIONS)
-    )
-    assert [block.name for block in chosen.kept] == ["b1", "d1"]
+def test_entities_are_added_while_f1_rises_if_few_citations_are_left() -> None:
+    found = {"b1": (0, 1, 2), "c1": (0,), "d1": (0, 1, 2), "e1": (0, 1)}
+    entities = [replace(block_of(name, *has), is_entity=True) for name, has in found.items()]
+    counter = Counted({
+        "all[sb]": CITATIONS, "a1[tiab]": 4, "b1[tiab]": 6, "c1[tiab]": 200, "d1[tiab]": 300,
+        "e1[tiab]": 50, "b1[tiab] AND c1[tiab]": 2, "b1[tiab] AND d1[tiab]": 6,
+        "b1[tiab] AND e1[tiab]": 2, "b1[tiab] AND e1[tiab] AND c1[tiab]": 1,
+        "b1[tiab] AND e1[tiab] AND d1[tiab]": 2,
+    })  # fmt: skip
+    blocks = [block_of("a1", 0, 1, 2, 3), *entities]
+    known = reference(*["x"] * 5)
+    chosen = asyncio.run(choose_blocks(blocks, [], known, counter, max_hits=CITATIONS))
+    # F1 is 6/11 with b1 alone and 4/7 with e1; d1 loses nothing.
+    assert [block.name for block in chosen.kept] == ["b1", "e1", "d1"]
     assert [block.name for block in chosen.left_out] == ["a1", "c1"]
 
 
@@ -207,8 +217,9 @@ def test_filters_become_limits_and_others_are_named() -> None:
         "all[sb] NOT Humans[mh:noexp]",
     ]
     assert parts[1] == Or((Term("la", "eng"), Term("la", "ger")))
-    assert len(notes) == 1
-    assert "retracted" in notes[0]
+    assert len(notes) == 2
+    assert "all of 2024" in notes[0]
+    assert "retracted" in notes[1]
     assert limit_terms(Filters(year_to=2020), {}, {})[0] == [Term("dp", "1000:2020")]
 
 

@@ -73,6 +73,11 @@ def test_ovid_negates_and_quotes_operators() -> None:
     ]
 
 
+def test_ovid_range_without_a_beginning_starts_with_the_oldest_articles() -> None:
+    text = write_ovid(parse_boolean("gout[tiab] AND 1000:2018/06/30[dp]"))
+    assert text.splitlines()[-1] == '2. limit 1 to yr="1781 -2018"'
+
+
 def test_ovid_quotes_operators_in_names_and_truncates_initials() -> None:
     query = '"Wounds and Injuries"[majr] AND "Heart & lung"[ta] AND Smith J[au]'
     assert write_ovid(parse_boolean(query)).splitlines() == [
@@ -110,7 +115,7 @@ def test_report_says_what_each_part_loses() -> None:
     for part in (
         "412 hits. Finds 30 of the 40 best citations of the semantic search (recall 0.75,",
         "Block 1: type 2 diabetes (about 1,500 hits, finds 32 of 40)",
-        "type 2 diabetes[tiab]: about 1,200 hits, finds 31 of 40, alone in finding 12",
+        '"type 2 diabetes"[tiab]: about 1,200 hits, finds 31 of 40, alone in finding 12',
         "dropping the [tiab] words loses 12 of 30",
         "dropping the MeSH heading loses 1 of 30",
         "without this block: 2,000 hits, 3 more found",

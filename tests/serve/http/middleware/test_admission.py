@@ -23,7 +23,9 @@ def test_request_is_refused_if_the_queue_is_full() -> None:
         held = [asyncio.create_task(hold(admission, until)) for _ in range(3)]
         await settle()
         assert (admission.running, admission.waiting) == (2, 1)
-        with pytest.raises(RefusedError, match="2 requests are at work and 1 wait") as caught:
+        with pytest.raises(
+            RefusedError, match="2 requests are running and 1 are waiting"
+        ) as caught:
             await hold(admission, until)
         assert caught.value.status == 429
         assert 1 <= caught.value.retry_after_s <= 60

@@ -63,7 +63,7 @@ def test_rate_limit_is_a_token_bucket() -> None:
 def test_host_reachable_without_keys_causes_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     for host in ("0.0.0.0", "::", "192.0.2.7", "node-3"):
-        said = f"at {host} may ask without a key: give keys in {VARIABLE}"
+        said = f"at {host} may ask without a key; set keys in {VARIABLE}"
         assert said in open_door(host, VARIABLE)
     assert {open_door(host, VARIABLE) for host in ("127.0.0.1", "localhost", "::1")} == {""}
     monkeypatch.setenv(VARIABLE, f"alice:{ALICE}")

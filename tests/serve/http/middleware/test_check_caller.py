@@ -37,8 +37,10 @@ def routes(http: TestClient) -> list[tuple[str, str]]:
 
 def test_every_route_refuses_other_hosts_and_origins(http: TestClient) -> None:
     origins = ("https://evil.example", "http://localhost:3000", "null", "http://[")
-    callers = [(REBOUND, "does not answer to the name rebound.example")]
-    callers += [({"Origin": origin}, f"a page of {origin} may not ask") for origin in origins]
+    callers = [(REBOUND, "does not accept the name rebound.example")]
+    callers += [
+        ({"Origin": origin}, f"pages of {origin} may not send requests") for origin in origins
+    ]
     for (headers, said), (method, path) in product(callers, routes(http)):
         refused = http.request(method, path, headers=headers)
         assert refused.status_code == 403, (headers, method, path)

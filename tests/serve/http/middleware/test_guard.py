@@ -63,7 +63,7 @@ def test_each_key_has_its_own_rate_limit(service: SmallService) -> None:
     assert states == [200, 200, 429]
     refused = http.post("/v1/search", json=QUESTION, headers=alice)
     assert 1 <= int(refused.headers["retry-after"]) <= 30
-    assert "alice may ask 2 times a minute" in refused.json()["detail"]
+    assert "alice may send 2 requests a minute" in refused.json()["detail"]
     assert http.post("/v1/search", json=QUESTION, headers=bob).status_code == 200
 
 
@@ -149,7 +149,7 @@ def test_unexpected_error_is_a_500_without_details() -> None:
     service.citation = citation  # type: ignore[method-assign]
     reply = client_of(service).get("/v1/citations/1")
     assert reply.status_code == 500
-    assert detail_of(reply) == "internal error; the server's log tells more"
+    assert detail_of(reply) == "internal error; see the server's log"
 
 
 def test_requests_that_search_or_answer_need_an_admission_slot() -> None:

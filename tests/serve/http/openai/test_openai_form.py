@@ -139,7 +139,7 @@ def test_middleware_errors_are_in_openais_format(
             nobody.models.list()
         alice = nobody.with_options(api_key="a" * 32)
         alice.chat.completions.create(model="citeray", messages=ASKED)
-        with pytest.raises(openai.RateLimitError, match="1 times a minute") as caught:
+        with pytest.raises(openai.RateLimitError, match="1 requests a minute") as caught:
             alice.chat.completions.create(model="citeray", messages=ASKED)
     assert int(caught.value.response.headers["retry-after"]) > 0
 

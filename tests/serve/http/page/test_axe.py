@@ -131,7 +131,7 @@ NIGHTLY = [pytest.param(s, marks=pytest.mark.nightly) for s in NIGHTLY_STATES]
 
 
 @pytest.mark.parametrize("state", [first_screen, answered, *NIGHTLY])
-def test_asking_has_no_violation(
+def test_asking_has_no_accessibility_violation(
     browser: Browser, library_url: str, state: Callable[[Page], None]
 ) -> None:
     with opened(browser, library_url) as page:
@@ -148,7 +148,7 @@ def keeping_url(service: SmallService, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.mark.parametrize("state", [corrected, watching, reviewed])
 @pytest.mark.nightly
-def test_saved_data_has_no_violation(
+def test_saved_data_has_no_accessibility_violation(
     browser: Browser, keeping_url: str, state: Callable[[Page], None]
 ) -> None:
     with opened(browser, keeping_url) as page:
@@ -163,14 +163,18 @@ def test_saved_data_has_no_violation(
 )
 @pytest.mark.durability
 @pytest.mark.nightly
-def test_incomplete_answers_have_no_violation(browser: Browser, held: dict[str, Any]) -> None:
+def test_incomplete_answers_have_no_accessibility_violation(
+    browser: Browser, held: dict[str, Any]
+) -> None:
     with served_api(SmallService(**held)) as url, opened(browser, url) as page:
         answered(page)
         expect(page.locator(".verdict, p.lost").first).to_be_visible()
         check(page)
 
 
-def test_batch_has_no_violation(browser: Browser, service: SmallService, tmp_path: Path) -> None:
+def test_batch_has_no_accessibility_violation(
+    browser: Browser, service: SmallService, tmp_path: Path
+) -> None:
     asking = Asking(service)
 
     def fail(question: Any) -> None:
@@ -187,7 +191,7 @@ def test_batch_has_no_violation(browser: Browser, service: SmallService, tmp_pat
         check(page)
 
 
-def test_key_prompt_and_loading_server_have_no_violation(
+def test_key_prompt_and_loading_server_have_no_accessibility_violation(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CITERAY_API_KEYS", f"alice:{'k' * 32}")

@@ -137,7 +137,7 @@ def test_citation_number_leads_to_its_sentence_reference_and_passage(page: Page)
     expect(dialog).to_be_hidden()
 
 
-def test_form_folds_to_one_line_and_the_verdict_leads_on_a_phone(
+def test_form_shrinks_to_one_line_and_the_verdict_is_first_on_a_phone(
     browser: Browser, url: str
 ) -> None:
     with open_page(browser, url, viewport={"width": 390, "height": 844}) as page:
@@ -177,7 +177,7 @@ def test_found_articles_are_listed_while_the_answer_is_written(page: Page) -> No
     assert "Metformin and AMPK" in listed[0]
 
 
-def test_missing_page_and_api_documentation_lead_back(browser: Browser, url: str) -> None:
+def test_missing_page_and_api_documentation_link_to_the_start(browser: Browser, url: str) -> None:
     page = browser.new_page()
     reply = page.goto(f"{url}/nowhere")
     assert reply is not None

@@ -85,7 +85,7 @@ def test_short_answer_keeps_its_cited_citations(limit: int) -> None:
     reply, words = fit_answer(LONG, RECORDS, limit)
     assert max(len(words), len(ANSWER.dump_json(reply))) <= limit
     assert reply.left_out > 0
-    assert f"{reply.left_out} more citations were left out to keep to max_chars." in words
+    assert f"{reply.left_out} more citations were left out because of max_chars." in words
     assert len(reply.references) == 3
     assert {28, 29, 30} <= {citation.pmid for citation in reply.citations}
     assert len(reply.citations) + reply.left_out == 30
@@ -101,7 +101,7 @@ def test_answer_within_the_limit_is_complete() -> None:
     assert reply.shown == (29, 0, 27)
     assert f"PMID 28: {UNREAD}" in words
     long = replace(LONG, ideal=(Sentence("x" * 3000, (1,), 1.0),))
-    with pytest.raises(InputError, match=r"max_chars: 1,000 are too few; the shortest reply has"):
+    with pytest.raises(InputError, match=r"max_chars: 1,000 is too small; the shortest reply has"):
         fit_answer(long, [], 1000)
 
 

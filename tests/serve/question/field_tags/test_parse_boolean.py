@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -11,6 +12,7 @@ from cluster.errors import InputError
 from cluster.index.boolean.expressions import EVERYTHING, And, Expression, Not, Or, Term
 from serve.question.field_tags.parse_boolean import (
     EXACT_HEADINGS,
+    EXACT_MAJOR_HEADINGS,
     EXACT_TYPES,
     LOWER_CASE,
     MAX_CHARACTERS,
@@ -71,7 +73,7 @@ def test_queries_are_read_as_pubmed_reads_them(query: str, expression: Expressio
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("Boston[ad]", "[ad] cannot be applied here; the tags that can are [tiab]"),
+        ("Boston[ad]", "[ad] cannot be applied here; the supported tags are [tiab]"),
         ("Boston[Affiliation]", "[Affiliation] cannot be applied"),
         ("benzo[a]pyrene", "[a] is not a field tag of PubMed"),
         ("1[pmid]", "[pmid] cannot be applied"),
@@ -91,7 +93,15 @@ def test_queries_are_read_as_pubmed_reads_them(query: str, expression: Expressio
         ("", "nothing to search for"),
         ("()", "nothing to search for"),
         ("dia*[ti]", "at least 4 characters"),
-        ("2024:2015[dp]", "swap the two years"),
+        ('fever[ti] AND exp "Heart Failure"/', 'exp "Heart Failure"/ at character 15 is Ovid'),
+        ("exp Heart Failure/ or fever", "Failure/ at character 11 is Ovid's syntax"),
+        ("(*Fever/)", 'use PubMed\'s: "Heart Failure"[mh]'),
+        ("heart failure.ti,ab. and fever", ".ti,ab. at character 14 is Ovid's syntax"),
+        ("\u201cheart failure\u201d.mp.", ".mp. at character 16 is Ovid's syntax"),
+        ("metformin adj3 ampk", "adj3 at character 11 is Ovid's syntax"),
+        ('"HLA-B*57:01"[tiab]', 'a space for an asterisk within a name, as in "HLA-B 57 01"[tiab]'),
+        ("2024:2015[dp]", "2024:2015[dp]: 2024 is after 2015; swap the two dates"),
+        ("2024:2023/05[dp]", "2024 is after 2023/05; swap the two dates"),
         ("a" * (MAX_CHARACTERS + 1), "20,001 characters"),
         (" OR ".join(["a[ti]"] * (MAX_TERMS + 1)), "201 terms"),
         (f"{'(' * (MAX_DEPTH + 1)}a{')' * (MAX_DEPTH + 1)}", "nested over 20 deep"),
@@ -105,11 +115,30 @@ def test_queries_that_cannot_be_applied_are_refused_with_one_sentence(
     assert words in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "TNF/IL-6", "TNF / IL-6", "and/or", '"TNF"/"IL-6"', '"TNF/"[tiab]', "2020:2024/05/31[dp]",
+        "adj", "adj therapy", "x[ti] AND adj3[tiab]", "adj3", '"a adj3 b"[tiab]', "exp[tiab]",
+        "J Exp Med[ta]", "Smith et.al.", "Ph.D. i.e. U.S.", '"x.ti,ab."[tiab]', "vitamin D.",
+    ],
+)  # fmt: skip
+def test_words_that_resemble_ovids_syntax_are_searched(query: str) -> None:
+    assert parse_boolean(query)
+
+
+def test_a_long_word_is_read_in_linear_time() -> None:
+    begun = time.process_time()
+    read_boolean("a" * MAX_CHARACTERS)
+    assert time.process_time() - begun < 2
+
+
 def test_differences_from_pubmed_are_noted() -> None:
     noted = {
         "metformin": UNTAGGED,
         "metformin[tw]": TEXT_WORDS,
         "Fever[mh]": EXACT_HEADINGS,
+        "Fever[majr]": EXACT_MAJOR_HEADINGS,
         "Review[pt]": EXACT_TYPES,
         "fever[ti] and cough[ti]": LOWER_CASE,
     }

@@ -103,7 +103,7 @@ REFUSED = [
     ("asthma AND klingon[la]", "not a language"),
     ("Smith J[au]", "only field tags; add words"),
     ("12[pmid] AND cancer", "give them alone"),
-    ("cancer AND Boston[ad]", "the tags that can are [au], [ta]"),
+    ("cancer AND Boston[ad]", "the supported tags are [au], [ta]"),
     ("does it work in the new smith trial[au]", "where does the name begin"),
     ("asthma AND (y_5[filter] OR review[filter])", "OR between different filters"),
     ("asthma AND adult[filter]", "adult[filter]: not a filter here"),

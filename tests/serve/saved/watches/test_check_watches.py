@@ -137,7 +137,7 @@ def test_failing_question_is_retried_with_back_off(saved: Saved) -> None:
         check(saved, ask, "v000001")
     assert waits == sorted(waits)
     assert 50 < waits[0] < 61 < waits[-1] <= MOST_WAIT_S
-    assert saved.watches.get(bad).error == "internal error; the server's log tells more"
+    assert saved.watches.get(bad).error == "internal error; see the server's log"
 
 
 def test_unreadable_stored_answer_restarts_the_history(saved: Saved) -> None:

@@ -127,9 +127,13 @@ CONCERN = Link("ExpressionOfConcernIn", 8, "BMJ")
 ERRATUM = Link("ErratumIn", None, "BMJ")
 HARMS = (Section("", "It harms."),)
 AFTER: list[tuple[Citation | None, str, str]] = [
-    (RETRACTED, "retracted", "RetractionIn Lancet 2026 PMID 7"),
-    (replace(PAPER, links=(CONCERN,)), "expression of concern", "ExpressionOfConcernIn BMJ PMID 8"),
-    (replace(PAPER, links=(ERRATUM,)), "corrected", "ErratumIn BMJ"),
+    (RETRACTED, "retracted", "retraction notice in Lancet 2026 PMID 7"),
+    (
+        replace(PAPER, links=(CONCERN,)),
+        "expression of concern",
+        "expression of concern in BMJ PMID 8",
+    ),
+    (replace(PAPER, links=(ERRATUM,)), "corrected", "erratum in BMJ"),
     (replace(PAPER, version=2), "revised", "version 1 is now 2"),
     (replace(PAPER, sections=HARMS), "revised", "its title or abstract was changed"),
     (None, "deleted", ""),

@@ -81,7 +81,7 @@ def test_watch_run_checks_once_per_version_and_reports_failures(
     saved = saved_at(tmp_path)
     one, _ = save(saved, QUESTION, "What does warfarin inhibit?")
     code, out, said = run(tmp_path, "--most", "1")
-    assert (code, "2 saved questions to ask of v000001" in said) == (0, True)
+    assert (code, "2 saved questions to ask against v000001" in said) == (0, True)
     assert out == "1 asked, 0 with a relevant change, 0 failed\n"
     assert run(tmp_path)[1].startswith("1 asked")
     answer = saved.watches.get(one).answer
