@@ -18,6 +18,7 @@ UNFINISHED = (
     "The answer was not finished in time. A longer serve.writer.deadline_s or "
     "serve.request_deadline_s helps."
 )
+NOT_WRITTEN = "The answer was not written, because the writer failed; see the server's log."
 NOT_GIVEN = "CiteRay could not decide this from the given passages."
 CLOSEST = "Closest evidence:"
 DISAGREE = "Sources disagree"
@@ -46,6 +47,8 @@ def verdict_words(answer: Answer) -> str:
             return UNRELATED
         if f"write: late, {LOST_ANSWER}" in answer.degraded:
             return UNFINISHED
+        if any(loss.endswith(LOST_ANSWER) for loss in answer.degraded):
+            return NOT_WRITTEN
         return NOT_GIVEN if answer.question.given else NO_ANSWER
     if answer.verdict != "mixed":
         return ""

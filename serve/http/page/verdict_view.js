@@ -5,9 +5,10 @@ import { isUnanswered, quotedSides } from "./references.js";
 
 const STANCES = { support: "supports", contradict: "contradicts" };
 const BADGE_CHARACTERS = 60;
-// As LOST_ANSWER and UNFINISHED of the server (serve/wording/verdict_words.py).
-const LATE = "write: late, evidence without an answer";
+// As LOST_ANSWER, UNFINISHED and NOT_WRITTEN of the server (serve/wording/verdict_words.py).
+const LOST_ANSWER = "evidence without an answer";
 const UNFINISHED = "The answer was not finished in time. A longer serve.writer.deadline_s or serve.request_deadline_s helps.";
+const NOT_WRITTEN = "The answer was not written, because the writer failed; see the server's log.";
 
 /** Return true unless the exact answer is yes or no and the sources disagree. */
 export const statesExact = (answer) => !(answer.verdict === "mixed" && typeof answer.exact === "string");
@@ -17,7 +18,8 @@ function verdictWords(answer) {
   if (isUnanswered(answer)) {
     if (answer.filtered_out) return ["No article matches the filters", answer.filtered_out];
     if (answer.unrelated) return ["Nothing related found", "None of the articles found seems to be about this question."];
-    if (answer.degraded?.includes(LATE)) return ["Not finished in time", UNFINISHED];
+    const lost = answer.degraded?.find((loss) => loss.endsWith(LOST_ANSWER));
+    if (lost) return lost.startsWith("write: late") ? ["Not finished in time", UNFINISHED] : ["Not written", NOT_WRITTEN];
     const sources = answer.question.given?.length ? "the given passages" : "the articles that it found";
     return ["Not enough evidence", `CiteRay could not decide this from ${sources}.`];
   }

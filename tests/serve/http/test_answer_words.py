@@ -11,7 +11,7 @@ from serve.http.answer_words import (
     citation_words,
     search_words,
 )
-from serve.wording.verdict_words import LOST_ANSWER, NO_ANSWER, NOT_GIVEN, UNFINISHED
+from serve.wording.verdict_words import LOST_ANSWER, NO_ANSWER, NOT_GIVEN, NOT_WRITTEN, UNFINISHED
 from tests.serve.answering import answer
 
 QUESTION = Question("", "Which drugs inhibit BCR-ABL?", "list")
@@ -56,7 +56,7 @@ def test_answer_without_evidence_lists_the_nearest_citations_and_degradations() 
     late = replace(UNANSWERED, degraded=("write: late, evidence without an answer",))
     assert answer_pieces(late)[0] == UNFINISHED
     failed = replace(UNANSWERED, degraded=("write: failed, evidence without an answer",))
-    assert answer_pieces(failed)[0] == NO_ANSWER
+    assert answer_pieces(failed)[0] == NOT_WRITTEN
     lost = replace(UNANSWERED, degraded=("write: lost",))
     assert answer_pieces(lost) == [NO_ANSWER, "Degraded: write: lost."]
     assert answer_words(lost).count("Degraded") == 1
@@ -65,11 +65,12 @@ def test_answer_without_evidence_lists_the_nearest_citations_and_degradations() 
     assert answer_words(lost).endswith("\nDegraded: reranker: skipped; coverage: 1/2.")
 
 
-def test_page_words_an_unfinished_answer_as_the_server_does() -> None:
+def test_page_words_an_answer_that_was_not_written_as_the_server_does() -> None:
     page = Path(serve.http.__file__).parent / "page" / "verdict_view.js"
     script = page.read_text(encoding="utf-8")
-    assert f'LATE = "write: late, {LOST_ANSWER}"' in script
+    assert f'LOST_ANSWER = "{LOST_ANSWER}"' in script
     assert f'UNFINISHED = "{UNFINISHED}"' in script
+    assert f'NOT_WRITTEN = "{NOT_WRITTEN}"' in script
 
 
 def test_parts_are_numbered_each_with_its_verdict() -> None:
