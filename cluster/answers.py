@@ -109,7 +109,7 @@ class TracedSource:
     """Origin of a finding that a sentence takes from `via`, a cited article that reports it.
 
     For `kind` "primary", `pmid` is the study that published the finding first; the sentence cites
-    it too. For "secondary", `pmid` is None: no study that `via` refers to matches well enough.
+    it too. For "secondary", `pmid` is None: no study in the references of `via` was identified.
     """
 
     kind: Literal["primary", "secondary"]

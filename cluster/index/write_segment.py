@@ -326,9 +326,9 @@ def write_rows(
     """Write the segment `directory` from batches with unique, ascending PMIDs.
 
     The segment is written to a temporary folder and moved when it is complete. `complete` adds its
-    own files to that folder and returns the counts of what it replaces or removes. If a complete
-    segment already exists, it is kept and only read. If `graph`, a file of `write_graph`, is given,
-    the batches need no vectors.
+    own files to that folder and returns the counts of the citations that it replaces or removes. If
+    a complete segment already exists, it is kept and only read. If `graph`, a file of
+    `write_graph`, is given, the batches need no vectors.
     """
     if (entry := find_segment(directory)) is not None:
         return entry

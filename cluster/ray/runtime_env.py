@@ -22,8 +22,8 @@ def job_runtime_env(
 ) -> dict[str, Any]:
     """Return Ray's runtime environment from `file` (YAML or JSON), completed by the options.
 
-    `working_dir` is a folder, or the URL of an archive, and replaces the one in the file; None
-    keeps that one, or takes the current folder if the file names none; "" means no folder.
+    `working_dir` is a folder, or the URL of an archive, and replaces the folder in the file. With
+    None, the folder in the file is used, or else the current folder; with "", no folder is used.
     `variables` are names of environment variables, whose values are copied from this process and
     appear in no message. Raises InputError for unusable input.
     """

@@ -128,7 +128,7 @@ async def choose_blocks(
     Blocks are added until there are at most `max_hits` hits; after that, only blocks that lose no
     reference citation are added. Entities that lose none are added even if they exclude nothing
     here, since they may in all of PubMed. A block that leaves no citation is never added. If no
-    block is added so far, as in a small index, `_most_exact` chooses them.
+    block could be added, as in a small index, the blocks with the best F1 are chosen instead.
     """
     kept: list[ChosenBlock] = []
     left = list(blocks)

@@ -80,7 +80,8 @@ def _of_entity(entity: Entity, concept: Concept | None, analyser: Analyser) -> C
     heading = concept if concept and concept.id.startswith("mesh:D") else None
     if heading:
         terms["heading"] = Term("mh", heading.name)
-    # A text has "strokes, cardiovascular" only by chance; the natural order is among the names too.
+    # Texts have "strokes, cardiovascular" by chance only; the vocabulary adds headings in natural
+    # order.
     names = [n for n in (concept.names if concept else entity.synonyms) if ", " not in n]
     for name in (entity.text, *names[:MOST_NAMES]):
         value = " ".join(_NOT_IN_TERM.sub(" ", name).split())

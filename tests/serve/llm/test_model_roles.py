@@ -1,4 +1,5 @@
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -69,10 +70,10 @@ def test_completion_model_gets_the_joined_texts() -> None:
         assert model is not None
         messages = [{"role": "system", "content": "Continue."}, *HELLO]
         heard: list[str] = []
-        options = {"max_tokens": 8, "temperature": 0.0}
-        assert asyncio.run(model.chat(messages, **options)) == "It does."  # type: ignore[arg-type]
-        said = asyncio.run(model.chat(messages, say=heard.append, **options))  # type: ignore[arg-type]
-        shares = asyncio.run(model.chat(messages, weigh=("yes", "no"), **options))  # type: ignore[arg-type]
+        chat = partial(model.chat, messages, max_tokens=8, temperature=0.0)
+        assert asyncio.run(chat()) == "It does."
+        said = asyncio.run(chat(say=heard.append))
+        shares = asyncio.run(chat(weigh=("yes", "no")))
     assert [body["prompt"] for body in endpoint.asked] == ["Continue.\n\nHello"] * 3
     assert all("messages" not in body for body in endpoint.asked)
     assert (said, heard) == ("It does.", ["It does."])
