@@ -54,23 +54,29 @@ MODULES = sorted(p for package in PACKAGES for p in (ROOT / package).rglob("*.py
 
 
 @cache
-def parsed(source: str) -> ast.Module:
-    return ast.parse(source)
-
-
 def tree_of(path: Path) -> ast.Module:
-    return parsed(path.read_text(encoding="utf-8"))
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 @cache
-def imported_names(path: Path) -> frozenset[str]:
-    """Return all names that a module imports, also within functions, such as "serve.app.build"."""
+def imported_names(path: Path, *, at_import: bool = False) -> frozenset[str]:
+    """Return all names that a module imports, such as "serve.app" and "serve.app.build".
+
+    With `at_import`, those in functions or for types are left out.
+    """
     names: set[str] = set()
-    for node in ast.walk(tree_of(path)):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            names.update(f"{node.module}.{alias.name}" for alias in node.names)
+    waiting: list[ast.AST] = [tree_of(path)]
+    while waiting:
+        for node in ast.iter_child_nodes(waiting.pop()):
+            if isinstance(node, ast.Import):
+                names.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                names.add(node.module or "")
+                names.update(f"{node.module}.{alias.name}" for alias in node.names)
+            for_types = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            is_later = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or for_types
+            if not (at_import and is_later):
+                waiting.append(node)
     return frozenset(names)
 
 
@@ -155,8 +161,10 @@ def test_functions_have_a_limited_number_of_lines() -> None:
 
 
 def test_imports_of_modules_are_acyclic() -> None:
-    names = {".".join(p.relative_to(ROOT).with_suffix("").parts): p for p in MODULES}
-    imports = {name: imported_modules(path) & names.keys() for name, path in names.items()}
+    paths = {".".join(p.relative_to(ROOT).with_suffix("").parts): p for p in MODULES}
+    imports = {
+        name: imported_names(path, at_import=True) & paths.keys() for name, path in paths.items()
+    }
     assert left_in_cycles(imports) == {}
 
 
@@ -177,23 +185,6 @@ def test_layers_of_serve_import_downwards() -> None:
     # A new package of serve/ needs a place in LAYERS.
     units = {unit for unit in imports_between_packages() if unit.startswith("serve.")}
     assert units - {"serve.__init__"} == level.keys()
-
-
-def imported_modules(path: Path) -> set[str]:
-    """Return the modules imported at import time, without those in functions or for types."""
-    found: set[str] = set()
-    waiting: list[ast.AST] = [tree_of(path)]
-    while waiting:
-        for node in ast.iter_child_nodes(waiting.pop()):
-            if isinstance(node, ast.ImportFrom):
-                found.add(node.module or "")
-                found.update(f"{node.module}.{alias.name}" for alias in node.names)
-            elif isinstance(node, ast.Import):
-                found.update(alias.name for alias in node.names)
-            for_types = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not for_types:
-                waiting.append(node)
-    return found
 
 
 def test_pytest_collects_every_folder_of_tests(pytestconfig: pytest.Config) -> None:

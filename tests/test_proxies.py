@@ -174,9 +174,7 @@ def test_other_hosts_use_the_proxy(monkeypatch: pytest.MonkeyPatch, proxy: Recor
         monkeypatch.delenv(variable)
 
 
-def test_no_proxy_is_respected(
-    monkeypatch: pytest.MonkeyPatch, endpoint: Recorder, proxy: Recorder
-) -> None:
+def test_no_proxy_is_respected(monkeypatch: pytest.MonkeyPatch, proxy: Recorder) -> None:
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
     monkeypatch.setenv("NO_PROXY", "example.org,other.test:81")
     with open_client(timeout=5) as client:
@@ -204,12 +202,8 @@ def test_redirects_select_the_proxy_again(
     assert [t.split()[1] for t in proxy.received] == [f"{ELSEWHERE}/there", f"{ELSEWHERE}/back"]
     assert [t.split()[1] for t in endpoint.received] == ["/away", "/here"]
     # httpx drops the Authorization header on a redirect to another host.
-    assert [SECRET in t for t in (*proxy.received, *endpoint.received)] == [
-        False,
-        True,
-        True,
-        False,
-    ]
+    assert [SECRET in text for text in proxy.received] == [False, True]
+    assert [SECRET in text for text in endpoint.received] == [True, False]
 
 
 def test_unsupported_proxy_is_reported_only_where_it_would_be_used(

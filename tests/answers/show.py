@@ -12,19 +12,18 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
 from cluster.answers import Answer, QuestionType
 from serve.client.python_client import CiteRay
 from tests.answers.collection import LIMIT, SYSTEM, Examiner, build_index, settings_for
-from tests.answers.judge import judge
+from tests.answers.judge import Judgement, judge
 from tests.answers.real import load_citations, load_questions
 from tests.answers.suite import (
     REAL_SUITES,
@@ -36,25 +35,13 @@ from tests.answers.suite import (
     load_suite,
 )
 
-Asked = tuple[Row | RealRow, str, QuestionType]
-Ask = Callable[[str, QuestionType], Answer]
 SHOWN = (*SUITES, *REAL_SUITES)
-MARKS = {
-    "right": "[green]OK[/green]       ",
-    "held back": "[yellow]HELD BACK[/yellow]",
-    "wrong": "[red]WRONG[/red]    ",
-}
 
 
-def questions_of(suite: str) -> list[Asked]:
+def questions_of(suite: str) -> list[tuple[Row | RealRow, str, QuestionType]]:
     if suite in REAL_SUITES:
         return [(asked.row, asked.question, asked.type) for asked in load_questions(suite)]
     return [(row, row.question, row.type) for row in load_suite(suite)]
-
-
-def open_endpoint(url: str, system: str, stack: ExitStack) -> Ask:
-    client = stack.enter_context(CiteRay(url))
-    return lambda question, type: client.answer(question, type=type, system=system, k=LIMIT)
 
 
 def open_index(suite: str, folder: Path, system: str, sets: Sequence[str]) -> Examiner:
@@ -65,25 +52,16 @@ def open_index(suite: str, folder: Path, system: str, sets: Sequence[str]) -> Ex
     return Examiner(settings_for(index, sets), system)
 
 
-def exact_text(answer: Answer) -> str:
-    if isinstance(answer.exact, list):
-        return "; ".join(" / ".join(names) for names in answer.exact) or "-"
-    return answer.exact or "-"
-
-
-def print_row(console: Console, asked: Asked, answer: Answer) -> str:
-    """Print one question in up to four lines, and return its outcome."""
-    row, question, _ = asked
-    judgement = judge(row, answer)
-    console.print(f"{MARKS[judgement.outcome]} {row.id}  [bold]{escape(question)}[/bold]")
-    console.print(f"          {answer.verdict}: {escape(exact_text(answer))}")
-    if answer.ideal:
-        console.print(f"          {escape(answer.ideal[0].text)}", style="dim")
+def lines_of(answer: Answer, judgement: Judgement) -> Iterator[str]:
+    """Yield what is shown below a question, in at most a few lines."""
+    exact = answer.exact
+    if isinstance(exact, list):
+        exact = "; ".join(" / ".join(names) for names in exact)
+    yield f"{answer.verdict}: {exact or '-'}"
+    yield from (sentence.text for sentence in answer.ideal[:1])
     if judgement.reason:
-        console.print(f"          {escape(judgement.reason)}", style="red")
-    for loss in answer.degraded:
-        console.print(f"          {escape(loss)}", style="yellow")
-    return judgement.outcome
+        yield judgement.reason
+    yield from answer.degraded
 
 
 def show(
@@ -96,20 +74,25 @@ def show(
     """Print each question of SUITE with verdict, exact answer and first sentence."""
     if suite not in SHOWN:
         raise typer.BadParameter(f"{suite}: choose one of {', '.join(SHOWN)}")
-    console = Console(soft_wrap=True, highlight=False)
+    outcomes = Counter[str]()
+    ask: Callable[..., Answer]
     with ExitStack() as stack:
         if url:
-            ask = open_endpoint(url, system, stack)
+            ask = partial(stack.enter_context(CiteRay(url)).answer, system=system, k=LIMIT)
         else:
             folder = index or Path(stack.enter_context(tempfile.TemporaryDirectory()))
             examiner = open_index(suite, folder, system, sets or ())
             stack.callback(examiner.close)
             ask = examiner.answer
-        outcomes = Counter(
-            print_row(console, asked, ask(asked[1], asked[2])) for asked in questions_of(suite)
-        )
-    totals = ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in MARKS)
-    console.print(f"{suite}: {totals}, of {outcomes.total()}")
+        for row, question, kind in questions_of(suite):
+            answer = ask(question, type=kind)
+            judgement = judge(row, answer)
+            outcomes[judgement.outcome] += 1
+            typer.echo(f"{judgement.outcome.upper():9} {row.id}  {question}")
+            for line in lines_of(answer, judgement):
+                typer.echo(f"          {line}")
+    totals = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
+    typer.echo(f"{suite}: {totals}, of {outcomes.total()}")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -18,14 +19,25 @@ pytestmark = [
 DECLINED_AT_LEAST = 4
 RIGHT_AT_LEAST = 0.5
 FOUND_WITHIN = 5
+# Limits for questions with a true or a false premise, each followed by its target. A system that
+# declines every question fails.
+FALSE_AFFIRMED_AT_MOST = 0.04  # 0
+TRUE_DENIED_AT_MOST = 0.03  # 0
+TRUE_RIGHT_AT_LEAST = 0.55  # 0.8
+
+
+@contextmanager
+def examine(suite: str, folders: pytest.TempPathFactory) -> Iterator[Examiner]:
+    index = build_index(folders.mktemp(suite), load_citations(suite))
+    examiner = Examiner(settings_for(index))
+    yield examiner
+    examiner.close()
 
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Examiner]:
-    index = build_index(tmp_path_factory.mktemp("real"), load_citations("real"))
-    examiner = Examiner(settings_for(index))
-    yield examiner
-    examiner.close()
+    with examine("real", tmp_path_factory) as examiner:
+        yield examiner
 
 
 def answerable() -> list[Asked]:
@@ -54,3 +66,16 @@ def test_retrieval_finds_the_documents_of_the_experts(real: Examiner) -> None:
         if not asked.pmids & {citation.pmid for citation in found}:
             missed.append(asked.question)
     assert not missed
+
+
+def test_false_premise_is_seldom_affirmed_and_true_premise_seldom_denied(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    found: dict[str, list[str]] = {"yes": [], "no": []}
+    with examine("premises", tmp_path_factory) as examiner:
+        for asked in load_questions("premises"):
+            judged = judge(asked.row, examiner.answer(asked.question, asked.type))
+            found[str(asked.row.expected)].append(judged.outcome)
+    assert found["no"].count("wrong") <= FALSE_AFFIRMED_AT_MOST * len(found["no"])
+    assert found["yes"].count("wrong") <= TRUE_DENIED_AT_MOST * len(found["yes"])
+    assert found["yes"].count("right") >= TRUE_RIGHT_AT_LEAST * len(found["yes"])

@@ -68,13 +68,6 @@ KINDS = ("yesno",) * 40 + ("summary",) * 30 + ("factoid",) * 20 + ("list",) * 10
 ROWS = [{"id": str(number), "type": kind} for number, kind in enumerate(KINDS)]
 
 
-@pytest.fixture
-def corpus(tmp_path: Path) -> Path:
-    render_articles([citation(7, "Warfarin inhibits VKORC1.")], tmp_path / "b.xml.gz")
-    render_articles([citation(3, "Metformin activates AMPK.")], tmp_path / "a.xml")
-    return tmp_path
-
-
 def test_sample_keeps_type_shares_and_order() -> None:
     drawn = sample_by_type(ROWS, 10, 0)
     assert Counter(row["type"] for row in drawn) == {
@@ -88,10 +81,12 @@ def test_sample_keeps_type_shares_and_order() -> None:
         assert sample_by_type(ROWS, limit, 0) == ROWS
 
 
-def test_pubmed_preset_uses_the_local_server(corpus: Path) -> None:
-    assert [c.pmid for c in read_corpus(corpus)] == [3, 7]
+def test_pubmed_preset_uses_the_local_server(tmp_path: Path) -> None:
+    render_articles([citation(7, "Warfarin inhibits VKORC1.")], tmp_path / "b.xml.gz")
+    render_articles([citation(3, "Metformin activates AMPK.")], tmp_path / "a.xml")
+    assert [c.pmid for c in read_corpus(tmp_path)] == [3, 7]
     port = free_port()
-    with local_pubmed(corpus, ["bm25", "sinai"], port) as overrides:
+    with local_pubmed(tmp_path, ["bm25", "sinai"], port) as overrides:
         assert overrides == [f"entrez.base_url=http://127.0.0.1:{port}", "entrez.cache_days=0"]
     with pytest.raises(SystemExit, match="--corpus"), local_pubmed(None, ["sinai"]):
         pass
@@ -111,6 +106,8 @@ def parser() -> ArgumentParser:
 
 
 def test_smallest_option_replaces_arguments(tmp_path: Path) -> None:
+    plain = parse_arguments(parser(), SMALLEST, ["file.json"])
+    assert (plain.questions, plain.limit, plain.smallest) == (Path("file.json"), 60, None)
     given = parse_arguments(parser(), SMALLEST, ["--smallest", str(tmp_path)])
     assert (given.limit, given.set) == (2, ["a=1"])
     assert tmp_path in given.questions.parents
@@ -119,11 +116,3 @@ def test_smallest_option_replaces_arguments(tmp_path: Path) -> None:
     assert (added.limit, added.set) == (3, ["a=1", "b=2"])
     assert added.questions.is_file()
     assert len(json.loads(given.questions.read_text())["questions"]) == 40
-
-
-def test_other_arguments_are_parsed_as_usual(capsys: pytest.CaptureFixture[str]) -> None:
-    given = parse_arguments(parser(), SMALLEST, ["file.json"])
-    assert (given.questions, given.limit, given.smallest) == (Path("file.json"), 60, None)
-    with pytest.raises(SystemExit):
-        parse_arguments(parser(), SMALLEST, [])
-    assert "required: questions" in capsys.readouterr().err

@@ -14,15 +14,7 @@ import pytest
 
 from cluster.errors import InputError
 from cluster.index.boolean import match_segment
-from cluster.index.boolean.expressions import (
-    EVERYTHING,
-    And,
-    Expression,
-    Field,
-    Not,
-    Or,
-    Term,
-)
+from cluster.index.boolean.expressions import EVERYTHING, And, Expression, Field, Not, Or, Term
 from cluster.index.boolean.match_segment import SegmentMatcher
 from cluster.index.boolean.words import STOP_WORDS, shorter_stems
 from cluster.index.filters.match_authors import names_author, plain
@@ -36,10 +28,7 @@ from tests.small_index import shared_index
 
 pytestmark = pytest.mark.slow
 
-FEVER, ASPIRIN = (
-    MeshHeading("D005334", "Fever", False),
-    MeshHeading("D001241", "Aspirin", True),
-)
+FEVER, ASPIRIN = (MeshHeading("D005334", "Fever", False), MeshHeading("D001241", "Aspirin", True))
 AUTHORS = (Author("Müller", "Karl", "KA"), Author("Smith", "Jo", "J"))
 PHRASES = """
 diabetes diabetic Diabetics insulin-resistant insulin resistance resistant IL-6 IL6 of the quality

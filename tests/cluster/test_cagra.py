@@ -24,17 +24,10 @@ class CagraConfig:
     """The fields of faiss.GpuIndexCagraConfig, and no others."""
 
     __slots__ = (
-        "build_algo",
-        "device",
-        "graph_degree",
-        "guarantee_connectivity",
-        "intermediate_graph_degree",
-        "ivf_pq_params",
-        "ivf_pq_search_params",
-        "nn_descent_niter",
-        "refine_rate",
-        "store_dataset",
-    )
+        "build_algo", "device", "graph_degree", "guarantee_connectivity",
+        "intermediate_graph_degree", "ivf_pq_params", "ivf_pq_search_params", "nn_descent_niter",
+        "refine_rate", "store_dataset",
+    )  # fmt: skip
 
 
 class Card:
@@ -146,9 +139,7 @@ def test_gpu_memory_is_that_of_pruning_for_long_rows_and_of_training_for_few_nei
     assert cagra.gpu_bytes(1_000_000, 768, 8) == 2**32 + 307_600_000
 
 
-def test_cagra_uses_the_degree_of_the_index(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_cagra_uses_the_degree_of_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = some_vectors()
     stand_in(monkeypatch, Card, fewest=2001)
     assert cagra.build_by_cagra(trained("flat", vectors), vectors, 1)[0].ntotal == 2000

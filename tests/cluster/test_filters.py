@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +13,7 @@ import pytest
 from cluster.errors import IndexFormatError, InputError
 from cluster.index import bm25, vectors
 from cluster.index.filters import write_filters
-from cluster.index.filters.filters import FLAGS, NO_FILTERS, Filters, FlagOptions
+from cluster.index.filters.filters import NO_FILTERS, Filters
 from cluster.index.filters.passing_rows import CACHED_FILTERS
 from cluster.index.layout import FILTERS
 from cluster.index.manifest import Manifest
@@ -91,10 +89,7 @@ MEANINGS: list[tuple[Filters, Callable[[Citation], bool]]] = [
     ),
     (Filters(authors=("Consortium for Fever",)), lambda c: GROUP in c.authors),
     (Filters(authors=("Muller KX",)), lambda _: False),
-    (
-        Filters(design=("Randomised trial",)),
-        lambda c: TRIAL in c.publication_types,
-    ),
+    (Filters(design=("Randomised trial",)), lambda c: TRIAL in c.publication_types),
     (
         Filters(design=("review", "cohort"), year_from=2000),
         lambda c: classify_design(c).name in ("review", "cohort") and (c.year or 0) >= 2000,
@@ -160,49 +155,21 @@ def similar(scores: dict[int, float]) -> list[object]:
     return [pytest.approx(score, rel=1e-4, abs=1e-5) for score in sorted(scores.values())]
 
 
-def said(filters: Filters) -> str:
-    """Return the fields that are set."""
-    given = {k: v for k, v in asdict(filters).items() if v != getattr(NO_FILTERS, k)}
-    return " ".join(f"{name}={value}" for name, value in given.items())
-
-
-@pytest.mark.parametrize(("filters", "meaning"), MEANINGS, ids=[said(f) for f, _ in MEANINGS])
 @pytest.mark.parametrize("over", ["citations", "passages"])
 def test_filtered_search_finds_passing_citations_with_unchanged_scores(
-    index: tuple[Path, Manifest],
-    held: list[Citation],
-    filters: Filters,
-    meaning: Callable[[Citation], bool],
-    over: str,
+    index: tuple[Path, Manifest], held: list[Citation], over: str, subtests: pytest.Subtests
 ) -> None:
     shards = open_shards(*index)
     every = find(shards, index[1], NO_FILTERS, over, len(held))
-    found = find(shards, index[1], filters, over, len(held))
-    passing = {c.pmid for c in held if meaning(c)}
-    for all_scores, scores in zip(every, found, strict=True):
-        assert scores == pytest.approx(
-            {pmid: score for pmid, score in all_scores.items() if pmid in passing}, rel=1e-5
-        )
-    few = find(shards, index[1], filters, over, 7)
-    for scores, found_few in zip(found, few, strict=True):
-        assert sorted(found_few.values()) == similar(best(scores, 7))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("shards", [2, 4, 7])
-def test_filtered_search_is_independent_of_shards(
-    index: tuple[Path, Manifest], held: list[Citation], tmp_path: Path, shards: int
-) -> None:
-    many = make_index(tmp_path / "many", held, shards=shards)
-    spread, alone = open_shards(tmp_path / "many", many), open_shards(*index)
-    for filters, _ in MEANINGS:
-        pairs = zip(
-            find(alone, index[1], filters, "citations", 9),
-            find(spread, many, filters, "citations", 9),
-            strict=True,
-        )
-        for one, other in pairs:
-            assert sorted(other.values()) == similar(one)
+    for filters, meaning in MEANINGS:
+        found = find(shards, index[1], filters, over, len(held))
+        few = find(shards, index[1], filters, over, 7)
+        passing = {c.pmid for c in held if meaning(c)}
+        with subtests.test(filters=filters):
+            for all_scores, scores, best_scores in zip(every, found, few, strict=True):
+                wanted = {pmid: score for pmid, score in all_scores.items() if pmid in passing}
+                assert scores == pytest.approx(wanted, rel=1e-5)
+                assert sorted(best_scores.values()) == similar(best(scores, 7))
 
 
 @pytest.mark.parametrize("rows_per_hit", [0, 1 << 40], ids=["drops hits", "asks tantivy"])
@@ -301,15 +268,6 @@ def test_segments_without_design_column_read_the_records(
             dense, by_words = find(shards, manifest, filters, over, len(held))
             assert dense.keys() == expected, filters
             assert by_words.keys() <= expected, filters
-
-
-def test_every_flag_has_a_field_a_bit_an_option_and_a_case() -> None:
-    booleans = {f.name for f in dataclasses.fields(Filters) if f.type == "bool | None"}
-    assert set(FLAGS) == booleans == set(FlagOptions.__annotations__)
-    bits = sorted(flag.bit for flag in FLAGS.values())
-    assert bits == [1 << bit for bit in range(len(FLAGS))]
-    covered = {(name, getattr(f, name)) for f, _ in MEANINGS for name in FLAGS}
-    assert covered >= {(name, value) for name in FLAGS for value in (True, False)}
 
 
 def test_invalid_filters_are_rejected(subtests: pytest.Subtests) -> None:

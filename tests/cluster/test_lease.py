@@ -18,9 +18,7 @@ from cluster.index.layout import CURRENT, LEASE
 from cluster.index.lease import LeaseHeldError, LeaseLostError, hold_lease
 from cluster.index.lease_record import LeaseRecord
 from cluster.index.manifest import current_pointer
-from cluster.storage.locations import Location, StoredLocation, put
-from tests.gcs_server import gcs_server, gcs_url
-from tests.object_store import BUCKET, s3_server
+from cluster.storage.locations import Location, put
 
 pytestmark = pytest.mark.process
 
@@ -35,25 +33,6 @@ with hold_lease(Path(sys.argv[1]), "build") as lease:
     sys.stdin.read(1)
     lease.switch(sys.argv[2], "0" * 64)
 """
-
-
-@pytest.fixture(scope="module")
-def locations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    folder = tmp_path_factory.mktemp("account")
-    with (
-        pytest.MonkeyPatch.context() as environment,
-        s3_server(environment),
-        gcs_server(environment, folder) as port,
-    ):
-        yield {"s3": f"s3://{BUCKET}/index", "gs": gcs_url(port, "index")}
-
-
-@pytest.fixture(params=["folder", "s3", "gs"])
-def index(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
-    if request.param == "folder":
-        return tmp_path / "index"
-    url = request.getfixturevalue("locations")[request.param]
-    return StoredLocation.at(url, tmp_path) / tmp_path.name
 
 
 @pytest.fixture
@@ -214,7 +193,7 @@ def test_lease_of_a_killed_process_is_taken(tmp_path: Path, holder: subprocess.P
 
 
 def test_stopped_process_with_expired_lease_publishes_nothing(
-    tmp_path: Path, holder: subprocess.Popen, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, holder: subprocess.Popen
 ) -> None:
     holder.send_signal(signal.SIGSTOP)
     with pytest.raises(LeaseHeldError), hold_lease(tmp_path, "update"):

@@ -57,41 +57,39 @@ def test_canonical_texts_are_joined_from_sections() -> None:
     assert Passage(12, "abstract", 3, 9, "abcdef").id == "12:abstract:3-9"
 
 
-def test_retraction_is_read_from_types_and_links(subtests: pytest.Subtests) -> None:
-    kinds = {
-        "RetractionIn": True,
-        "RetractedandRepublishedIn": True,
-        "RetractionOf": False,
-        "RetractedandRepublishedFrom": False,
-        "ErratumIn": False,
-        "PartialRetractionIn": False,
-        "ExpressionOfConcernIn": False,
-    }
-    types = {
-        "Retracted Publication": True,
-        "Retraction of Publication": False,
-        "Retraction Notice": False,
-    }
-    for kind, retracted in kinds.items():
-        with subtests.test(link=kind):
-            assert Citation(pmid=1, links=(Link(kind, 2, ""),)).retracted is retracted
-    for kind, retracted in types.items():
-        with subtests.test(type=kind):
-            assert Citation(pmid=1, publication_types=(kind,)).retracted is retracted
-    for title, retracted in {
-        "RETRACTED: Moonstone for gout.": True,
-        "[RETRACTED] Moonstone.": True,
-        "Retracted Article: Moonstone.": True,
-        "WITHDRAWN: Sunstone for cough.": True,
-        "Retracted articles: a survey.": False,
-        "Reasons for RETRACTED: labels.": False,
-        "Withdrawn patients in trials.": False,
-    }.items():
-        with subtests.test(title=title):
-            citation = Citation(pmid=1, title=title)
-            assert citation.retracted is retracted
-            batch = citations_to_table([citation]).to_batches()[0]
-            assert FilterEncoder().encode(batch).column("flags").to_pylist() == [int(retracted)]
+def records_with(kinds: list[str], types: list[str], titles: list[str]) -> list[Citation]:
+    """Return a record for each kind of link, publication type and title."""
+    linked = [Citation(1, links=(Link(kind, 2, ""),)) for kind in kinds]
+    typed = [Citation(1, publication_types=(name,)) for name in types]
+    return [*linked, *typed, *(Citation(1, title=title) for title in titles)]
+
+
+def test_retraction_is_read_from_links_types_and_titles() -> None:
+    retracted = records_with(
+        ["RetractionIn", "RetractedandRepublishedIn"],
+        ["Retracted Publication"],
+        [
+            "RETRACTED: Moonstone for gout.",
+            "[RETRACTED] Moonstone.",
+            "Retracted Article: Moonstone.",
+            "WITHDRAWN: Sunstone for cough.",
+        ],
+    )
+    others = records_with(
+        ["RetractionOf", "RetractedandRepublishedFrom", "ErratumIn", "PartialRetractionIn",
+         "ExpressionOfConcernIn"],
+        ["Retraction of Publication", "Retraction Notice"],
+        [
+            "Retracted articles: a survey.",
+            "Reasons for RETRACTED: labels.",
+            "Withdrawn patients in trials.",
+        ],
+    )  # fmt: skip
+    assert [record for record in retracted if not record.retracted] == []
+    assert [record for record in others if record.retracted] == []
+    [batch] = citations_to_table([*retracted, *others]).to_batches()
+    flags = FilterEncoder().encode(batch).column("flags").to_pylist()
+    assert flags == [1] * len(retracted) + [0] * len(others)
 
 
 def test_retraction_notices_and_retracted_articles_are_not_evidence() -> None:

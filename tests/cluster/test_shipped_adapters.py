@@ -9,7 +9,6 @@ import pytest
 from safetensors import safe_open
 
 from cluster.models.adapters import CONFIG, TRAINING, WEIGHTS, base_of, model_folder
-from cluster.models.encoder import Encoder
 from cluster.models.sources.model_name import SHIPPED, parse_name
 from cluster.models.store import read_pins
 from cluster.settings.stages.expander import RecogniserSettings
@@ -55,25 +54,9 @@ def test_adapter_base_model_is_pinned(adapter: Path) -> None:
     assert read_pins()[base].sha256 == training["base"]["sha256"]
 
 
-def merged(name: str) -> Path:
-    """Return the folder of the adapter merged into its model, which is fetched if necessary."""
-    return model_folder(RecogniserSettings(kind="transformer", adapter=f"citeray:{name}"))
-
-
-def test_shipped_encoder_ranks_the_answer_first() -> None:
-    encoder = Encoder(merged("bioasq-encoder"), device="cpu")
-    question, answer, other = encoder.encode(
-        [
-            "Does aspirin lower the risk of a heart attack?",
-            "Acetylsalicylic acid prevents myocardial infarction.",
-            "Zebrafish fins regenerate after amputation.",
-        ]
-    )
-    assert question @ answer > question @ other + 0.2
-
-
 def test_shipped_recogniser_finds_chemicals_and_diseases() -> None:
-    recogniser = TransformerRecogniser(merged("chemical-disease"))
+    chosen = RecogniserSettings(kind="transformer", adapter="citeray:chemical-disease")
+    recogniser = TransformerRecogniser(model_folder(chosen))
     found = recogniser.entities("Aspirin lowers the risk of stroke in patients with diabetes.")
     assert [(entity.text, entity.kind) for entity in found] == [
         ("Aspirin", "Chemical"), ("stroke", "Disease"), ("diabetes", "Disease"),

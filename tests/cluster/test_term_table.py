@@ -66,26 +66,14 @@ def test_unit_counts_once_per_term(units: list) -> None:
 
 @pytest.mark.slow
 @settings(max_examples=30)
-@given(UNITS, UNITS, UNITS)
-def test_merge_adds_counts(first: list, second: list, third: list) -> None:
-    together = merge_terms([counted(units) for units in (first, second, third)])
-    assert rows(together) == expected(first + second + third)
-
-
-@pytest.mark.slow
-@settings(max_examples=30)
-@given(UNITS, UNITS)
-def test_negated_counts_remove_units(kept: list, removed: list) -> None:
-    left = merge_terms([counted(kept + removed), negated(counted(removed))])
-    assert left == counted(kept)
-
-
-@pytest.mark.slow
-@settings(max_examples=30)
-@given(UNITS, UNITS, TERMS)
-def test_frequency_sums_all_tables(first: list, second: list, term: str) -> None:
-    tables = [counted(first), counted(second)]
-    citations, passages = expected(first + second).get(term, (0, 0))
+@given(st.tuples(UNITS, UNITS, UNITS), TERMS)
+def test_tables_are_added_subtracted_and_looked_up_together(parts: tuple, term: str) -> None:
+    tables = [counted(units) for units in parts]
+    first, second, third = parts
+    together = expected(first + second + third)
+    assert rows(merge_terms(tables)) == together
+    assert merge_terms([counted(first + second), negated(tables[1])]) == tables[0]
+    citations, passages = together.get(term, (0, 0))
     assert frequency_of(tables, term, "citations") == citations
     assert frequency_of(tables, term, "passages") == passages
 

@@ -4,7 +4,15 @@ import pytest
 
 from cluster.errors import IndexFormatError, InputError
 from cluster.index.layout import manifest_file
-from cluster.index.manifest import Manifest, SourceEntry, VersionEntry, read_manifest
+from cluster.index.manifest import (
+    DeadEntry,
+    Manifest,
+    SegmentEntry,
+    ShardEntry,
+    SourceEntry,
+    VersionEntry,
+    read_manifest,
+)
 from cluster.index.versions import read_as_of
 from cluster.storage.whole_files import sha256_of
 from tests.publish_manifest import publish
@@ -80,3 +88,16 @@ def test_as_of_orders_unnumbered_sources_by_application(tmp_path: Path) -> None:
     assert found == {"march.xml": "v000001", "april.xml": "v000002", "1st.xml": "v000003"}
     with pytest.raises(InputError, match=r"may\.xml: no version .* the earliest ends with march"):
         read_as_of(tmp_path, "may.xml")
+
+
+def test_units_and_terms_exclude_those_of_replaced_records() -> None:
+    old = SegmentEntry(
+        id="old", citations=4, passages=9, terms={"citations": 30, "passages": 33}, artefacts={}
+    )
+    dead = DeadEntry(citations=1, passages=3, terms={"citations": 12})
+    new = SegmentEntry(
+        id="new", citations=1, passages=2, terms={"citations": 5}, artefacts={}, dead=dead
+    )
+    shard = ShardEntry(segments=(old, new))
+    assert (shard.units("citations"), shard.live_terms("citations")) == (4, 23)
+    assert (shard.units("passages"), shard.live_terms("passages")) == (8, 33)

@@ -5,12 +5,11 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
-from ray._private import ray_constants
 
+from commands import cli
 from commands.cli import COMMANDS, GROUPS
 from commands.context import make_context
 from tests.commands.run_here import run_here
-from tests.small_index import citation, make_index
 from tests.tiny_adapter import make_tiny_adapter
 from tests.tiny_models import make_tiny_encoder
 
@@ -26,13 +25,6 @@ def citeray(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(arguments, *run_here(*arguments))
 
 
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("index")
-    make_index(path, [citation(1, "Metformin activates AMPK."), citation(2, "Warfarin.")])
-    return path
-
-
 def the_one_line(done: subprocess.CompletedProcess[str]) -> str:
     """Return the only line of standard error, which must be a message without traceback."""
     (line,) = done.stderr.splitlines()
@@ -40,16 +32,17 @@ def the_one_line(done: subprocess.CompletedProcess[str]) -> str:
     return line
 
 
-def test_installed_command_prints_version_and_grouped_help() -> None:
-    """Runs the installed console script."""
-    for asked in ("version", "--version", "--help"):
-        command = [str(CITERAY), asked]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-        assert (done.returncode, done.stderr) == (0, "")
-        if asked == "--help":
-            assert all(f" {name} " in done.stdout for name in (*GROUPS, *COMMANDS))
-        else:
-            assert done.stdout.strip()[0].isdigit()
+def test_installed_command_prints_grouped_help() -> None:
+    command = [str(CITERAY), "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(f" {name} " in done.stdout for name in (*GROUPS, *COMMANDS))
+
+
+@pytest.mark.parametrize("asked", ["version", "--version"])
+def test_version_is_printed(asked: str) -> None:
+    code, said, message = run_here(asked)
+    assert (code, said.strip()[0].isdigit(), message) == (0, True, "")
 
 
 def test_failure_after_the_start_is_one_line_too() -> None:
@@ -84,9 +77,9 @@ def test_json_error_is_an_object_on_one_line(arguments: list[str], said: str) ->
     assert said in json.loads(line)["error"]
 
 
-def test_out_of_memory_exits_1_with_one_line() -> None:
-    code = "from commands import cli; cli.app = lambda **_: bytes(1 << 62); cli.main()"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+def test_out_of_memory_exits_1_with_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "app", lambda **_: bytes(1 << 62))
+    done = citeray("version")
     assert done.returncode == 1
     assert the_one_line(done).startswith("citeray: memory ran out; ")
 
@@ -106,9 +99,6 @@ def test_bad_input_exits_2_with_one_line(tmp_path: Path, subtests: pytest.Subtes
         (["ask", "why?", "--until", "later"], "'later' is not a day"),
         (["ask", " "], "question: is empty"),
         (["ask", "why?", "--set", "serve.port=x"], "serve.port: must be a whole number"),
-        ([*info, "index.shard=4"], "unknown key index.shard; did you mean shards?"),
-        ([*info, "index.shards=none"], "index.shards: "),
-        ([*info, "index.shards"], "expected key=value"),
         ([*info, "index.shards=[1"], "not YAML"),
         ([*info, f"index.path={tmp_path}"], "citeray index build SOURCE"),
         (["models", "list", "--config", "nowhere.yaml"], "gpu-node.yaml"),
@@ -119,10 +109,7 @@ def test_bad_input_exits_2_with_one_line(tmp_path: Path, subtests: pytest.Subtes
         (["strategy"], "give a question, or a stored answer with --answer ID"),
         (["strategy", "why?", "--answer", "x"], "--answer: not with a question"),
         (["strategy", "--answer", "x"], "--answer x: not the id of an answer (32 hexadecimal"),
-        (
-            ["answer", "q.json", "-o", "run.json", "--format", "trec"],
-            "'trec' is not one of",
-        ),
+        (["answer", "q.json", "-o", "run.json", "--format", "trec"], "'trec' is not one of"),
         (["answer", "no-such-file.json", "-o", "run.json"], "no-such-file.json: cannot be read"),
     ]:
         with subtests.test(arguments=arguments):
@@ -168,9 +155,7 @@ def test_pull_merges_adapters_for_a_store_that_becomes_read_only(
     assert len(list((tmp_path / "store/adapted").glob("*/adapter/config.json"))) == 1
 
 
-def test_results_go_to_standard_output_during_a_session(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_results_go_to_standard_output_during_a_session(capsys: pytest.CaptureFixture[str]) -> None:
     context = make_context(None, None, True)
     with redirect_stdout(sys.stderr):
         context.print_json({"exact": "yes"})
@@ -179,17 +164,6 @@ def test_results_go_to_standard_output_during_a_session(
     printed = capsys.readouterr()
     assert printed.out.splitlines() == ['{"exact": "yes"}', "an answer"]
     assert printed.err == "Ray's own words\n"
-
-
-def test_help_of_job_submit_has_an_example_the_token_and_the_size_limit() -> None:
-    shown = " ".join(citeray("job", "submit", "--help").stdout.split())
-    for words in (
-        "citeray job submit --env HF_TOKEN -- index build s3://BUCKET/pubmed",
-        "RAY_AUTH_TOKEN",
-        "at most 100 MiB",
-    ):
-        assert words in shown
-    assert ray_constants.DASHBOARD_CLIENT_MAX_SIZE == 100 << 20
 
 
 def test_help_does_not_import_torch_ray_or_numpy() -> None:

@@ -1,4 +1,4 @@
-"""When a command without an endpoint loads the language model, and when it prints."""
+"""Options of the commands that ask: presets, filters, earlier answers and the local graph."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from commands import ask as commands
 from commands import options
 from commands.cli import app
 from commands.context import Context, make_context
-from commands.options import Chosen, open_client, read_filters
+from commands.options import Chosen, open_client, read_filters, read_turns
 from serve.answer.ask_model import asks_model
 from serve.client import local_client
 from serve.client.local_client import ServedClient
@@ -152,3 +152,25 @@ def test_filter_options_become_request_filters() -> None:
     assert read_filters(["design=cohort"], None, ["randomised trial"]) == {
         "design": ["randomised trial", "cohort"]
     }
+
+
+def test_reply_becomes_a_turn(tmp_path: Path) -> None:
+    reply = {"question": {"body": "And in mice?"}, "ideal": [{"text": "It does."}]}
+    plain, completed = tmp_path / "a.json", tmp_path / "b.json"
+    plain.write_text(json.dumps({**reply, "understood": None}))
+    completed.write_text(json.dumps({**reply, "understood": {"question": "Is X so in mice?"}}))
+    assert read_turns([plain, completed]) == [
+        {"question": "And in mice?", "answer": "It does."},
+        {"question": "Is X so in mice?", "answer": "It does."},
+    ]
+    assert read_turns(None) == []
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"question": 3}', '{"question": {}}'])
+def test_invalid_reply_file_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "other.json"
+    file.write_text(text)
+    with pytest.raises(InputError, match=r"json: not an answer; .*`citeray ask QUESTION -o "):
+        read_turns([file])
+    with pytest.raises(InputError, match=r"missing\.json: cannot be read: No such file"):
+        read_turns([tmp_path / "missing.json"])

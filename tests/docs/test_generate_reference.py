@@ -24,11 +24,6 @@ def keys(model: type[BaseModel], path: str = "") -> Iterator[str]:
             yield f"{path}{name}"
 
 
-@pytest.fixture(scope="module")
-def settings() -> str:
-    return render_settings()
-
-
 def test_every_command_has_a_section_with_its_options() -> None:
     text = render_commands()
     assert [f"## citeray {path}" for path in EVERY_COMMAND] == [
@@ -38,11 +33,9 @@ def test_every_command_has_a_section_with_its_options() -> None:
     assert "--install-completion" not in text
 
 
-def test_every_setting_has_a_row(settings: str) -> None:
+def test_every_setting_has_a_row_and_a_repeated_model_one_section() -> None:
+    settings = render_settings()
     assert [key for key in keys(Settings) if f"| `{key}` |" not in settings] == []
-
-
-def test_model_used_twice_has_one_section(settings: str) -> None:
     assert "| `models.rewriters` | list of the keys of its section |" in settings
     assert "| `models.ranker` | the keys of `models.rewriters` |" in settings
     assert settings.count("## models.rewriters.stage\n") == 1

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from cluster.index.layout import CURRENT, LEASE
 from cluster.storage.compare_and_swap import LOCK
@@ -65,13 +66,35 @@ def environment(extra: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextmanager
+def short_folder() -> Iterator[Path]:
+    """Yield a folder for Ray's sockets, whose paths have at most 107 characters."""
+    folder = tempfile.TemporaryDirectory(prefix="cr-", dir="/tmp", ignore_cleanup_errors=True)
+    with folder as path:
+        yield Path(path)
+
+
+@contextmanager
 def ray_of_its_own() -> Iterator[dict[str, str]]:
-    """Yield variables that give Ray its own folder, with a short path for its sockets."""
-    folder = tempfile.mkdtemp(prefix="cr-", dir="/tmp")
+    """Yield variables that give Ray its own folder."""
+    with short_folder() as folder:
+        yield {"RAY_TMPDIR": str(folder)}
+
+
+def start(
+    command: Sequence[str], extra: Mapping[str, str] | None = None, **options: Any
+) -> subprocess.Popen:
+    """Start a command in the project's root; `options` are those of `Popen`."""
+    return subprocess.Popen(command, cwd=ROOT, env=environment(extra or {}), **options)
+
+
+@contextmanager
+def until_stopped(process: subprocess.Popen, seconds: float = 180) -> Iterator[subprocess.Popen]:
+    """Send SIGTERM to the process at the end of the block, and wait for its end."""
     try:
-        yield {"RAY_TMPDIR": folder}
+        yield process
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=seconds)
 
 
 def run(

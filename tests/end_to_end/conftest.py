@@ -1,12 +1,6 @@
 from __future__ import annotations
 
-import os
-import secrets
-import shutil
-import signal
 import subprocess
-import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,20 +10,14 @@ import pytest
 
 from cluster.settings.settings import load_settings
 from pipelines.sample.write_sample import SampleCorpus, write_sample
-from tests.end_to_end.command import (
-    BIN,
-    CANARIES,
-    environment,
-    run,
-    small_settings,
-    with_settings,
-)
+from tests.end_to_end.command import CANARIES, small_settings
 from tests.end_to_end.index_jobs import Jobs, write_corpus
+from tests.end_to_end.indexed import Indexed
 from tests.end_to_end.running_service import Service, running_service
+from tests.end_to_end.two_nodes import two_nodes
+from tests.end_to_end.waiting import await_that
 from tests.serve.http_server import free_port
 from tests.tiny_models import CACHED_ROWS, make_tiny_encoder, make_tiny_reader
-
-START_DEADLINE_S = 120
 
 
 @dataclass(frozen=True)
@@ -61,12 +49,10 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @dataclass(frozen=True)
-class SampleIndex:
+class SampleIndex(Indexed):
     """The sample corpus and an index of it in two shards, which no test may change."""
 
     corpus: SampleCorpus
-    path: Path
-    settings: list[str]
     built: subprocess.CompletedProcess
 
 
@@ -82,11 +68,10 @@ def sample_index(
 ) -> SampleIndex:
     """Build the sample index on a Ray that the command starts, with secrets in its environment."""
     path = tmp_path_factory.mktemp("sample-index") / "index"
-    settings = small_settings(path, encoder, 2)
-    command = [str(BIN / "citeray"), "index", "build", str(sample.sources[0].parent), "--json"]
-    built = run(with_settings(command, settings), CANARIES)
+    index = Indexed(path, small_settings(path, encoder, 2), CANARIES)
+    built = index.command("build", str(sample.sources[0].parent), "--json")
     assert built.returncode == 0, built.stderr
-    return SampleIndex(sample, path, settings, built)
+    return SampleIndex(path, index.settings, {}, sample, built)
 
 
 @pytest.fixture(scope="session")
@@ -123,42 +108,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def ray_head() -> Iterator[RayHead]:
-    """Start `ray start --head` with its own ports, token and folder; stop only this process."""
-    # Short: Ray's sockets lie in it, and a socket's path has at most 107 characters.
-    folder = Path(tempfile.mkdtemp(prefix="cr-", dir="/tmp"))
-    auth = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    port, dashboard = free_port(), free_port()
-    command = [str(BIN / "ray"), "start", "--head", "--block", "--num-cpus=2"]
-    command += [f"--port={port}", f"--temp-dir={folder}", f"--object-store-memory={256 << 20}"]
-    command += ["--include-dashboard=true", f"--dashboard-port={dashboard}"]
-    command += [f"--dashboard-agent-listen-port={free_port()}"]
-    command += [f"--ray-client-server-port={free_port()}"]
-    with (folder / "start.log").open("wb") as log:
-        head = subprocess.Popen(
-            command, env=environment(auth), stdout=log, stderr=log, start_new_session=True
-        )
-    try:
+    """A Ray head with a dashboard, its own ports, token and folder."""
+    dashboard = free_port()
+    options = ["--include-dashboard=true", f"--dashboard-port={dashboard}"]
+    options += [f"--dashboard-agent-listen-port={free_port()}"]
+    with two_nodes(head_options=options) as nodes:
         url = f"http://127.0.0.1:{dashboard}"
-        await_jobs_api(url, auth["RAY_AUTH_TOKEN"], head, folder / "start.log")
-        yield RayHead({**auth, "RAY_ADDRESS": f"127.0.0.1:{port}"}, auth, url)
-    finally:
-        # End only the process group that was started here; Ray's workers end with it.
-        os.killpg(head.pid, signal.SIGKILL)
-        head.wait()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def await_jobs_api(url: str, token: str, head: subprocess.Popen, log: Path) -> None:
-    begun = time.monotonic()
-    headers = {"Authorization": f"Bearer {token}"}
-    # One client for all requests, because each new client would load the certificates again.
-    with httpx.Client(base_url=url, headers=headers, timeout=5) as http:
-        while time.monotonic() - begun < START_DEADLINE_S:
-            assert head.poll() is None, log.read_text()
-            try:
-                if http.get("/api/jobs/").is_success:
-                    return
-            except httpx.HTTPError:
-                pass
-            time.sleep(0.5)
-    pytest.fail(f"Ray was not up within {START_DEADLINE_S} s: {log.read_text()}")
+        headers = {"Authorization": f"Bearer {nodes.auth['RAY_AUTH_TOKEN']}"}
+        # One client for all requests, because each new client would load the certificates again.
+        with httpx.Client(base_url=url, headers=headers, timeout=5) as http:
+            await_that(lambda: http.get("/api/jobs/").is_success, every_s=0.5, starting=True)
+        yield RayHead(nodes.driver, nodes.auth, url)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from pipelines.indexing import index_tasks, jobs
 from pipelines.indexing.shards.build_shard import build_graph, build_shard
 from pipelines.indexing.sources.find_sources import find_sources
 from pipelines.indexing.staging import embed_sources, staging_tasks
+from tests.end_to_end.command import short_folder
 
 NOTES, SOURCE = Path(sys.argv[1]), sys.argv[2]
 
@@ -67,10 +67,10 @@ def main(overrides: Sequence[str]) -> None:
     index_tasks.build_shard = noted_shard
     embed_sources.TokenisePassages = NotedTokenise  # type: ignore[misc]
     embed_sources.EmbedAndStage = NotedEmbed  # type: ignore[misc]
-    with tempfile.TemporaryDirectory(prefix="cr-", dir="/tmp") as folder:
+    with short_folder() as folder:
         ray.init(
             address="local", num_cpus=3, num_gpus=2, object_store_memory=256 << 20,
-            include_dashboard=False, log_to_driver=False, _temp_dir=folder,
+            include_dashboard=False, log_to_driver=False, _temp_dir=str(folder),
         )  # fmt: skip
         try:
             jobs.build_index(find_sources([SOURCE]), settings, lambda _: None)

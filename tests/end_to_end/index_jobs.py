@@ -14,13 +14,13 @@ from pathlib import Path
 from cluster.index.manifest import Manifest, read_manifest
 from pipelines.verify.verify_index import verify_index
 from tests.cluster.pubmed_sets import DOCTYPE, article
-from tests.end_to_end.command import ROOT, WHOLE_INDEX, environment, small_settings, with_settings
+from tests.end_to_end.command import WHOLE_INDEX, small_settings, start, with_settings
 from tests.end_to_end.watched_index import (
     LOOK_EVERY_S,
     Contents,
-    Watch,
     contents,
     files_open_in,
+    watching,
 )
 from tests.tiny_models import WORDS
 
@@ -119,9 +119,8 @@ class Jobs:
         return with_settings(words, [*settings, "encoder.actors=2"])
 
     def start(self, command: list[str], log_name: str = LOG) -> subprocess.Popen:
-        found, words = environment(self.driver), self.inside(command)
         with (self.folder / log_name).open("wb") as log:
-            return subprocess.Popen(words, cwd=ROOT, env=found, stdout=log, stderr=log)
+            return start(self.inside(command), self.driver, stdout=log, stderr=log)
 
     def said(self, log_name: str = LOG) -> str:
         return (self.folder / log_name).read_text(errors="replace")
@@ -141,7 +140,7 @@ class Jobs:
         job = "update" if self.one_reference else job
         if job not in self.references:
             index = Path(shutil.copytree(self.before(job), self.folder / f"reference-{job}"))
-            with Watch(index) as watch:
+            with watching(index) as watch:
                 self.finish(self.command(job, index))
             assert not watch.problems, watch.problems
             manifest = read_manifest(index)

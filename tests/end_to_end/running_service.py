@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import signal
 import subprocess
-import tempfile
-import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,17 +13,25 @@ from pathlib import Path
 
 import httpx
 import psutil
-import pytest
 from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
 
 from cluster.models.store import ModelStore
-from tests.end_to_end.command import BIN, CANARIES, KEY, ROOT, environment, with_settings
+from tests.end_to_end.command import (
+    BIN,
+    CANARIES,
+    KEY,
+    short_folder,
+    start,
+    until_stopped,
+    with_settings,
+)
 from tests.end_to_end.trace_collector import Collector, trace_collector
+from tests.end_to_end.waiting import await_that
 from tests.serve.chat_endpoint import in_pieces
 from tests.serve.http_server import free_port, serving
 
-DEADLINE_S = 840
+START_S = 840
 SAID = "Metformin activates AMPK in hepatocytes."
 
 
@@ -95,21 +100,25 @@ def await_ready(
     url: str, process: subprocess.Popen, headers: Mapping[str, str] | None = None
 ) -> list[int]:
     """Return the status codes of /v1/search until its first success."""
-    begun = time.monotonic()
     states: list[int] = []
     # One client for all requests, because each new client would load the certificates again.
     with httpx.Client(base_url=url, headers=headers, timeout=30) as http:
-        while time.monotonic() - begun < DEADLINE_S:
+
+        def answers() -> bool:
             assert process.poll() is None, process.communicate()[0]
-            try:
-                reply = http.post("/v1/search", json={"question": "metformin"})
-                states.append(reply.status_code)
-                if reply.is_success:
-                    return states
-            except httpx.HTTPError:
-                pass
-            time.sleep(0.2)
-    pytest.fail(f"not ready within {DEADLINE_S} s")
+            reply = http.post("/v1/search", json={"question": "metformin"})
+            states.append(reply.status_code)
+            return reply.is_success
+
+        await_that(answers, lambda: f"{states}", seconds=START_S, every_s=0.2, starting=True)
+    return states
+
+
+def own_models(store: Path) -> dict[str, str]:
+    """Return the variables for an empty model store with the records of converted models."""
+    if (records := ModelStore(pins={}).root / "kept").is_dir():
+        shutil.copytree(records, store / "kept")
+    return {"CITERAY_MODELS": str(store)}
 
 
 @contextmanager
@@ -119,10 +128,8 @@ def running_service(folder: Path, index_settings: Sequence[str]) -> Iterator[Ser
     Every canary is in the environment, so that a test can look for it in whatever is written.
     """
     url = f"http://127.0.0.1:{(port := free_port())}"
-    # A short path, because Ray's sockets are in it and a socket's path has at most 107 characters.
-    ray_folder = Path(tempfile.mkdtemp(prefix="cr-", dir="/tmp"))
     headers = {"Authorization": f"Bearer {KEY}"}
-    with slow_model() as model, trace_collector() as collector:
+    with short_folder() as ray_folder, slow_model() as model, trace_collector() as collector:
         settings = [*index_settings, f"serve.port={port}"]
         settings += ["llm.kind=url", f"llm.url={model.url}", "llm.model_id=m"]
         settings += ["llm.api_key_env=LLM_KEY", f"serve.batches.folder={folder / 'batches'}"]
@@ -134,21 +141,12 @@ def running_service(folder: Path, index_settings: Sequence[str]) -> Iterator[Ser
             "OTEL_BSP_SCHEDULE_DELAY": "200",
             "HOME": str(folder / "home"),
             "TMPDIR": str(ray_folder),
-            "CITERAY_MODELS": str(folder / "models"),
+            **own_models(folder / "models"),
         }
-        # The records of converted models, if there are any, so that no replica converts one.
-        if (records := ModelStore(pins={}).root / "kept").is_dir():
-            shutil.copytree(records, folder / "models" / "kept")
+        command = with_settings([str(BIN / "citeray"), "serve"], settings)
         with (folder / "serve.out").open("w") as said:
-            process = subprocess.Popen(
-                with_settings([str(BIN / "citeray"), "serve"], settings),
-                cwd=ROOT, env=environment(variables), stdout=said, stderr=said,
-            )  # fmt: skip
-        try:
+            process = start(command, variables, stdout=said, stderr=said)
+        with until_stopped(process):
             await_ready(url, process, headers)
             with httpx.Client(base_url=url, headers=headers, timeout=60) as http:
                 yield Service(http, process, model, collector, ray_folder, folder, settings)
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(timeout=180)
-            shutil.rmtree(ray_folder, ignore_errors=True)

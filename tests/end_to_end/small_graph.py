@@ -18,6 +18,10 @@ SHARDS = 4
 WHOLE = f"{SHARDS}/{SHARDS}"
 # Without the reranker, which may miss its deadline on a busy machine.
 ASKED = {"question": "protein", "system": "hybrid"}
+# On nodes with few CPUs. Replicas without CPUs could be placed on the head and be lost with it.
+LIGHT = ("gateway", "expander", "encoder", "writer")
+ON_NODES = ["serve.host=0.0.0.0", *(f"serve.{stage}.cpus=0.1" for stage in LIGHT)]
+TWO_GATEWAYS = [f"serve.gateway.{limit}_replicas=2" for limit in ("min", "max")]
 # Longer than the deadline of an answer, shorter than a hang.
 ANSWER_S = 60
 

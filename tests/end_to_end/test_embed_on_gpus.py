@@ -12,47 +12,40 @@ from tests.end_to_end.command import run, small_settings
 
 pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
-CITATIONS, SHARDS = 700, 2
+SHARDS = 2
+# The notes of each step.
+Notes = dict[str, list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("generated")
-    write_generated(folder, CITATIONS)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def on_gpus(
-    tmp_path_factory: pytest.TempPathFactory, source: Path, encoder: Path
-) -> tuple[Path, list[dict[str, Any]]]:
+def notes(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Notes:
     """Build with two encoders and return the records of where each step ran."""
     folder = tmp_path_factory.mktemp("gpus")
+    write_generated(folder / "source", 700)
     settings = small_settings(folder / "index", encoder, SHARDS)
     settings += ["encoder.device=cpu", "encoder.gpus=1", "encoder.actors=2", "index.build_gpus=0.5"]
-    notes = folder / "notes.jsonl"
-    command = [sys.executable, "-m", "tests.end_to_end.embed_on_gpus", str(notes), str(source)]
-    done = run([*command, *settings])
+    file = folder / "notes.jsonl"
+    command = [sys.executable, "-m", "tests.end_to_end.embed_on_gpus", str(file)]
+    done = run([*command, str(folder / "source"), *settings])
     assert done.returncode == 0, done.stderr
-    return folder / "index", [json.loads(line) for line in notes.read_text().splitlines()]
+    found: Notes = {}
+    for line in file.read_text().splitlines():
+        note = json.loads(line)
+        found.setdefault(note["step"], []).append(note)
+    return found
 
 
-def test_each_encoder_has_its_own_gpu(on_gpus: tuple[Path, list[dict[str, Any]]]) -> None:
-    loaded = [note for note in on_gpus[1] if note["step"] == "load"]
-    assert [note["gpu"] for note in loaded] == [1, 1]
-    assert sorted(note["devices"] for note in loaded) == [["0"], ["1"]]
+def test_each_encoder_has_its_own_gpu(notes: Notes) -> None:
+    assert [note["gpu"] for note in notes["load"]] == [1, 1]
+    assert sorted(note["devices"] for note in notes["load"]) == [["0"], ["1"]]
 
 
-def test_passages_are_tokenised_on_cpus_before_they_reach_the_gpus(
-    on_gpus: tuple[Path, list[dict[str, Any]]],
-) -> None:
-    steps = {step: [n for n in on_gpus[1] if n["step"] == step] for step in ("tokenise", "embed")}
-    assert steps["tokenise"]
-    assert all(note["gpu"] == 0 for note in steps["tokenise"])
-    assert not {n["pid"] for n in steps["tokenise"]} & {n["pid"] for n in steps["embed"]}
-    assert all("tokens" in note["columns"] for note in steps["embed"])
+def test_passages_are_tokenised_on_cpus_before_they_reach_the_gpus(notes: Notes) -> None:
+    assert {note["gpu"] for note in notes["tokenise"]} == {0}
+    assert not {n["pid"] for n in notes["tokenise"]} & {n["pid"] for n in notes["embed"]}
+    assert all("tokens" in note["columns"] for note in notes["embed"])
 
 
-def test_only_graphs_are_built_with_a_gpu_share(on_gpus: tuple[Path, list[dict[str, Any]]]) -> None:
-    assert [note["gpu"] for note in on_gpus[1] if note["step"] == "graph"] == [0.5] * SHARDS
-    assert [note["gpu"] for note in on_gpus[1] if note["step"] == "shard"] == [0] * SHARDS
+def test_only_graphs_are_built_with_a_gpu_share(notes: Notes) -> None:
+    assert [note["gpu"] for note in notes["graph"]] == [0.5] * SHARDS
+    assert [note["gpu"] for note in notes["shard"]] == [0] * SHARDS

@@ -19,7 +19,8 @@ import psutil
 import pytest
 
 from serve.http.header_limits import HEADER_BYTES, HEADER_FIELDS, HEADER_S_VARIABLE
-from tests.end_to_end.command import ROOT, environment, ray_of_its_own
+from tests.end_to_end.command import ray_of_its_own, start
+from tests.end_to_end.waiting import await_that
 from tests.hostile.raw_http import ask, head, posted
 from tests.serve.http_server import free_port
 
@@ -55,17 +56,23 @@ class Proxy:
     def is_alive(self) -> bool:
         return httpx.get(f"{self.url}/-/healthz", timeout=PATIENCE_S).status_code == 200
 
+    def refuses_large_headers(self) -> bool:
+        said = b""
+        with self.connect() as wire, contextlib.suppress(ConnectionResetError):
+            wire.sendall(OPENED + b"a" * (HEADER_BYTES + 1024))
+            while more := wire.recv(65536):
+                said += more
+        return said.startswith(b"HTTP/1.1 431 ")
+
 
 @pytest.fixture(scope="module")
 def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
     port, log = free_port(), tmp_path_factory.mktemp("proxy") / "log"
     command = [sys.executable, "-m", "tests.end_to_end.small_proxy", str(port)]
+    pipe = subprocess.PIPE
     with ray_of_its_own() as own, log.open("wb") as written:
-        variables = environment({**own, HEADER_S_VARIABLE: str(HEADER_S)})
-        process = subprocess.Popen(
-            command, env=variables, cwd=ROOT, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=written,
-        )  # fmt: skip
+        variables = {**own, HEADER_S_VARIABLE: str(HEADER_S)}
+        process = start(command, variables, text=True, stdin=pipe, stdout=pipe, stderr=written)
         assert process.stdin
         assert process.stdout
         try:
@@ -76,15 +83,6 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
             process.stdin.close()
             process.wait(timeout=STOP_S)
             process.stdout.close()
-
-
-def everything(wire: socket.socket) -> bytes:
-    """Return all bytes until the other side closes the connection, or fail with a timeout."""
-    said = b""
-    with contextlib.suppress(ConnectionResetError):
-        while more := wire.recv(65536):
-            said += more
-    return said
 
 
 def send_without_end(wire: socket.socket, piece: bytes) -> None:
@@ -98,9 +96,7 @@ def test_start_does_not_warn_if_the_proxy_has_limits(proxy: Proxy) -> None:
 
 
 def test_header_over_the_size_limit_is_refused(proxy: Proxy) -> None:
-    with proxy.connect() as wire:
-        wire.sendall(OPENED + b"a" * (HEADER_BYTES + 1024))
-        assert everything(wire).startswith(b"HTTP/1.1 431 ")
+    assert proxy.refuses_large_headers()
 
 
 def test_more_header_fields_than_the_limit_are_refused(proxy: Proxy) -> None:
@@ -135,12 +131,9 @@ def test_slow_header_times_out(proxy: Proxy) -> None:
         assert said.startswith(b"HTTP/1.1 408 ")
 
 
-@pytest.mark.parametrize("method", [b"GET", b"POST"])
-def test_upgrade_to_websocket_is_ignored(proxy: Proxy, method: bytes) -> None:
-    assert ask(proxy.port, head(method, b"/", UPGRADE)) == (200, method + b" body 0 padding 0")
-
-
-def test_upgrade_to_websocket_with_a_body_is_refused(proxy: Proxy) -> None:
+def test_upgrade_to_websocket_is_ignored_and_refused_with_a_body(proxy: Proxy) -> None:
+    for method in (b"GET", b"POST"):
+        assert ask(proxy.port, head(method, b"/", UPGRADE)) == (200, method + b" body 0 padding 0")
     status, body = ask(proxy.port, posted(b"{}", path=b"/", more=UPGRADE))
     assert status == 400
     assert b"does not upgrade connections" in body
@@ -173,22 +166,16 @@ def test_request_of_a_killed_replica_gets_503_with_retry_after(proxy: Proxy) -> 
         reply = asked.result()
         assert (reply.status_code, reply.headers["retry-after"]) == (503, "5")
         assert "was lost; send it again" in reply.json()["detail"]
-        ends = time.monotonic() + STOP_S
-        while (now := client.get("/pid")).status_code != 200:
-            assert now.status_code == 503
-            assert time.monotonic() < ends
-            time.sleep(0.5)
-        assert int(now.text) != pid
+
+        def new_pid() -> str:
+            now = client.get("/pid")
+            assert now.status_code in (200, 503)
+            return now.text if now.is_success else ""
+
+        assert int(await_that(new_pid, every_s=0.5)) != pid
 
 
 def test_killed_proxy_restarts_with_its_limits(proxy: Proxy) -> None:
     proxy.process.kill()
-    ends = time.monotonic() + STOP_S
-    while time.monotonic() < ends:
-        with contextlib.suppress(httpx.HTTPError):
-            if proxy.is_alive():
-                break
-        time.sleep(0.5)
-    with proxy.connect() as wire:
-        wire.sendall(OPENED + b"a" * (HEADER_BYTES + 1024))
-        assert everything(wire).startswith(b"HTTP/1.1 431 ")
+    await_that(proxy.is_alive, every_s=0.5, starting=True)
+    assert proxy.refuses_large_headers()

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import signal
 import subprocess
-import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,14 +13,14 @@ import httpx
 import pytest
 
 from pipelines.sample.write_sample import SampleCorpus
-from tests.end_to_end.command import ROOT, environment, run, small_settings, with_settings
+from tests.end_to_end.command import BIN, small_settings, start, until_stopped, with_settings
 from tests.end_to_end.conftest import RayHead
+from tests.end_to_end.indexed import Indexed
+from tests.end_to_end.waiting import await_that, meanwhile
 from tests.serve.http_server import free_port
 
 pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
-CITERAY = [sys.executable, "-m", "commands.cli"]
-DEADLINE_S = 300
 DELETED, ADDED = 90_000_028, 90_000_250
 ASKERS = 2
 
@@ -34,35 +30,20 @@ class Graph:
     """A graph on the tests' Ray, its index, and all replies to requests sent during the test."""
 
     url: str
-    settings: list[str]
-    driver: dict[str, str]
+    index: Indexed
     replies: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
 
-    def index(self, *words: str, over: Sequence[str] = ()) -> dict[str, Any]:
-        """Run a command of `citeray index` with the graph's settings, overridden by `over`."""
-        command = [*CITERAY, "index", *words, "--json"]
-        done = run(with_settings(command, [*self.settings, *over]), self.driver)
-        assert done.returncode == 0, done.stderr
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
-
-    def ready(self) -> dict[str, Any]:
-        found: dict[str, Any] = httpx.get(f"{self.url}/readyz", timeout=30).json()
-        return found
-
     def await_ready(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        begun = time.monotonic()
         found: dict[str, Any] = {}
-        while time.monotonic() - begun < DEADLINE_S:
-            try:
-                found = self.ready()
-                if wanted(found):
-                    return found
-            except (httpx.HTTPError, ValueError, KeyError):
-                pass
-            time.sleep(0.2)
-        pytest.fail(f"not so within {DEADLINE_S} s: {found}")
+
+        def holds() -> bool:
+            nonlocal found
+            found = httpx.get(f"{self.url}/readyz", timeout=30).json()
+            return wanted(found)
+
+        await_that(holds, lambda: f"{found}", seconds=300, every_s=0.2, starting=True)
+        return found
 
     def await_version(self, version: str) -> dict[str, Any]:
         """Wait until every stage serves `version`."""
@@ -86,29 +67,14 @@ def graph(
     port = free_port()
     path = tmp_path_factory.mktemp("swapped") / "index"
     settings = [*small_settings(path, encoder, 2), f"serve.port={port}", "serve.follow_s=0.5"]
-    found = Graph(f"http://127.0.0.1:{port}", settings, ray_head.driver)
-    found.index("build", str(sample.sources[0]))
-    process = subprocess.Popen(
-        with_settings([*CITERAY, "serve"], settings),
-        cwd=ROOT,
-        env=environment(ray_head.driver),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    stopped = threading.Event()
-    askers = [threading.Thread(target=found.ask, args=(stopped,)) for _ in range(ASKERS)]
-    try:
+    found = Graph(f"http://127.0.0.1:{port}", Indexed(path, settings, ray_head.driver))
+    found.index.json("build", str(sample.sources[0]))
+    command = with_settings([str(BIN / "citeray"), "serve"], settings)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with until_stopped(start(command, ray_head.driver, **quiet), seconds=60):
         found.await_ready(lambda ready: ready["ready"])
-        for asker in askers:
-            asker.start()
-        yield found
-    finally:
-        stopped.set()
-        for asker in askers:
-            if asker.ident:
-                asker.join()
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=60)
+        with meanwhile(*[found.ask] * ASKERS):
+            yield found
 
 
 @dataclass(frozen=True)
@@ -130,16 +96,15 @@ def swapped(graph: Graph, sample: SampleCorpus) -> Swapped:
         return [httpx.get(f"{graph.url}/v1/citations/{p}", timeout=30).status_code for p in pmids]
 
     first, found = graph.await_version("v000001"), {1: statuses()}
-    graph.index("update", str(sample.sources[1]), str(sample.sources[2]))
+    graph.index.json("update", str(sample.sources[1]), str(sample.sources[2]))
     updated = graph.await_version("v000002")
     found[2] = statuses()
-    graph.index("compact", "--prune")
+    graph.index.json("compact", "--prune")
     compacted = graph.await_version("v000003")
     found[3] = statuses()
     served = len(graph.replies)
-    while len(graph.replies) < served + 2 * ASKERS:
-        time.sleep(0.1)
-    graph.index("build", str(sample.sources[0]), over=["index.shards=3"])
+    await_that(lambda: len(graph.replies) >= served + 2 * ASKERS)
+    graph.index.json("build", str(sample.sources[0]), over=["index.shards=3"])
     refused = graph.await_ready(lambda ready: len(ready["refused"]) == len(ready["versions"]))
     return Swapped(graph, first, updated, compacted, found, refused)
 

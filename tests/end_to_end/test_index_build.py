@@ -17,43 +17,13 @@ from pyarrow import ipc
 from cluster.index.layout import CITATIONS, segment_directory
 from cluster.index.manifest import read_manifest
 from pipelines.sample.write_sample import SampleCorpus
-from tests.end_to_end.command import (
-    BIN,
-    WHOLE_INDEX,
-    run,
-    small_settings,
-    with_settings,
-)
+from tests.end_to_end.command import WHOLE_INDEX, small_settings
 from tests.end_to_end.conftest import RayHead, SampleIndex
+from tests.end_to_end.indexed import Indexed
 
 pytestmark = pytest.mark.ray
 
 PAGE = b"<!DOCTYPE html><html><body>503 Service Unavailable</body></html>"
-
-
-@dataclass(frozen=True)
-class Built:
-    """A build that has ended: its index, settings and output."""
-
-    index: Path
-    settings: list[str]
-    done: subprocess.CompletedProcess
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.done.stdout)
-        return found
-
-
-def build_command(source: Path, settings: list[str]) -> list[str]:
-    return with_settings([str(BIN / "citeray"), "index", "build", str(source), "--json"], settings)
-
-
-def build(
-    source: Path, index: Path, encoder: Path, shards: int, extra: dict[str, str] | None = None
-) -> Built:
-    settings = small_settings(index, encoder, shards)
-    return Built(index, settings, run(build_command(source, settings), extra))
 
 
 def live_citations(index: Path) -> list[dict[str, Any]]:
@@ -67,18 +37,14 @@ def live_citations(index: Path) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.fixture(scope="module")
-def whole(sample_index: SampleIndex) -> Built:
-    return Built(sample_index.path, sample_index.settings, sample_index.built)
-
-
 @dataclass(frozen=True)
 class Mended:
     """A build with two damaged sources, the PMIDs it published, and a rerun after their repair."""
 
-    damaged: Built
+    index: Path
+    damaged: subprocess.CompletedProcess
     between: list[int]
-    mended: Built
+    mended: subprocess.CompletedProcess
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +56,10 @@ def mended(
     good, truncated, page = sources
     truncated.write_bytes(truncated.read_bytes()[:20_000])
     page.write_bytes(PAGE)
-    index = folder / "index"
-    damaged = build(folder, index, encoder, 4, ray_head.driver)
-    between = [row["pmid"] for row in live_citations(index)]
+    path = folder / "index"
+    index = Indexed(path, small_settings(path, encoder, 4), ray_head.driver)
+    damaged = index.command("build", str(folder), "--json")
+    between = [row["pmid"] for row in live_citations(path)]
 
     # The source is now unreadable with unchanged size and time, so rereading it would fail.
     before = good.stat()
@@ -100,38 +67,41 @@ def mended(
     os.utime(good, ns=(before.st_atime_ns, before.st_mtime_ns))
     for path, source in zip((truncated, page), sample.sources[1:], strict=True):
         shutil.copy(source, path)
-    return Mended(damaged, between, build(folder, index, encoder, 4, ray_head.driver))
+    return Mended(path, damaged, between, index.command("build", str(folder), "--json"))
 
 
-def test_build_counts_every_record_of_the_sample(whole: Built) -> None:
-    counted = {name: whole.summary[name] for name in ("citations", "superseded", "deleted")}
+def test_build_counts_every_record_of_the_sample(sample_index: SampleIndex) -> None:
+    summary = json.loads(sample_index.built.stdout)
+    counted = {name: summary[name] for name in ("citations", "superseded", "deleted")}
     assert counted == {"citations": 313, "superseded": 1, "deleted": 1}
-    sources = whole.summary["sources"]
+    sources = summary["sources"]
     assert [(s["read"], s["kept"], s["deletions"]) for s in sources] == [
         (156, 156, 0),
         (156, 156, 0),
         (5, 3, 1),
     ]
     assert [s["dropped"] for s in sources] == [{}, {}, {"book": 1}]
-    assert "embedding: 315 of 315 citations" in whole.done.stderr
-    assert sorted(p.name for p in whole.index.iterdir()) == WHOLE_INDEX
+    assert "embedding: 315 of 315 citations" in sample_index.built.stderr
+    assert sorted(p.name for p in sample_index.path.iterdir()) == WHOLE_INDEX
 
 
-def test_repeated_build_returns_the_published_version(whole: Built, sample: SampleCorpus) -> None:
-    done = run(build_command(sample.sources[0].parent, whole.settings))
-    again = Built(whole.index, whole.settings, done)
+def test_repeated_build_returns_the_published_version(
+    sample_index: SampleIndex, sample: SampleCorpus
+) -> None:
+    done = sample_index.command("build", str(sample.sources[0].parent), "--json")
     assert done.returncode == 0, done.stderr
-    assert (again.summary["version"], again.summary["citations"]) == ("v000001", 313)
+    summary = json.loads(done.stdout)
+    assert (summary["version"], summary["citations"]) == ("v000001", 313)
     assert "v000001 already holds a build of these 3 sources with the same settings" in done.stderr
     # No model was fetched, and Ray was not started.
     assert len(done.stderr.splitlines()) == 1
-    assert sorted(p.name for p in whole.index.iterdir()) == WHOLE_INDEX
+    assert sorted(p.name for p in sample_index.path.iterdir()) == WHOLE_INDEX
 
 
-def test_info_shows_the_counts_of_the_build(whole: Built) -> None:
-    done = run(with_settings([str(BIN / "citeray"), "index", "info", "--json"], whole.settings))
-    assert done.returncode == 0
-    found = json.loads(done.stdout)
+def test_info_shows_the_counts_of_the_build(sample_index: SampleIndex) -> None:
+    code, stdout, stderr = sample_index.here("info", "--json")
+    assert code == 0, stderr
+    found = json.loads(stdout)
     assert (found["citations"], found["superseded"], found["deleted"]) == (313, 1, 1)
     assert found["last_source"] == "citeray26n0003.xml.gz"
     assert found["failed_sources"] == []
@@ -139,13 +109,13 @@ def test_info_shows_the_counts_of_the_build(whole: Built) -> None:
 
 @pytest.mark.nightly
 def test_build_fails_with_one_line_per_damaged_source(mended: Mended) -> None:
-    assert mended.damaged.done.returncode == 1
-    failed = [x for x in mended.damaged.done.stderr.splitlines() if x.startswith("failed: ")]
+    assert mended.damaged.returncode == 1
+    failed = [x for x in mended.damaged.stderr.splitlines() if x.startswith("failed: ")]
     assert len(failed) == 2
     assert "citeray26n0002.xml.gz: damaged or truncated after" in failed[0]
     assert "citeray26n0003.xml.gz: the root element is html" in failed[1]
-    assert "2 of 3 files are not in the index" in mended.damaged.done.stderr
-    assert "Traceback" not in mended.damaged.done.stderr
+    assert "2 of 3 files are not in the index" in mended.damaged.stderr
+    assert "Traceback" not in mended.damaged.stderr
 
 
 @pytest.mark.nightly
@@ -154,8 +124,8 @@ def test_undamaged_sources_are_published(mended: Mended) -> None:
 
 
 @pytest.mark.nightly
-def test_rerun_reads_only_the_repaired_sources(mended: Mended, whole: Built) -> None:
-    assert mended.mended.done.returncode == 0, mended.mended.done.stderr
-    assert "embedding: 159 of 159 citations" in mended.mended.done.stderr
-    assert mended.mended.summary["version"] == "v000002"
-    assert live_citations(mended.mended.index) == live_citations(whole.index)
+def test_rerun_reads_only_the_repaired_sources(mended: Mended, sample_index: SampleIndex) -> None:
+    assert mended.mended.returncode == 0, mended.mended.stderr
+    assert "embedding: 159 of 159 citations" in mended.mended.stderr
+    assert json.loads(mended.mended.stdout)["version"] == "v000002"
+    assert live_citations(mended.index) == live_citations(sample_index.path)

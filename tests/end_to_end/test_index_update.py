@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,8 +12,9 @@ from cluster.index.layout import shard_of
 from cluster.index.manifest import read_manifest
 from cluster.index.read_shard import ShardReader
 from pipelines.sample.write_sample import SampleCorpus
-from tests.end_to_end.command import WHOLE_INDEX, run, small_settings, with_settings
+from tests.end_to_end.command import WHOLE_INDEX, small_settings
 from tests.end_to_end.conftest import RayHead
+from tests.end_to_end.indexed import Indexed
 
 pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
@@ -25,30 +22,12 @@ REVISED, DELETED = 90_000_034, 90_000_028
 SHARDS = 2
 
 
-@dataclass(frozen=True)
-class Indexed:
-    """An index, and the Ray cluster on which commands change it."""
-
-    path: Path
-    settings: list[str]
-    head: RayHead
-
-    def command(self, *words: str) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-m", "commands.cli", "index", *words]
-        return run(with_settings(command, self.settings), self.head.driver)
-
-    def json(self, *words: str) -> dict[str, Any]:
-        done = self.command(*words, "--json")
-        assert done.returncode == 0, done.stderr
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
-
-    def version_of(self, pmid: int) -> int | None:
-        """Return the version of the live record of `pmid`, or None if there is none."""
-        number = shard_of(pmid, SHARDS)
-        entry = read_manifest(self.path).shards[number]
-        found = ShardReader(self.path, number, entry, ef_search=8, exact_below=0).citation(pmid)
-        return found.version if found else None
+def version_of(index: Path, pmid: int) -> int | None:
+    """Return the version of the live record of `pmid`, or None if there is none."""
+    number = shard_of(pmid, SHARDS)
+    entry = read_manifest(index).shards[number]
+    found = ShardReader(index, number, entry, ef_search=8, exact_below=0).citation(pmid)
+    return found.version if found else None
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +36,7 @@ def built(
 ) -> Indexed:
     """The first source of the sample, built."""
     path = tmp_path_factory.mktemp("built") / "index"
-    found = Indexed(path, small_settings(path, encoder, SHARDS), ray_head)
+    found = Indexed(path, small_settings(path, encoder, SHARDS), ray_head.driver)
     assert found.json("build", str(sample.sources[0]))["citations"] == 156
     return found
 
@@ -66,7 +45,7 @@ def built(
 def indexed(tmp_path: Path, built: Indexed, encoder: Path) -> Indexed:
     """A copy of `built` that a test may change."""
     path = Path(shutil.copytree(built.path, tmp_path / "index"))
-    return Indexed(path, small_settings(path, encoder, SHARDS), built.head)
+    return Indexed(path, small_settings(path, encoder, SHARDS), built.variables)
 
 
 @pytest.mark.durability
@@ -82,13 +61,14 @@ def test_updates_and_compaction_give_the_result_of_a_full_build(
     assert read_manifest(indexed.path).version == "v000001"
 
     folder = str(sample.sources[0].parent)
-    assert indexed.version_of(DELETED) is not None
+    assert version_of(indexed.path, DELETED) is not None
     updated = indexed.json("update", folder, "--each")
     counted = {name: updated[name] for name in ("version", "citations", "superseded", "deleted")}
     assert counted == {"version": "v000003", "citations": 313, "superseded": 1, "deleted": 1}
     assert [s["name"] for s in updated["sources"]] == [p.name for p in sample.sources[1:]]
-    assert (indexed.version_of(REVISED), indexed.version_of(DELETED)) == (2, None)
-    assert indexed.json("info", "--as-of", sample.sources[1].name)["citations"] == 312
+    assert (version_of(indexed.path, REVISED), version_of(indexed.path, DELETED)) == (2, None)
+    as_of = ("info", "--json", "--as-of", sample.sources[1].name)
+    assert json.loads(indexed.here(*as_of)[1])["citations"] == 312
 
     again = indexed.command("update", folder)
     assert (again.returncode, again.stdout) == (0, "")
@@ -96,11 +76,11 @@ def test_updates_and_compaction_give_the_result_of_a_full_build(
 
     compacted = indexed.json("compact", "--prune")
     assert (compacted["version"], compacted["segments"]) == ("v000004", SHARDS)
-    assert (indexed.version_of(REVISED), indexed.version_of(DELETED)) == (2, None)
+    assert (version_of(indexed.path, REVISED), version_of(indexed.path, DELETED)) == (2, None)
     assert read_manifest(indexed.path).citations == 313
-    refused = indexed.command("info", "--as-of", sample.sources[1].name)
-    assert refused.returncode == 2
-    assert "v000002" in refused.stderr
+    code, _, stderr = indexed.here(*as_of)
+    assert code == 2
+    assert "v000002" in stderr
     assert sorted(p.name for p in indexed.path.iterdir()) == WHOLE_INDEX
 
 
@@ -112,5 +92,5 @@ def test_file_that_was_left_out_can_be_applied_late(indexed: Indexed, sample: Sa
     folder = str(sample.sources[0].parent)
     late = indexed.json("update", folder)
     assert (late["citations"], late["superseded"], late["deleted"]) == (313, 1, 1)
-    assert (indexed.version_of(REVISED), indexed.version_of(DELETED)) == (2, None)
+    assert (version_of(indexed.path, REVISED), version_of(indexed.path, DELETED)) == (2, None)
     assert indexed.json("verify", "--sources", folder)["clean"]

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import psutil
@@ -14,8 +13,9 @@ import pytest
 
 from cluster.index.manifest import read_manifest
 from pipelines.sample.write_sample import write_sample
-from tests.end_to_end.command import BIN, ROOT, environment, run, small_settings, with_settings
+from tests.end_to_end.command import BIN, ROOT, run, small_settings, start, with_settings
 from tests.end_to_end.conftest import RayHead
+from tests.end_to_end.waiting import await_that
 from tests.object_store import BUCKET, s3_server
 from tests.serve.http_server import free_port
 
@@ -34,14 +34,13 @@ def job(head: RayHead, *words: str) -> subprocess.CompletedProcess:
     return run([*JOB, *words], shell(head))
 
 
-def start(head: RayHead, *words: str) -> subprocess.Popen:
-    return subprocess.Popen(
-        [*JOB, *words],
+def submit(head: RayHead, *words: str) -> subprocess.Popen:
+    return start(
+        [*JOB, "submit", *words],
+        shell(head),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        cwd=ROOT,
-        env=environment(shell(head)),
         # Background jobs of a shell inherit an ignored SIGINT.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
@@ -70,16 +69,11 @@ def drivers(index: Path) -> list[psutil.Process]:
 
 
 def await_driver(index: Path) -> list[psutil.Process]:
-    begun = time.monotonic()
-    while time.monotonic() - begun < DEADLINE_S:
-        if found := drivers(index):
-            return found
-        time.sleep(0.1)
-    pytest.fail("the job's driver did not start")
+    return await_that(lambda: drivers(index), lambda: "no driver", seconds=DEADLINE_S, every_s=0.1)
 
 
 def test_command_submitted_twice_at_once_is_one_job(ray_head: RayHead) -> None:
-    both = [start(ray_head, "submit", "--id", "twice", "--", "version") for _ in range(2)]
+    both = [submit(ray_head, "--id", "twice", "--", "version") for _ in range(2)]
     said = [process.communicate(timeout=DEADLINE_S) for process in both]
     assert [process.returncode for process in both] == [0, 0], said
     version = run([str(BIN / "citeray"), "version"]).stdout.strip()
@@ -116,13 +110,13 @@ def test_job_prints_one_json_document(ray_head: RayHead) -> None:
 def test_job_whose_driver_was_killed_resumes_as_the_next_attempt(
     tmp_path: Path, ray_head: RayHead, encoder: Path
 ) -> None:
-    submit = ["submit", "--id", "killed", "--", *build(tmp_path, encoder)]
-    first = start(ray_head, *submit)
+    words = ["--id", "killed", "--", *build(tmp_path, encoder)]
+    first = submit(ray_head, *words)
     for process in await_driver(tmp_path / "index"):
         process.kill()
     first.communicate(timeout=DEADLINE_S)
     assert first.returncode == 1
-    second = job(ray_head, *submit)
+    second = job(ray_head, "submit", *words)
     assert second.returncode == 0, second.stdout + second.stderr
     assert "the next attempt goes on" in second.stderr
     assert "building shards" in second.stdout
@@ -154,7 +148,7 @@ def test_workers_get_variables_by_name_and_no_output_shows_their_values(
 def test_stopped_job_ends_its_driver_and_publishes_nothing(
     tmp_path: Path, ray_head: RayHead, encoder: Path, how: str
 ) -> None:
-    submitter = start(ray_head, "submit", "--id", f"stop-{how}", "--", *build(tmp_path, encoder))
+    submitter = submit(ray_head, "--id", f"stop-{how}", "--", *build(tmp_path, encoder))
     await_driver(tmp_path / "index")
     if how == "cancel":
         assert job(ray_head, "cancel", f"stop-{how}").returncode == 0

@@ -16,11 +16,13 @@ import pytest
 
 from cluster.ray.session import NICENESS
 from cluster.settings.presets import system_names
-from tests.end_to_end.command import BIN, ROOT, environment, run, with_settings
+from tests.commands.run_here import run_here
+from tests.end_to_end.command import BIN, start, until_stopped, with_settings
 from tests.end_to_end.conftest import SampleIndex
-from tests.end_to_end.running_service import await_ready
+from tests.end_to_end.running_service import await_ready, own_models
 from tests.serve.eutils_server import EUtils, eutils
 from tests.serve.http_server import free_port
+from tests.tiny_models import CACHED_ROWS, make_tiny_reader
 
 pytestmark = pytest.mark.ray
 
@@ -32,6 +34,10 @@ class Served:
     settings: list[str]
     questions: Path
     states: list[int]
+
+    def run(self, *words: str) -> tuple[int, str, str]:
+        """Run `citeray` with the settings of the service; return its exit code and output."""
+        return run_here(*with_settings(list(words), self.settings))
 
 
 @pytest.fixture(scope="module")
@@ -51,12 +57,11 @@ def served(
     port = free_port()
     settings = [*sample_index.settings, f"serve.port={port}"]
     settings += [f"entrez.base_url={pubmed.url}", f"entrez.cache={folder / 'entrez'}"]
-    # Without cached conversions of models, so that loading takes long enough to be observed.
-    own = environment({"CITERAY_MODELS": str(folder / "models")})
-    process = subprocess.Popen(
-        with_settings([str(BIN / "citeray"), "serve"], settings),
-        cwd=ROOT,
-        env={name: value for name, value in own.items() if name != NICENESS},
+    # The conversion of this reader is not cached, so that loading takes long enough to be observed.
+    settings += [f"reader.model=file:{make_tiny_reader(folder, rows=CACHED_ROWS + 1)}"]
+    process = start(
+        ["env", f"--unset={NICENESS}", *with_settings([str(BIN / "citeray"), "serve"], settings)],
+        own_models(folder / "models"),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -67,11 +72,8 @@ def served(
     asked = json.loads(sample_index.corpus.questions.read_text())["questions"][::5]
     questions = folder / "questions.json"
     questions.write_text(json.dumps({"questions": asked}))
-    try:
+    with until_stopped(process):
         yield Served(url, process, settings, questions, await_ready(url, process))
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=180)
 
 
 def test_graph_answers_503_until_it_is_ready(served: Served) -> None:
@@ -134,34 +136,32 @@ def test_citation_is_served_and_a_deleted_one_is_404(served: Served) -> None:
 
 
 def test_commands_use_the_running_endpoint(served: Served, tmp_path: Path) -> None:
-    citeray = str(BIN / "citeray")
-    asked = run(with_settings([citeray, "ask", "Does metformin activate AMPK?"], served.settings))
-    assert asked.returncode == 0, asked.stderr
-    assert "loading the index" not in asked.stderr
-    assert "90000" in asked.stdout
-    searched = run(with_settings([citeray, "search", "metformin", "--json"], served.settings))
-    assert len(json.loads(searched.stdout)["citations"]) == 10
+    code, stdout, stderr = served.run("ask", "Does metformin activate AMPK?")
+    assert code == 0, stderr
+    assert "loading the index" not in stderr
+    assert "90000" in stdout
+    _, stdout, _ = served.run("search", "metformin", "--json")
+    assert len(json.loads(stdout)["citations"]) == 10
     every = tmp_path / "every.nbib"
     options = ["--boolean", "-o", str(every), "--format", "nbib", "--json"]
-    command = [citeray, "search", "metformin[tiab] NOT mice[tiab]", *options]
-    matched = run(with_settings(command, served.settings))
-    assert matched.returncode == 0, matched.stderr
-    assert every.read_text().count("PMID- ") == json.loads(matched.stdout)["total"] > 0
+    code, stdout, stderr = served.run("search", "metformin[tiab] NOT mice[tiab]", *options)
+    assert code == 0, stderr
+    assert every.read_text().count("PMID- ") == json.loads(stdout)["total"] > 0
     output = tmp_path / "run.json"
-    command = [citeray, "answer", str(served.questions), "-o", str(output), "--json"]
-    batch = run(with_settings(command, served.settings))
-    assert batch.returncode == 0, batch.stderr
-    assert json.loads(batch.stdout)["questions"] == 8
+    options = ["-o", str(output), "--json"]
+    code, stdout, stderr = served.run("answer", str(served.questions), *options)
+    assert code == 0, stderr
+    assert json.loads(stdout)["questions"] == 8
     entries = json.loads(output.read_text())["questions"]
     assert all(entry["documents"] and entry["ideal_answer"] for entry in entries)
 
 
 def test_batch_answers_from_the_snippets_in_its_file(served: Served, tmp_path: Path) -> None:
     output = tmp_path / "run.json"
-    command = [str(BIN / "citeray"), "answer", str(served.questions), "-o", str(output), "--json"]
-    batch = run(with_settings([*command, "--evidence", "given"], served.settings))
-    assert batch.returncode == 0, batch.stderr
-    assert not any(loss.startswith("evidence") for loss in json.loads(batch.stdout)["degraded"])
+    options = ["-o", str(output), "--json", "--evidence", "given"]
+    code, stdout, stderr = served.run("answer", str(served.questions), *options)
+    assert code == 0, stderr
+    assert not any(loss.startswith("evidence") for loss in json.loads(stdout)["degraded"])
     asked = json.loads(served.questions.read_text())["questions"]
     answered = json.loads(output.read_text())["questions"]
     for question, entry in zip(asked, answered, strict=True):
@@ -177,9 +177,9 @@ def test_replicas_run_at_the_priority_of_the_command(served: Served) -> None:
 
 
 def test_second_serve_on_the_same_port_is_refused(served: Served) -> None:
-    second = run(with_settings([str(BIN / "citeray"), "serve"], served.settings))
-    assert second.returncode == 2
-    (line,) = second.stderr.splitlines()
+    code, _, stderr = served.run("serve")
+    assert code == 2
+    (line,) = stderr.splitlines()
     assert "perhaps `citeray serve`, listens there" in line
     assert httpx.get(f"{served.url}/readyz", timeout=30).status_code == 200
 

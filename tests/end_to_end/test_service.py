@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import re
 import signal
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -23,19 +21,12 @@ from serve.client.call_endpoint import API_KEY_ENV
 from serve.client.python_client import CiteRay
 from tests.end_to_end.command import KEY
 from tests.end_to_end.running_service import SAID, Service
+from tests.end_to_end.two_nodes import title_of
+from tests.end_to_end.waiting import await_that, meanwhile
 
 pytestmark = [pytest.mark.durability, pytest.mark.ray, pytest.mark.nightly]
 
 QUESTION = "Does metformin activate AMPK?"
-# Timeout for the restart of a replica on a busy machine.
-BACK_S = 480
-
-
-def eventually(true: Callable[[], bool], seconds: float = 60) -> bool:
-    end = time.monotonic() + seconds
-    while not true() and time.monotonic() < end:
-        time.sleep(0.1)
-    return true()
 
 
 def asked(system: str = "citeray-model", stream: bool = True) -> dict[str, object]:
@@ -87,7 +78,7 @@ def test_client_disconnect_cancels_the_model_request(service: Service, how: str)
         asyncio.run(ask_and_leave())
     assert model.begun == begun + 1
     # A complete reply would take 50 seconds.
-    assert eventually(lambda: model.ended == ["cancelled"]), model.ended
+    await_that(lambda: model.ended == ["cancelled"], lambda: f"{model.ended}", seconds=60)
     model.pace_s = 0.05
 
 
@@ -104,8 +95,7 @@ def test_request_is_one_json_line_in_the_gateway_log(service: Service) -> None:
     def noted() -> list[dict[str, object]]:
         return [line for line in map(json.loads, lines()) if line.get("id") == "job-7"]
 
-    assert eventually(lambda: bool(noted()))
-    (line,) = noted()
+    (line,) = await_that(noted, every_s=0.1, seconds=60)
     assert (line["route"], line["status"], line["key"]) == ("/v1/search", 200, "alice")
     assert line["kind"] == "search"
     assert QUESTION not in "".join(lines())
@@ -123,7 +113,12 @@ def test_metrics_page_has_every_metric_of_the_dashboard(service: Service) -> Non
         return wanted - {sample.name for family in families for sample in family.samples}
 
     # No stage has failed yet.
-    assert eventually(lambda: missing() <= {"ray_citeray_losses_total"}, 60), missing()
+    await_that(
+        lambda: missing() <= {"ray_citeray_losses_total"},
+        lambda: f"{missing()}",
+        seconds=60,
+        every_s=0.1,
+    )
 
 
 def test_question_is_one_trace_across_all_stages(service: Service) -> None:
@@ -133,7 +128,7 @@ def test_question_is_one_trace_across_all_stages(service: Service) -> None:
     def names() -> set[str]:
         return {span.name for span in service.collector.trace_with("write")}
 
-    assert eventually(lambda: wanted <= names()), names()
+    await_that(lambda: wanted <= names(), lambda: f"{names()}", seconds=60, every_s=0.1)
     # The processes of the stages report spans of the same trace.
     served = " ".join(names())
     for deployment in ("Encoder", "Expander", "Shard-0000", "Writer"):
@@ -143,14 +138,7 @@ def test_question_is_one_trace_across_all_stages(service: Service) -> None:
 def replica(service: Service, name: str) -> psutil.Process:
     """Return the replica process of the deployment `name` of this graph."""
     title = f"ray::ServeReplica:citeray:{name}"
-    found = []
-    for process in psutil.process_iter():
-        # Other processes may end meanwhile.
-        with contextlib.suppress(psutil.Error):
-            theirs = process.environ().get("TMPDIR") == str(service.ray_folder)
-            if theirs and " ".join(process.cmdline()).startswith(title):
-                found.append(process)
-    (only,) = found
+    (only,) = [process for process in service.tree if title_of(process.pid).startswith(title)]
     return only
 
 
@@ -163,9 +151,9 @@ def test_batch_resumes_after_its_process_was_killed(service: Service) -> None:
         reply = service.http.get("/v1/batches/killed")
         return reply.json() if reply.is_success else {"done": 0, "state": "lost"}
 
-    assert eventually(lambda: status()["done"] >= 3, 120)
+    await_that(lambda: status()["done"] >= 3, seconds=120, every_s=0.1)
     replica(service, "Batches").kill()
-    assert eventually(lambda: status()["state"] == "done", BACK_S), status()
+    await_that(lambda: status()["state"] == "done", lambda: f"{status()}", every_s=0.1)
     run = service.http.get("/v1/batches/killed/run").json()["questions"]
     assert [entry["id"] for entry in run] == [row["id"] for row in rows]
     assert status()["failed"] == {}
@@ -185,13 +173,12 @@ def test_killed_replica_fails_no_question_and_restarts(
     A search does not use the writer, so its questions request answers.
     """
     monkeypatch.setenv(API_KEY_ENV, KEY)
-    stop = threading.Event()
     found: list[SearchResult | Answer] = []
     faults: list[Exception] = []
 
-    def ask() -> None:
+    def ask(over: threading.Event) -> None:
         with CiteRay(str(service.http.base_url)) as client:
-            while not stop.is_set():
+            while not over.is_set():
                 try:
                     found.append(
                         client.answer(QUESTION) if name == "Writer" else client.search(QUESTION)
@@ -199,22 +186,15 @@ def test_killed_replica_fails_no_question_and_restarts(
                 except Exception as error:
                     faults.append(error)
 
-    threads = [threading.Thread(target=ask) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    try:
-        assert eventually(lambda: len(found) > 2, 120), faults
+    with meanwhile(ask, ask):
+        await_that(lambda: len(found) > 2, lambda: f"{faults}", seconds=120)
         replica(service, name).kill()
         killed = len(found)
 
         def whole() -> bool:
             return len(found) > killed + 4 and not any(one.degraded for one in found[-4:])
 
-        assert eventually(whole, BACK_S), found[-1].degraded
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
+        await_that(whole, lambda: f"{found[-1].degraded}", every_s=0.1)
     assert not faults
     assert all(len(one.degraded) <= 1 for one in found)
 
@@ -232,7 +212,7 @@ def test_stopped_graph_finishes_its_requests_and_refuses_new_ones(service: Servi
 
     thread = threading.Thread(target=ask)
     thread.start()
-    assert eventually(lambda: service.model.begun == begun + 1, 120)
+    await_that(lambda: service.model.begun == begun + 1, seconds=120)
     service.process.send_signal(signal.SIGTERM)
     refused = []
 
@@ -241,7 +221,7 @@ def test_stopped_graph_finishes_its_requests_and_refuses_new_ones(service: Servi
         refused.append(reply)
         return reply.status_code == 503
 
-    assert eventually(refuses, 10)
+    await_that(refuses, seconds=10, every_s=0.1)
     assert "stopping" in refused[-1].json()["detail"]
     assert refused[-1].headers["Retry-After"]
     thread.join()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 
 import pytest
 
-from tests.end_to_end.command import ROOT, environment, with_settings
+from tests.end_to_end.command import start, until_stopped, with_settings
 from tests.end_to_end.conftest import SampleIndex
 from tests.end_to_end.running_service import await_ready
 from tests.serve.http_server import free_port
@@ -25,21 +24,10 @@ main()
 """
 
 
-def test_graph_serves_although_its_proxy_starts_late(
-    sample_index: SampleIndex,
-) -> None:
+def test_graph_serves_although_its_proxy_starts_late(sample_index: SampleIndex) -> None:
     port = free_port()
     settings = [*sample_index.settings, f"serve.port={port}"]
-    with subprocess.Popen(
-        with_settings([sys.executable, "-c", SERVE_WITHOUT_PATIENCE, "serve"], settings),
-        cwd=ROOT,
-        env=environment({}),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
-        try:
-            await_ready(f"http://127.0.0.1:{port}", process)
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=120)
+    command = with_settings([sys.executable, "-c", SERVE_WITHOUT_PATIENCE, "serve"], settings)
+    process = start(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    with until_stopped(process):
+        await_ready(f"http://127.0.0.1:{port}", process)

@@ -16,9 +16,11 @@ import psutil
 import pytest
 from ray.serve.generated.serve_pb2 import ASGIRequest
 
-from tests.end_to_end.command import BIN, CANARIES, KEY, run, with_settings
+from tests.commands.run_here import run_here
+from tests.end_to_end.command import CANARIES, KEY, with_settings
 from tests.end_to_end.conftest import SampleIndex
 from tests.end_to_end.running_service import Service
+from tests.security.planted import Planted
 
 pytestmark = [pytest.mark.durability, pytest.mark.ray, pytest.mark.nightly]
 
@@ -62,14 +64,6 @@ def test_only_replicas_listen_beyond_loopback(served: Service) -> None:
     }
     # Ray Serve binds a replica's gRPC server to every address, whatever the node's is.
     assert beyond <= {"ray::ServeReplica"}, listening(served)
-
-
-class Planted:
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __reduce__(self) -> tuple[object, tuple[Path]]:
-        return (Path.touch, (self.mark,))
 
 
 METHODS = (
@@ -218,8 +212,10 @@ def test_requests_without_a_key_get_401(served: Service, path: str) -> None:
     assert httpx.get(f"{served.http.base_url}{path}", timeout=60).status_code == 401
 
 
-def test_index_info_holds_no_secret(served: Service) -> None:
-    command = with_settings([str(BIN / "citeray"), "index", "info", "--json"], served.settings)
-    info = run(command, CANARIES)
-    assert info.returncode == 0, info.stderr
-    assert "canary-" not in info.stdout + info.stderr
+def test_index_info_holds_no_secret(served: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in CANARIES.items():
+        monkeypatch.setenv(name, value)
+    words = with_settings(["index", "info", "--json"], served.settings)
+    code, stdout, stderr = run_here(*words)
+    assert code == 0, stderr
+    assert "canary-" not in stdout + stderr

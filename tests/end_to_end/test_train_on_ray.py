@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -14,23 +12,17 @@ import pytest
 from cluster.models.adapters import model_folder
 from cluster.settings.stages.expander import RecogniserSettings
 from serve.question.expand_question import TransformerRecogniser
-from tests.end_to_end.command import BIN, ROOT, environment, ray_of_its_own, run
+from tests.end_to_end.command import BIN, ray_of_its_own, run, start, with_settings
+from tests.end_to_end.waiting import await_that
 from tests.pipelines.train.tiny_data import tagged_rows, write_lines
 from tests.tiny_models import make_tiny_encoder
 
 pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
-RECIPE = {
-    "steps": 80,
-    "batch": 2,
-    "rank": 4,
-    "dropout": 0,
-    "learning_rate": 0.005,
-    "head_learning_rate": 0.01,
-    "max_tokens": 32,
-    "checkpoint_every": 10,
-}
-DEADLINE_S = 300
+RECIPE = [
+    *("steps=80", "batch=2", "rank=4", "dropout=0", "max_tokens=32", "checkpoint_every=10"),
+    *("learning_rate=0.005", "head_learning_rate=0.01"),
+]
 
 
 @pytest.fixture
@@ -38,13 +30,10 @@ def command(tmp_path: Path) -> list[str]:
     base = make_tiny_encoder(tmp_path)
     file = str(write_lines(tmp_path / "tagged.jsonl", tagged_rows()))
     settings = [f"encoder.model=file:{base}", "encoder.threads=1", "ray.object_store_mb=128"]
-    changes = [f"{key}={value}" for key, value in RECIPE.items()]
-    return [
-        *(str(BIN / "citeray"), "train", "ner", file, "--held-out", file),
-        *("--out", str(tmp_path / "out"), "--workers", "2", "--json"),
-        *(word for setting in settings for word in ("--set", setting)),
-        *(word for change in changes for word in ("--with", change)),
-    ]
+    words = [str(BIN / "citeray"), "train", "ner", file, "--held-out", file, "--json"]
+    words += ["--out", str(tmp_path / "out"), "--workers", "2"]
+    words += [word for change in RECIPE for word in ("--with", change)]
+    return with_settings(words, settings)
 
 
 def check_learned(out: Path) -> None:
@@ -59,11 +48,9 @@ def test_killed_run_resumes_from_its_checkpoint(
     monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "store"))
     # These tests may run at the same time as others that start Ray (tests/conftest.py).
     with ray_of_its_own() as ray:
-        first = subprocess.Popen(command, cwd=ROOT, env=environment(ray), start_new_session=True)
-        until = time.monotonic() + DEADLINE_S
+        first = start(command, ray, start_new_session=True)
         checkpoints = log_of(tmp_path).parent
-        while time.monotonic() < until and not any(checkpoints.glob("*/trainer_state.json")):
-            time.sleep(0.05)
+        await_that(lambda: any(checkpoints.glob("*/trainer_state.json")))
         os.killpg(first.pid, signal.SIGKILL)
         first.wait()
         reached = len(log_of(tmp_path).read_text().splitlines())

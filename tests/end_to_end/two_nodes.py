@@ -3,38 +3,26 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 import signal
 import subprocess
-import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.end_to_end.command import BIN, environment
+import psutil
+
+from tests.end_to_end.command import BIN, short_folder, start
+from tests.end_to_end.waiting import await_that
 from tests.faults.on_ray.signals import send
 from tests.serve.http_server import free_port
 
-START_DEADLINE_S = 240
-
 
 def descendants(pid: int) -> list[int]:
-    """Return all descendants of process `pid`."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-        except (OSError, IndexError):
-            continue
-        children.setdefault(parent, []).append(int(entry.name))
-    found: list[int] = []
-    waiting = [pid]
-    while waiting:
-        below = children.get(waiting.pop(), [])
-        found += below
-        waiting += below
-    return found
+    """Return all descendants of process `pid`, none if it has ended."""
+    try:
+        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
 
 
 def title_of(pid: int) -> str:
@@ -53,22 +41,25 @@ def kill(pids: Sequence[int]) -> None:
 class TwoNodes:
     """Two nodes started by `ray start`. Only processes that were started here are killed."""
 
-    def __init__(self, folder: Path, cpus: int, extra: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, cpus: int, extra: Mapping[str, str], head_options: Sequence[str]
+    ) -> None:
         self._folder = folder
         self._cpus, self._extra = cpus, extra
-        auth = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+        self.auth = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         self._port = free_port()
-        self.driver = {**auth, "RAY_ADDRESS": f"127.0.0.1:{self._port}"}
-        head = [f"--port={self._port}", f"--temp-dir={folder}", "--include-dashboard=false"]
+        self.driver = {**self.auth, "RAY_ADDRESS": f"127.0.0.1:{self._port}"}
+        head = [f"--port={self._port}", f"--temp-dir={folder}", *head_options]
         self._head = self._start("--head", *head, f"--ray-client-server-port={free_port()}")
         self._second: subprocess.Popen | None = None
 
     def _start(self, *options: str) -> subprocess.Popen:
         command = [str(BIN / "ray"), "start", *options, "--block", f"--num-cpus={self._cpus}"]
-        command += [f"--object-store-memory={128 << 20}"]
-        log = (self._folder / "start.log").open("ab")
-        found = environment({**self.driver, **self._extra})
-        return subprocess.Popen(command, env=found, stdout=log, stderr=log, start_new_session=True)
+        # No driver prints the logs of its workers, so no process has to send them.
+        command += [f"--object-store-memory={128 << 20}", "--include-log-monitor=false"]
+        with (self._folder / "start.log").open("ab") as log:
+            own = {**self.auth, **self._extra}
+            return start(command, own, stdout=log, stderr=log, start_new_session=True)
 
     def workers(self) -> list[int]:
         """Return the processes of both nodes that run a task or an actor."""
@@ -98,11 +89,9 @@ class TwoNodes:
         return any("raylet/raylet" in title_of(pid) for pid in descendants(node.pid))
 
     def _await_raylet(self, node: subprocess.Popen) -> None:
-        begun = time.monotonic()
-        while not self._runs(node):
-            assert node.poll() is None, (self._folder / "start.log").read_text()
-            assert time.monotonic() - begun < START_DEADLINE_S
-            time.sleep(0.1)
+        log = self._folder / "start.log"
+        await_that(lambda: self._runs(node) or node.poll() is not None, log.read_text, every_s=0.1)
+        assert node.poll() is None, log.read_text()
 
     def await_head(self) -> None:
         self._await_raylet(self._head)
@@ -120,14 +109,16 @@ class TwoNodes:
 
 
 @contextmanager
-def two_nodes(cpus: int = 2, extra: Mapping[str, str] | None = None) -> Iterator[TwoNodes]:
-    """Start two nodes with `extra` in their environment."""
-    # Short: Ray's sockets lie in it, and a socket's path has at most 107 characters.
-    folder = Path(tempfile.mkdtemp(prefix="cr-", dir="/tmp"))
-    nodes = TwoNodes(folder, cpus, extra or {})
-    try:
-        nodes.await_head()
-        yield nodes
-    finally:
-        nodes.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+def two_nodes(
+    cpus: int = 2,
+    extra: Mapping[str, str] | None = None,
+    head_options: Sequence[str] = ("--include-dashboard=false",),
+) -> Iterator[TwoNodes]:
+    """Start the head with `extra` in its environment; `require_second` starts the second node."""
+    with short_folder() as folder:
+        nodes = TwoNodes(folder, cpus, extra or {}, head_options)
+        try:
+            nodes.await_head()
+            yield nodes
+        finally:
+            nodes.stop()

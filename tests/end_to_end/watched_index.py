@@ -7,13 +7,16 @@ import hashlib
 import json
 import os
 import threading
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from cluster.index.manifest import Manifest, read_manifest
 from cluster.index.read_shard import ShardReader
+from tests.end_to_end.waiting import meanwhile
 
 LOOK_EVERY_S, OPEN_EVERY_S = 0.01, 0.3
 
@@ -71,6 +74,7 @@ def files_open_in(pid: int) -> set[str]:
     return found
 
 
+@dataclass
 class Watch:
     """Open the published version repeatedly while a job changes the index.
 
@@ -78,30 +82,17 @@ class Watch:
     observations that no reader may make. `paths` are all files and folders that existed meanwhile.
     """
 
-    def __init__(self, index: Path) -> None:
-        self._index = index
-        self._over = threading.Event()
-        self.versions: dict[str, int] = {}
-        self.problems: list[str] = []
-        self.paths: set[str] = set()
-        self.opened = 0
-        self._threads = [threading.Thread(target=t) for t in (self._read, self._look)]
+    index: Path
+    versions: dict[str, int] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    paths: set[str] = field(default_factory=set)
+    opened: int = 0
 
-    def __enter__(self) -> Watch:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _read(self) -> None:
-        while not self._over.wait(OPEN_EVERY_S):
+    def read(self, over: threading.Event) -> None:
+        while not over.wait(OPEN_EVERY_S):
             try:
-                manifest = read_manifest(self._index)
-                readers = open_shards(self._index, manifest)
+                manifest = read_manifest(self.index)
+                readers = open_shards(self.index, manifest)
                 live = sum(len(s.live_rows()) for r in readers for s in r.segments)
             except Exception as error:
                 self.problems.append(f"{type(error).__name__}: {error}")
@@ -112,8 +103,16 @@ class Watch:
             if self.versions.setdefault(manifest.version, live) != live:
                 self.problems.append(f"{manifest.version} was {self.versions[manifest.version]}")
 
-    def _look(self) -> None:
-        while not self._over.wait(LOOK_EVERY_S):
-            for folder, _, files in os.walk(self._index):
+    def look(self, over: threading.Event) -> None:
+        while not over.wait(LOOK_EVERY_S):
+            for folder, _, files in os.walk(self.index):
                 self.paths.add(folder)
                 self.paths.update(f"{folder}/{name}" for name in files)
+
+
+@contextmanager
+def watching(index: Path) -> Iterator[Watch]:
+    """Watch `index` until the block ends."""
+    watch = Watch(index)
+    with meanwhile(watch.read, watch.look):
+        yield watch

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,7 +35,6 @@ class ScriptedJudge:
         self.wait_s = 0.0
         self.most_at_once = 0
         self._now = 0
-        self._lock = threading.Lock()
 
     async def respond(self, body: dict[str, Any]) -> Any:
         """Return a chat completion, or an HTTP status."""
@@ -95,9 +93,8 @@ class ScriptedJudge:
     def probe_verdict(self, user: str) -> dict[str, Any]:
         case = (unmark(inside("passages", user)), unmark(inside("statements", user)))
         right = KNOWN[case]
-        with self._lock:
-            self.wrong -= 1
-            verdict = right if self.wrong < 0 else not right
+        self.wrong -= 1
+        verdict = right if self.wrong < 0 else not right
         return {"verdicts": [{"reason": "", "supported": verdict}]}
 
     def users(self, task: str) -> list[str]:

@@ -1,16 +1,19 @@
-"""Audit of stored answers against a newer index."""
+"""Audit of stored answers against a newer index, and reading of every format of answers."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import Result
 
-from cluster.answers import RankedCitation
+from cluster.answers import Evidence, Question, RankedCitation, Sentence
 from cluster.errors import IndexFormatError, InputError
-from cluster.records import Citation, Link
+from cluster.records import Citation, Link, Passage
 from cluster.settings.settings import load_settings
 from commands.evaluation.audit import audit
 from evaluation.audit.audit_answers import (
@@ -21,10 +24,11 @@ from evaluation.audit.audit_answers import (
     Reason,
     audit_answers,
 )
-from evaluation.audit.read_answers import read_answers
+from evaluation.audit.read_answers import StoredAnswer, read_answers
 from evaluation.find_citations import CitationLookup
 from tests.evaluation.evaluate_command.small_runs import lines, runner_of
-from tests.evaluation.stored_answers import evidence_of, reply
+from tests.evaluation.lint.lint_runs import URL, grounded, snippet
+from tests.serve.answering import answer
 from tests.small_index import citation, make_index
 
 TEXT = "Iron is stored in ferritin. It is safe."
@@ -60,6 +64,31 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def lookup(index: Path) -> CitationLookup:
     return CitationLookup(load_settings(None, [f"index.path={index}"]))
+
+
+def reply(
+    *sentences: tuple[int, ...],
+    evidence: Sequence[Evidence] = (),
+    citations: Sequence[RankedCitation] = (),
+    version: str = "v000001",
+    name: str = "q1",
+) -> dict[str, Any]:
+    """Return an answer with one sentence per tuple of PMIDs."""
+    found = answer(
+        question=Question(name, "Does iron help?", "yesno"),
+        ideal=tuple(Sentence(f"Sentence {n}.", pmids, 0.9) for n, pmids in enumerate(sentences)),
+        citations=tuple(citations),
+        evidence=tuple(evidence),
+        index_version=version,
+    )
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(found)))
+    return plain
+
+
+def evidence_of(citation: Citation, begin: int, end: int) -> Evidence:
+    """Return a passage of the abstract as evidence."""
+    passage = Passage(citation.pmid, "abstract", begin, end, citation.abstract[begin:end])
+    return Evidence(passage, title=citation.title, year=citation.year)
 
 
 def audited(folder: Path, lookup: CitationLookup, *rows: Any) -> Audit:
@@ -181,10 +210,8 @@ def test_audit_command_prints_one_line_per_concern(tmp_path: Path, index: Path) 
     assert "1 answer, 1 citation against index version" in " ".join(clean.stderr.split())
 
 
-def test_audit_refuses_bad_file_and_missing_index(tmp_path: Path, index: Path) -> None:
+def test_audit_refuses_a_missing_or_damaged_index(tmp_path: Path) -> None:
     answers = lines(tmp_path / "a", reply((1,)))
-    with pytest.raises(InputError, match="cannot be read"):
-        run_audit(index, tmp_path / "absent")
     with pytest.raises(IndexFormatError, match="no index here") as caught:
         run_audit(tmp_path / "none", answers)
     assert caught.value.exit_code == InputError.exit_code == 2
@@ -192,3 +219,90 @@ def test_audit_refuses_bad_file_and_missing_index(tmp_path: Path, index: Path) -
     next((tmp_path / "index").rglob("citations.arrow")).write_bytes(b"")
     with pytest.raises(IndexFormatError):
         run_audit(tmp_path / "index", answers)
+
+
+IRON = citation(7, "Iron is stored in ferritin.", "Iron.")
+
+
+def read_one(path: Path) -> StoredAnswer:
+    (answer,) = read_answers(path)
+    return answer
+
+
+def test_reply_citations_are_read_by_sentence(tmp_path: Path) -> None:
+    row = reply((7, 8), (8,), evidence=[evidence_of(citation(9, "Zinc."), 0, 4)])
+    answer = read_one(lines(tmp_path / "a", row))
+    assert answer.cited == {7: ["sentence 1"], 8: ["sentence 1", "sentence 2"]}
+    assert (answer.id, answer.version, answer.verdict) == ("q1", "v000001", "answered")
+    # Evidence that no sentence cites is also quoted.
+    assert answer.quoted == [Passage(9, "abstract", 0, 4, "Zinc")]
+
+
+def test_evidence_counts_as_cited_without_sentences(tmp_path: Path) -> None:
+    row = reply(evidence=[evidence_of(IRON, 0, 4), evidence_of(IRON, 5, 7)])
+    answer = read_one(lines(tmp_path / "a", row))
+    assert answer.described == {7: {"title": "Iron."}}
+    assert answer.cited == {7: ["evidence 1", "evidence 2"]}
+
+
+def test_stored_answers_are_yielded_before_a_later_error(tmp_path: Path) -> None:
+    path = lines(tmp_path / "a", reply((7,)), {"ideal": "none"})
+    answers = read_answers(path)
+    assert next(answers).id == "q1"
+    with pytest.raises(InputError, match="line 2: field ideal must be a list"):
+        next(answers)
+
+
+def test_bioasq_citations_are_read_by_document_and_snippet(tmp_path: Path) -> None:
+    """A snippet that cannot be compared still counts as a citation."""
+    old = {"beginSection": "sections.0", "endSection": "sections.0"}
+    placed = snippet("is", 5, 7, document=f"{URL}8", **old)
+    odd = [{"text": None}, {"endSection": "title"}, {"offsetInBeginSection": "5"}]
+    snippets = [placed, *({**placed, "document": f"{URL}9", **fields} for fields in odd)]
+    row = {"id": "q", "documents": [f"{URL}7"], "snippets": snippets}
+    (tmp_path / "a").write_text(json.dumps({"questions": [row]}, indent=1), encoding="utf-8")
+    answer = read_one(tmp_path / "a")
+    assert answer.id == "q"
+    assert (answer.cited[7], answer.cited[8]) == (["document 1"], ["snippet 1"])
+    assert len(answer.cited[9]) == 3
+    assert answer.quoted == [Passage(8, "abstract", 5, 7, "is")]
+
+
+def test_biogen_citations_are_read_by_sentence(tmp_path: Path) -> None:
+    cited = {"supported_citations": [8], "contradicted_citations": ["9"]}
+    a = grounded(existing_supported_citations=["7"], **cited) | {"metadata": {"qa_id": 3}}
+    metadata = {"topic_id": "4", "verdict": "mixed"}
+    b = {"metadata": metadata, "responses": [{"text": "T.", "citations": {"10": 1}}]}
+    first, second = read_answers(lines(tmp_path / "a", a, b))
+    assert (first.id, sorted(first.cited)) == ("3", [7, 8, 9])
+    assert (second.id, second.cited, second.verdict) == ("4", {10: ["sentence 1"]}, "mixed")
+    (tmp_path / "list").write_text(json.dumps([b], indent=1))
+    assert read_one(tmp_path / "list").cited == {10: ["sentence 1"]}
+
+
+def test_invalid_stored_answer_is_refused_with_its_place(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for text, message in [
+        ('{"error": "late"}', "not in the format"),
+        ('{"questions": []}', "contains no answer"),
+        ('{"ideal": []}\n{"error": 1}', "line 2: no answer"),
+        ('{"ideal": [{"pmids": ["x"]}]}', "line 1, sentence 1: 'x' is not a PMID"),
+        ('{"ideal": [{"pmids": 7}]}', "ideal 1: field pmids must be a list"),
+        ('{"ideal": [7]}', "ideal 1: must be an object"),
+        ('{"ideal": [], "evidence": [{}]}', "evidence 1: field passage: must be an object"),
+        ('{"questions": [{"id": "q", "documents": ["http://x"]}]}', "'http://x' is not a PMID"),
+    ]:
+        with subtests.test(text=text, message=message):
+            (tmp_path / "a").write_text(text)
+            with pytest.raises(InputError, match=message):
+                list(read_answers(tmp_path / "a"))
+
+
+def test_answers_without_verdict_are_read(tmp_path: Path) -> None:
+    row = reply((7,), evidence=[evidence_of(IRON, 0, 4)])
+    for name in ("verdict", "confidence", "guess"):
+        del row[name]
+    del row["evidence"][0]["stance_on"]
+    answer = read_one(lines(tmp_path / "a", row))
+    assert (answer.verdict, list(answer.cited)) == ("", [7])

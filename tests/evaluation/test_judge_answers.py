@@ -106,54 +106,35 @@ def test_judge_measures_the_covered_share_of_gold_snippets(judge: ScriptedJudge)
 def test_known_scores_are_not_requested_again(judge: ScriptedJudge) -> None:
     scored: dict[str, Any] = {}
     known = {"1": {"faithfulness": 0.25, "judge failures": 0.0}}
-    result = run(
-        judge,
-        sample("1"),
-        sample("2"),
-        known=known,
-        keep=lambda s, found: scored.update({s.id: found}),
-    )
+
+    def keep(judged: Sample, found: Any) -> None:
+        scored[judged.id] = found
+
+    result = run(judge, sample("1"), sample("2"), known=known, keep=keep)
     assert result.scores.by_question()["1"] == known["1"]
     assert scored == {"2": result.scores.by_question()["2"]}
     assert result.scores.values()["faithfulness"] == pytest.approx((0.25 + 2 / 3) / 2)
 
 
-@pytest.mark.parametrize(
-    ("fields", "asked_back", "noncommittal", "expected"),
-    [
-        (
-            {
-                "answer": "A is false. B is true.",
-                "contexts": ("idle", "idle"),
-                "reference": "C is true. D is true. E is false.",
-            },
-            ["same", "same", "same"],
-            True,
-            [0.5, 0.0, 0.0, 0.666667],
-        ),
-        (
-            {
-                "answer": "A is false. B is true. C is true. D is true.",
-                "contexts": ("idle", "useful", "idle", "useful", "useful"),
-                "reference": "E is true.",
-            },
-            ["against", "other", "near"],
-            False,
-            [0.75, -0.133333, 0.533333, 1.0],
-        ),
-    ],
-)
-def test_ragas_measures_match_the_library(
-    fields: dict[str, Any],
-    asked_back: list[str],
-    noncommittal: bool,
-    expected: list[float],
-    judge: ScriptedJudge,
-) -> None:
+def test_ragas_measures_match_the_library(judge: ScriptedJudge) -> None:
     """Expected values are those of ragas 0.3.1 for the same verdicts, questions and vectors."""
-    judge.asked_back, judge.noncommittal = asked_back, noncommittal
-    found = values(judge, sample(**fields))
-    assert [found[name] for name in MEASURES] == pytest.approx(expected, abs=1e-6)
+    one = sample(
+        answer="A is false. B is true.",
+        contexts=("idle", "idle"),
+        reference="C is true. D is true. E is false.",
+    )
+    other = sample(
+        answer="A is false. B is true. C is true. D is true.",
+        contexts=("idle", "useful", "idle", "useful", "useful"),
+        reference="E is true.",
+    )
+    for judged, asked_back, noncommittal, expected in [
+        (one, ["same", "same", "same"], True, [0.5, 0.0, 0.0, 0.666667]),
+        (other, ["against", "other", "near"], False, [0.75, -0.133333, 0.533333, 1.0]),
+    ]:
+        judge.asked_back, judge.noncommittal = asked_back, noncommittal
+        found = values(judge, judged)
+        assert [found[name] for name in MEASURES] == pytest.approx(expected, abs=1e-6)
 
 
 def test_measures_without_input_are_not_judged(judge: ScriptedJudge) -> None:

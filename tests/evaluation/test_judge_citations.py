@@ -26,17 +26,10 @@ def lookup(tmp_path_factory: pytest.TempPathFactory) -> CitationLookup:
 
 
 def test_lookup_finds_citations_in_any_shard(lookup: CitationLookup) -> None:
-    found = [lookup.find(7), lookup.find(11)]
-    assert [c and c.abstract for c in found] == ["Insulin lowers glucose.", "Iron."]
-    assert lookup.version == "v000001"
-
-
-def test_lookup_of_unknown_pmid_returns_none(lookup: CitationLookup) -> None:
-    assert [lookup.find(pmid) for pmid in (8, 0, -7, 2**70)] == [None] * 4
-
-
-def test_lookup_texts_join_title_and_abstract(lookup: CitationLookup) -> None:
+    found = [lookup.find(pmid) for pmid in (7, 11, 8, 0, -7, 2**70)]
+    assert [c and c.abstract for c in found] == ["Insulin lowers glucose.", "Iron.", *[None] * 4]
     assert lookup.texts([11, 8, 7]) == {11: "Iron.", 7: "Insulin. Insulin lowers glucose."}
+    assert lookup.version == "v000001"
 
 
 def test_lookup_opens_each_shard_once_on_demand(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from tests.small_index import citation, make_index
 pytestmark = pytest.mark.slow
 
 SIZE = 60
+BM25 = load_system("bm25")
 DEPTH = load_system("citeray").rerank.depth
 SETTINGS: Settings = load_settings()
 SNIPPET = Snippet(
@@ -116,22 +117,21 @@ def test_gold_retrieval_survives_the_limit_of_a_small_branch(
     """With a limit of 2 over 4 shards, the best hits of a weak shard would be lost."""
     graph = Graph(tmp_path, corpus, shards=4)
     graph.body = corpus[0].search_text[:90]
-    bm25 = load_system("bm25")
-    bm25 = bm25.model_copy(update={"retrieve": bm25.retrieve.model_copy(update={"bm25": 2})})
-    last = pmids(graph.ask(load_system("bm25"), None, set(), k=100))[-2:]
-    assert set(pmids(graph.ask(bm25, "retrieve", set(last)))) == set(last)
+    small = BM25.model_copy(update={"retrieve": BM25.retrieve.model_copy(update={"bm25": 2})})
+    last = pmids(graph.ask(BM25, None, set(), k=100))[-2:]
+    assert set(pmids(graph.ask(small, "retrieve", set(last)))) == set(last)
 
 
 def test_gold_retrieval_requires_all_shards_but_no_terms_or_encoder(graph: Graph) -> None:
-    assert pmids(graph.ask(load_system("bm25"), None, {5}, body="???")) == []
-    assert pmids(graph.ask(load_system("bm25"), "retrieve", {5}, body="???")) == [5]
+    assert pmids(graph.ask(BM25, None, {5}, body="???")) == []
+    assert pmids(graph.ask(BM25, "retrieve", {5}, body="???")) == [5]
     graph.broken = ("encode",)
     found = graph.ask(load_system("hybrid"), "retrieve", {5, 9}, k=2)
     assert set(pmids(found)) == {5, 9}
     assert "encode: failed, BM25 only" in found.degraded
     graph.broken = ("shard-0",)
     with pytest.raises(StageLostError):
-        graph.ask(load_system("bm25"), "retrieve", {5})
+        graph.ask(BM25, "retrieve", {5})
     graph.broken = ()
 
 
@@ -150,8 +150,8 @@ def test_gold_reranking_puts_relevant_first_and_keeps_order_of_ties(
 
 def test_gold_evidence_includes_snippets_outside_the_index(graph: Graph) -> None:
     far = replace(SNIPPET, document=str(10**9), begin_section="title", end_section="title")
-    plain = graph.ask(load_system("bm25"), None, {7})
-    found = graph.ask(load_system("bm25"), "evidence", {7}, snippets=(SNIPPET, far))
+    plain = graph.ask(BM25, None, {7})
+    found = graph.ask(BM25, "evidence", {7}, snippets=(SNIPPET, far))
     assert found.snippets == (
         Passage(7, "abstract", 0, 55, SNIPPET.text),
         Passage(10**9, "title", 0, 55, SNIPPET.text),
@@ -161,9 +161,7 @@ def test_gold_evidence_includes_snippets_outside_the_index(graph: Graph) -> None
 
 def test_gold_evidence_reaches_the_writer(graph: Graph) -> None:
     asked = "Does metformin activate AMPK?"
-    found = graph.ask(
-        load_system("bm25"), "evidence", {7}, body=asked, answers=True, snippets=(SNIPPET,)
-    )
+    found = graph.ask(BM25, "evidence", {7}, body=asked, answers=True, snippets=(SNIPPET,))
     assert isinstance(found, Answer)
     assert (found.ideal[0].text, found.ideal[0].pmids) == (SNIPPET.text, (7,))
     assert {pmid for sentence in found.ideal for pmid in sentence.pmids} == {7}
@@ -172,7 +170,7 @@ def test_gold_evidence_reaches_the_writer(graph: Graph) -> None:
 def test_gold_evidence_excludes_retracted_citations(tmp_path: Path) -> None:
     withdrawn = citation(7, SNIPPET.text, publication_types=("Retracted Publication",))
     graph = Graph(tmp_path, [withdrawn, citation(8, "Another one.")])
-    found = graph.ask(load_system("bm25"), "evidence", {7}, snippets=(SNIPPET,))
+    found = graph.ask(BM25, "evidence", {7}, snippets=(SNIPPET,))
     assert found.snippets == ()
 
 

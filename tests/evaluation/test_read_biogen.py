@@ -57,16 +57,6 @@ def test_task_a_accepts_missing_and_alternative_fields(tmp_path: Path) -> None:
     assert (one.existing, other.existing, other.contradicted) == ((), (), (9,))
 
 
-def test_invalid_pmid_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
-    for bad in [0, -1, "x1", "", 1.5, True, None, "\u0663"]:
-        with subtests.test(bad=bad):
-            path = lines(tmp_path / "b", answer_b(citations=[7, bad]))
-            with pytest.raises(
-                InputError, match=r"b: line 1 \(topic_id 181\), responses 1: field cit"
-            ):
-                read_task_b(path)
-
-
 def test_missing_sentence_field_is_refused(tmp_path: Path) -> None:
     for field in ("text", "supported_citations", "contradicted_citations"):
         row = answer_a()
@@ -77,26 +67,27 @@ def test_missing_sentence_field_is_refused(tmp_path: Path) -> None:
             read_task_a(path)
 
 
+BAD_PMIDS = [0, -1, "x1", "", 1.5, True, None, "\u0663"]
+
+
 def test_invalid_record_is_refused_with_its_place(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    for row, said in [
-        ([1], r"line 1: must be an object, not \[1\]|record 1"),
-        ({"metadata": {}, "responses": []}, "field topic_id must be a string or whole number"),
-        (answer_b(True), "field topic_id must be a string or whole number, not True"),
-        ({**answer_b(), "responses": {}}, "field responses must be a list, not {}"),
-        ({**answer_b(), "responses": ["x"]}, "responses 1: must be an object, not 'x'"),
-        (answer_b(text=" "), "field text must be a string that is not empty, not ' '"),
-        (answer_b(citations=7), "field citations must be a list of PMIDs, not 7"),
-    ]:
-        with subtests.test(row=row, said=said), pytest.raises(InputError, match=said):
-            read_task_b(lines(tmp_path / "b", row))
-
-
-def test_duplicate_topic_is_refused(tmp_path: Path) -> None:
-    path = lines(tmp_path / "b", answer_b(181), answer_b("181"))
-    with pytest.raises(InputError, match="line 2: topic_id '181' is answered twice"):
-        read_task_b(path)
+    pmid = r"b: line 1 \(topic_id 181\), responses 1: field cit"
+    cases: list[tuple[list[Any], str]] = [
+        ([[1]], r"line 1: must be an object, not \[1\]|record 1"),
+        ([{"metadata": {}, "responses": []}], "field topic_id must be a string or whole number"),
+        ([answer_b(True)], "field topic_id must be a string or whole number, not True"),
+        ([answer_b(181), answer_b("181")], "line 2: topic_id '181' is answered twice"),
+        ([{**answer_b(), "responses": {}}], "field responses must be a list, not {}"),
+        ([{**answer_b(), "responses": ["x"]}], "responses 1: must be an object, not 'x'"),
+        ([answer_b(text=" ")], "field text must be a string that is not empty, not ' '"),
+        ([answer_b(citations=7)], "field citations must be a list of PMIDs, not 7"),
+        *(([answer_b(citations=[7, bad])], pmid) for bad in BAD_PMIDS),
+    ]
+    for rows, said in cases:
+        with subtests.test(rows=rows), pytest.raises(InputError, match=said):
+            read_task_b(lines(tmp_path / "b", *rows))
 
 
 def test_unknown_topic_is_refused(tmp_path: Path) -> None:
@@ -121,9 +112,7 @@ def test_labels_are_found_by_text_and_by_number(tmp_path: Path) -> None:
     assert labels.of("2", 1, "A b.") == {}
 
 
-def test_label_by_text_takes_precedence_and_the_last_counts(
-    tmp_path: Path,
-) -> None:
+def test_label_by_text_takes_precedence_and_the_last_counts(tmp_path: Path) -> None:
     by_text = {"topic_id": 1, "pmid": 5, "sentence": "A."}
     rows = [
         {**by_text, "relation": "neutral"},
@@ -148,21 +137,6 @@ def test_relations_accept_the_tracks_spellings(tmp_path: Path) -> None:
         ]
         found = read_labels(lines(tmp_path / "l", *rows)).of("1", 1, "A.")
         assert found == dict.fromkeys(range(1, len(words) + 1), relation)
-
-
-def test_invalid_label_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
-    good = {"topic_id": 1, "pmid": 5, "relation": "support"}
-    for fields, said in [
-        ({"relation": "maybe"}, "line 1: field relation: must be one of irrelevant, .*'maybe'"),
-        ({"pmid": "x"}, "line 1: field pmid: a PMID is a whole number above 0, not 'x'"),
-        ({"topic_id": None}, "field topic_id"),
-        ({"sentence": ""}, "field sentence must be a string that is not empty"),
-    ]:
-        with subtests.test(fields=fields), pytest.raises(InputError, match=said):
-            read_labels(lines(tmp_path / "l", {**good, "sentence": "A.", **fields}))
-    for number in (None, 0, "1", True):
-        with subtests.test(number=number), pytest.raises(InputError, match="sentence_number"):
-            read_labels(lines(tmp_path / "l", {**good, "sentence_number": number}))
 
 
 def assessed(text: str, *citations: tuple[str, str]) -> dict[str, Any]:
@@ -195,34 +169,34 @@ def test_strongest_medaesqa_label_of_a_citation_counts(tmp_path: Path) -> None:
     assert read_labels(write_list(tmp_path / "m", row)).of("9", 1, "A.") == {1: "support"}
 
 
-@pytest.mark.parametrize(
-    ("row", "said"),
-    [
+def test_invalid_label_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    good = {"topic_id": 1, "pmid": 5, "relation": "support"}
+    named = {**good, "sentence": "A."}
+    relation = "line 1: field relation: must be one of irrelevant, .*'maybe'"
+    sentences = "answer 1: field supported_citations_labels: must be"
+    for row, said in [
+        ({**named, "relation": "maybe"}, relation),
+        ({**named, "pmid": "x"}, "line 1: field pmid: a PMID is a whole number above 0, not 'x'"),
+        ({**named, "topic_id": None}, "field topic_id"),
+        ({**named, "sentence": ""}, "field sentence must be a string that is not empty"),
+        *(({**good, "sentence_number": n}, "sentence_number") for n in (None, 0, "1", True)),
         (medaesqa(M1=[assessed("A.", ("x", "neutral"))]), "M1, answer_sentences 1, citation_as"),
         (medaesqa(M1=[assessed("A.", ("1", "good"))]), "field evidence_relation: must be one of"),
-        ({**medaesqa(), "question_id": ""}, "record 1: field question_id"),
+        ({**medaesqa(), "question_id": ""}, "line 1: field question_id"),
         ({"question_id": 1, "machine_generated_answers": []}, "machine_generated_answers: must be"),
-    ],
-)
-def test_invalid_medaesqa_label_is_refused(tmp_path: Path, row: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        read_labels(write_list(tmp_path / "m", row))
-
-
-def grounded(**fields: Any) -> dict[str, Any]:
-    sentence = {"text": "A.", "supported_citations": [2, 3], "contradicted_citations": [4]}
-    return {"metadata": {"qa_id": 116}, "answer": [{**sentence, **fields}]}
+        (answer_a(), sentences),
+    ]:
+        with subtests.test(row=row), pytest.raises(InputError, match=said):
+            read_labels(lines(tmp_path / "l", row))
 
 
 def test_labels_are_read_from_task_a_sentences(tmp_path: Path) -> None:
-    row = grounded(
+    row = answer_a(
+        contradicted_citations=[4],
         supported_citations_labels={"2": "Supports", "3": "Neutral"},
         contradicted_citations_labels={"4": "Contradicts", "2": "Not relevant"},
     )
-    labels = read_labels(write_list(tmp_path / "l.json", row))
-    found = labels.of("116", 1, "A.")
-    with pytest.raises(InputError, match=r"answer 1: field supported_citations_labels: must be"):
-        read_labels(write_list(tmp_path / "none.json", grounded()))
+    found = read_labels(write_list(tmp_path / "l.json", row)).of("116", 1, row["answer"][0]["text"])
     assert found == {2: "irrelevant", 3: "neutral", 4: "contradict"}
 
 

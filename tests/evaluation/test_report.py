@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from lxml import html
 
 from cluster.errors import InputError
@@ -34,15 +32,6 @@ ALL = {
     "BLEU": Interval(23.25, 20.125, 26.5),
     "factoid MRR": NAN,
 }
-GROUPS = (
-    Group("all", 1327, ALL),
-    Group(
-        "yesno",
-        82,
-        {**ALL, "documents MAP": Interval(0.3, 0.2, 0.4), "BLEU": NAN},
-    ),
-    Group("list", 60, {"documents MAP": Interval(0.6, 0.55, 0.65)}),
-)
 AGAINST = Comparison(
     "other-run.json",
     {
@@ -87,7 +76,7 @@ REPORT = Report(
     resamples=2000,
     questions=1327,
     missing=("q1", "q2"),
-    groups=GROUPS,
+    groups=(Group("all", 1327, ALL), Group("yesno", 82, {**ALL, "BLEU": NAN})),
     against=AGAINST,
     worst=(CASE,),
     notes=("The judge is weak.",),
@@ -227,14 +216,7 @@ def test_report_loads_nothing_and_runs_no_script(whole: Any) -> None:
 
 HOSTILE = "</style><script>alert(1)</script><img src=x onerror=y> \"'&{{ 7 * 7 }}"
 # The details are a case and the missing questions.
-ELEMENTS_OF_A_HOSTILE_PAGE = {
-    "h1": 1,
-    "details": 2,
-    "img": 0,
-    "mark": 1,
-    "script": 0,
-    "style": 1,
-}
+ELEMENTS_OF_A_HOSTILE_PAGE = {"h1": 1, "details": 2, "img": 0, "mark": 1, "script": 0, "style": 1}
 
 
 def hostile_report(words: str) -> Report:
@@ -268,25 +250,20 @@ def hostile_report(words: str) -> Report:
     )
 
 
-def test_injected_markup_is_escaped() -> None:
-    tree = page(hostile_report(HOSTILE))
-    assert not tree.xpath("//script|//img|//@onerror")
-    assert text(tree.find(".//h1")) == HOSTILE
-    assert len(tree.xpath("//style")) == 1
-    assert tree.xpath("//li/p")[0].text_content() == HOSTILE
-    assert "49" not in text(tree.find(".//h1"))
-
-
-@pytest.mark.slow
-@settings(max_examples=8)
-@given(st.text(st.characters(), min_size=3, max_size=40))
+@pytest.mark.parametrize("words", [HOSTILE, "a\0\b\x1b\ud800\udfff\u202e\ufffe<!--]]>&#0;"])
 def test_any_text_gives_a_valid_page_with_the_same_elements(words: str) -> None:
-    """Texts include control characters, unpaired surrogates and right-to-left marks."""
     rendered = render_report(hostile_report(words))
     assert not re.search("[\x00-\x08\ud800-\udfff]", rendered)
     found = html.document_fromstring(rendered.encode().decode())
     counts = {tag: len(found.xpath(f"//{tag}")) for tag in ELEMENTS_OF_A_HOSTILE_PAGE}
     assert counts == ELEMENTS_OF_A_HOSTILE_PAGE
+    assert not found.xpath("//@onerror")
+
+
+def test_injected_markup_is_shown_as_text() -> None:
+    tree = page(hostile_report(HOSTILE))
+    assert text(tree.find(".//h1")) == HOSTILE
+    assert tree.xpath("//li/p")[0].text_content() == HOSTILE
 
 
 def test_unwritable_report_leaves_no_file(tmp_path: Path) -> None:

@@ -11,14 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.bioasq.rouge import (
-    MEASURES,
-    Rouge,
-    rouge_2,
-    rouge_su4,
-    score_ideal,
-    tokenise,
-)
+from evaluation.bioasq.rouge import MEASURES, Rouge, rouge_2, rouge_su4, score_ideal, tokenise
 
 DEV = Path(__file__).resolve().parents[2].parent / "shared/data/bioasq/questions-dev.json"
 

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from cluster.errors import InputError
-from commands.cli import app
 from evaluation.bioasq.read_bioasq import read_gold
 from evaluation.bioasq.select_questions import select_questions
+from tests.commands.run_here import run_here
 
 ROWS: list[dict[str, Any]] = [
     {"id": "1", "type": "factoid", "body": "Which gene causes Huntington's disease?"},
@@ -59,8 +58,7 @@ def test_questions_command_copies_rows_unchanged(tmp_path: Path) -> None:
     gold, out, words = tmp_path / "gold.json", tmp_path / "out.json", tmp_path / "words.txt"
     gold.write_text(json.dumps({"questions": rows}), encoding="utf-8")
     words.write_text("migraine\n", encoding="utf-8")
-    asked = ["questions", gold, "-o", out, "--keywords", words, "--type", "summary, yesno"]
-    ended = CliRunner().invoke(app, [str(part) for part in asked])
-    assert ended.stdout == f"2 of 5 questions -> {out}\n"
+    asked = ("-o", out, "--keywords", words, "--type", "summary, yesno")
+    assert run_here("questions", gold, *asked)[1] == f"2 of 5 questions -> {out}\n"
     assert json.loads(out.read_text(encoding="utf-8"))["questions"] == rows[1:3]
     assert list(read_gold(out)) == ["2", "3"]

@@ -10,11 +10,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, cast
 
 from cluster.errors import SourceError
 from cluster.pubmed.parse_articles import Record, parse_stream
 from cluster.records import Citation, Deletion, Rejected
-from tests.cluster.pubmed_sets import DOCTYPE
+from tests.cluster.pubmed_sets import DOCTYPE, article
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = 4 * 1024**2
@@ -25,15 +26,42 @@ def set_of(*records: str, doctype: str = DOCTYPE) -> bytes:
     return f"{doctype}<PubmedArticleSet>{''.join(records)}</PubmedArticleSet>".encode()
 
 
-def outcome(data: bytes) -> tuple[list[Record], str]:
-    """Return the records of a set and its error, "" if it was read to its end.
+def rich(pmid: int) -> str:
+    """Return a record with a value in every field."""
+    return article(
+        f'<PMID Version="1">{pmid}</PMID>',
+        "<Journal><JournalIssue><PubDate><Year>2001</Year><Month>Mar</Month></PubDate>"
+        "</JournalIssue><Title>Gut</Title></Journal><ArticleTitle>On <i>iron</i> &amp; zinc"
+        '</ArticleTitle><ELocationID EIdType="doi">10.1/x</ELocationID><Abstract>'
+        '<AbstractText Label="AIM">Läuft &#x3b1; &lt; 5.</AbstractText></Abstract>'
+        "<Language>eng</Language><PublicationTypeList><PublicationType>Review</PublicationType>"
+        "</PublicationTypeList>",
+        "<ChemicalList><Chemical><NameOfSubstance UI='D1'>Iron</NameOfSubstance></Chemical>"
+        "</ChemicalList><CommentsCorrectionsList><CommentsCorrections RefType='ErratumIn'>"
+        "<RefSource>Gut</RefSource><PMID>7</PMID></CommentsCorrections></CommentsCorrectionsList>"
+        "<MeshHeadingList><MeshHeading><DescriptorName UI='D2' MajorTopicYN='Y'>Zinc"
+        "</DescriptorName></MeshHeading></MeshHeadingList><OtherAbstract Language='ger'>"
+        "<AbstractText>Über Eisen.</AbstractText></OtherAbstract><KeywordList><Keyword>zinc"
+        "</Keyword></KeywordList>",
+        '<ArticleIdList><ArticleId IdType="pmc">PMC1</ArticleId></ArticleIdList>',
+    )
+
+
+SOUND = set_of(*(rich(n + 1) for n in range(40)), "<DeleteCitation><PMID>9</PMID></DeleteCitation>")
+
+
+def outcome(data: bytes, *, strict: bool = True) -> tuple[list[Record], str]:
+    """Return the records of a set, plain or gzip, and its error, "" if it was read to its end.
 
     Fails if a record or the error is malformed.
     """
+    plain = io.BytesIO(data)
+    stream = gzip.GzipFile(fileobj=plain) if data.startswith(b"\x1f\x8b") else plain
     records: list[Record] = []
     sentence = ""
     try:
-        records.extend(parse_stream(io.BytesIO(data), "set.xml"))
+        read = parse_stream(cast(IO[bytes], stream), "set.xml", strict=strict)
+        records.extend(read)
     except SourceError as error:
         sentence = str(error)
         check_sentence(sentence, "set.xml: ")

@@ -19,10 +19,7 @@ def head(method: bytes, path: bytes, more: bytes = b"") -> bytes:
 
 
 def posted(
-    body: bytes,
-    path: bytes = b"/v1/search",
-    kind: bytes = b"application/json",
-    more: bytes = b"",
+    body: bytes, path: bytes = b"/v1/search", kind: bytes = b"application/json", more: bytes = b""
 ) -> bytes:
     """Return a complete request with its length; `more` are header lines."""
     size = b"Content-Length: %d\r\n" % len(body)

@@ -13,7 +13,6 @@ import pytest
 
 from cluster import read_given
 from cluster.errors import InputError
-from commands.cli import main
 from evaluation.audit.read_answers import read_answers
 from evaluation.bioasq.read_bioasq import read_gold, read_run
 from evaluation.bioasq.read_judgements import read_feedback
@@ -27,6 +26,7 @@ from serve.formats.bioasq import RunWriter, read_questions
 from serve.formats.biogen import read_topics_a, read_topics_b
 from serve.formats.given_snippets import give_snippets
 from serve.formats.synergy import read_judged, read_round_questions
+from tests.commands.run_here import run_here
 from tests.evaluation.lint.lint_runs import cited, grounded, sentence, snippet
 from tests.hostile.cpu_time import cpu_within
 from tests.hostile.hostile_sets import check_sentence
@@ -102,10 +102,10 @@ def outcome(reader: str, path: Path) -> str:
 
 def places(value: Any) -> list[tuple[Any, Any]]:
     """Return (container, key) of every value inside `value`."""
-    keys = (
-        value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
-    )
-    return [p for key in keys for p in ((value, key), *places(value[key]))]
+    if isinstance(value, dict | list):
+        keys = list(value) if isinstance(value, dict) else range(len(value))
+        return [p for key in keys for p in ((value, key), *places(value[key]))]
+    return []
 
 
 @pytest.mark.slow
@@ -217,34 +217,23 @@ def test_damaged_lines_of_a_partial_run_are_skipped(tmp_path: Path) -> None:
     ],
 )
 def test_commands_exit_with_2_and_one_line(
-    command: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "file.json"
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["citeray", *(part.format(path) for part in command)])
     for content in ("deep", "no UTF-8", "long number"):
         path.write_bytes(TEXTS[content])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert ended.value.code == 2
-        out, err = capsys.readouterr()
-        assert out == ""
+        code, out, err = run_here(*(part.format(path) for part in command))
+        assert (code, out) == (2, "")
         (line,) = err.splitlines()
         assert line.startswith(f"citeray: {path}")
 
 
-def test_terminal_escape_sequences_are_escaped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_terminal_escape_sequences_are_escaped(tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     path.write_text(json.dumps({"questions": [{**QUESTION, "id": "\x1b]0;gone\x07", "type": "x"}]}))
-    for command in (["answer", str(path), "-o", "run.json"], ["lint", str(path), "--no-index"]):
-        monkeypatch.setattr("sys.argv", ["citeray", *command])
-        with pytest.raises(SystemExit):
-            main()
-        out, err = capsys.readouterr()
+    for command in (("answer", path, "-o", "run.json"), ("lint", path, "--no-index")):
+        code, out, err = run_here(*command)
+        assert code != 0
         assert "\x1b]" not in out + err
         assert "\\x1b]0;gone\\x07" in out + err

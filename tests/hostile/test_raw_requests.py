@@ -1,12 +1,19 @@
-"""Invalid HTTP requests, and ambiguous ones that two parsers may read differently."""
+"""Invalid HTTP requests, and ambiguous ones that two parsers may read differently.
+
+The mutated ones are a sample; `python -m tests.hostile.fuzz_requests` sends any number.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import random
+import time
 from itertools import product
 
 import pytest
 
+from tests.hostile.fuzz_requests import ACCEPT, BODIES, WHOLE, mutated
 from tests.hostile.raw_http import QUESTION, ask, head, posted, statuses
 
 SIZE = b"Content-Length: %d\r\n" % len(QUESTION)
@@ -137,3 +144,33 @@ def test_body_of_another_content_type_is_422_and_names_json(port: int) -> None:
         status, body = ask(port, posted(QUESTION, kind=kind))
         assert status == 422
         assert "`Content-Type: application/json`" in json.loads(body)["detail"]
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.slow
+def test_mutated_bodies_cause_no_server_error(port: int, subtests: pytest.Subtests) -> None:
+    for seed in range(4):
+        with subtests.test(seed=seed):
+            draw = random.Random(seed)
+            bodies = list(BODIES.values())
+            for path, body in list(BODIES.items()) * 30:
+                request = posted(mutated(draw, body, bodies), path, more=ACCEPT)
+                status, reply = ask(port, request)
+                assert 200 <= status < 500, (request, reply)
+
+
+@pytest.mark.slow
+def test_mutated_requests_cause_no_server_error_and_leave_no_open_files(port: int) -> None:
+    draw = random.Random(2026)
+    before = open_files()
+    for number in range(300):
+        request = mutated(draw, WHOLE[number % len(WHOLE)], WHOLE)
+        status, reply = ask(port, request, patience_s=0.1)
+        assert status < 500, (request, reply)
+    end = time.monotonic() + 60
+    while open_files() > before and time.monotonic() < end:
+        time.sleep(0.05)
+    assert open_files() <= before

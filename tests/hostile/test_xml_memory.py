@@ -65,9 +65,7 @@ def test_gigabyte_of_small_elements_is_refused_in_the_memory_of_one_record(
     assert reading.peak_mib < 1300
 
 
-def test_gigabyte_of_long_records_is_read_in_the_memory_of_one_record(
-    tmp_path: Path,
-) -> None:
+def test_gigabyte_of_long_records_is_read_in_the_memory_of_one_record(tmp_path: Path) -> None:
     huge = article(inside=f"<ArticleTitle>{'x' * 2 * BLOCK}</ArticleTitle>").encode()
     path = write_gzip(
         tmp_path / "long.xml.gz", "<PubmedArticleSet>", huge, 128, f"{article()}</PubmedArticleSet>"

@@ -8,7 +8,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -87,20 +88,18 @@ def check_demo(done: subprocess.CompletedProcess[str]) -> None:
 
 
 class Engine:
-    """Buildah with its own storage in `folder`; `remove` deletes everything."""
+    """Buildah with its own storage in `folder`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.log = ""
 
     def buildah(self, *arguments: str) -> str:
-        """Return the standard output of a buildah command; `log` has all of its output."""
+        """Return the standard output of a buildah command."""
         storage = ["--root", str(self.folder / "storage"), "--runroot", str(self.folder / "run")]
         done = subprocess.run(
             ["buildah", *storage, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
         )
-        self.log = done.stdout + done.stderr
-        assert done.returncode == 0, self.log[-4000:]
+        assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
         return done.stdout
 
     def make_base(self) -> None:
@@ -171,3 +170,15 @@ class Engine:
         self.buildah("rmi", "--all", "--force")
         subprocess.run(["umount", "--recursive", str(self.folder / "storage/overlay")], check=False)
         shutil.rmtree(self.folder)
+
+
+@contextmanager
+def built_image(name: str, folder: Path, **arguments: str) -> Iterator[Engine]:
+    """Build the image `name` in `folder`, and remove everything at the end of the block."""
+    engine = Engine(folder)
+    try:
+        engine.make_base()
+        engine.build(name, make_context(name, folder / "context"), **arguments)
+        yield engine
+    finally:
+        engine.remove()

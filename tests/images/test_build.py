@@ -12,13 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.images.engine import (
-    DEMO,
-    WANTED,
-    Engine,
-    check_demo,
-    make_context,
-)
+from tests.images.engine import DEMO, WANTED, Engine, built_image, check_demo
 
 pytestmark = [pytest.mark.nightly, *WANTED]
 LARGEST = 2_500_000_000
@@ -27,19 +21,10 @@ TORCH_INDEX = os.environ.get("CITERAY_TORCH_INDEX_URL", "file:///nowhere/")
 
 
 @pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_context("cpu", tmp_path_factory.mktemp("context"))
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory, context: Path) -> Iterator[Engine]:
-    built = Engine(tmp_path_factory.mktemp("engine"))
-    try:
-        built.make_base()
-        built.build("cpu", context, TORCH_INDEX_URL=TORCH_INDEX, REVISION="0" * 40)
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    options = {"TORCH_INDEX_URL": TORCH_INDEX, "REVISION": "0" * 40}
+    with built_image("cpu", tmp_path_factory.mktemp("engine"), **options) as built:
         yield built
-    finally:
-        built.remove()
 
 
 @pytest.mark.durability

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.images.engine import DEMO, WANTED, Engine, check_demo, make_context
+from tests.images.engine import DEMO, WANTED, Engine, built_image, check_demo
 
 pytestmark = [pytest.mark.nightly, *WANTED]
 LARGEST = 11_000_000_000
@@ -24,13 +24,8 @@ LD_LIBRARY_PATH=/tmp exec "$@"
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    built = Engine(tmp_path_factory.mktemp("engine"))
-    try:
-        built.make_base()
-        built.build("gpu", make_context("gpu", tmp_path_factory.mktemp("context")))
+    with built_image("gpu", tmp_path_factory.mktemp("engine")) as built:
         yield built
-    finally:
-        built.remove()
 
 
 def test_image_is_no_larger_than_its_packages(engine: Engine) -> None:

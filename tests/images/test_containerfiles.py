@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,6 @@ from packaging.utils import canonicalize_name
 
 from images.load_extensions import broken
 from requirements.check_lock import SETS
-from tests.fresh_env import FreshEnv
 from tests.images.containerfile import FILES, ROOT, copied, environment, instructions, stages
 
 HADOLINT = Path(sys.executable).with_name("hadolint")
@@ -141,22 +139,3 @@ def test_gpu_lock_differs_from_the_cpu_lock_only_in_gpu_packages() -> None:
     assert gpu["faiss-gpu-cuvs"] == cpu["faiss-cpu"]
     # vLLM requires these; their wheels are built for the CUDA torch.
     assert {"torchvision", "torchaudio", "torchcodec"} <= gpu.keys() - cpu.keys()
-
-
-@pytest.mark.nightly
-def test_build_steps_install_a_working_command(tmp_path: Path) -> None:
-    """Install only from the copied files, with this environment's packages."""
-    source, env = tmp_path / "src", FreshEnv(tmp_path / "env")
-    source.mkdir()
-    for name, _ in copied(FILES["cpu"]):
-        (source / name).parent.mkdir(exist_ok=True)
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, source / name)
-    step = "pip install --no-deps --no-build-isolation --editable ."
-    assert ("RUN", step) in instructions(FILES["cpu"])
-    env.pip(*step.split()[1:], "--quiet", cwd=source)
-    shown = env.run(["citeray", "models", "list", "--json"], tmp_path)
-    # The manifests use this name.
-    imported = env.run(["python", "-c", "import serve.app, serve.llm_app"], tmp_path)
-    assert imported.returncode == 0, imported.stderr
-    assert shown.returncode == 0, shown.stderr

@@ -1,19 +1,13 @@
-"""Network policies: which pods may open connections to which, computed for every pair.
-
-The rules of NetworkPolicy are those of
-https://kubernetes.io/docs/concepts/services-networking/network-policies/
-"""
+"""Network policies: which pods may open connections to which, computed for every pair."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cache
-from ipaddress import ip_address, ip_network
-from typing import Any
 
 import pytest
 
-from tests.k8s.chart import CASES, NAMESPACE, all_pods, all_values, matches, of_kind
+from tests.k8s.chart import CASES, NAMESPACE, all_pods, all_values, of_kind
+from tests.k8s.policies import OTHERS, Peer, ends_of, pod, ports_of, rules_for, selects
 
 pytestmark = pytest.mark.process
 
@@ -22,39 +16,6 @@ METRICS = ("8080", "44217", "44227")
 # TCP ports, and DNS over UDP; the chart's policies name no other ports.
 PORTS = frozenset({*METRICS, "53", "53/UDP", "80", "443", "988", "5432", "6379", "6443", "8000",
                    "8265", "9000", "10001", "26379"})  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Peer:
-    """A pod with its labels and those of its namespace, or a host outside with its address."""
-
-    labels: dict[str, str] = field(default_factory=dict)
-    namespace: dict[str, str] = field(default_factory=dict)
-    address: str = ""
-
-    @property
-    def ours(self) -> bool:
-        return self.namespace.get("kubernetes.io/metadata.name") == NAMESPACE
-
-
-def pod(namespace: str, labels: dict[str, str], **more: str) -> Peer:
-    return Peer(labels, {"kubernetes.io/metadata.name": namespace, **more})
-
-
-OTHERS = {
-    "operator": pod("kuberay-operator", {"app.kubernetes.io/name": "kuberay-operator"}),
-    "prometheus": pod("monitoring", {"app.kubernetes.io/name": "prometheus"}),
-    "grafana": pod("monitoring", {"app.kubernetes.io/name": "grafana"}),
-    "gateway": pod("web", {}, **{"citeray/may-ask": "yes"}),
-    "stranger": pod("default", {"citeray/part": "serve", "ray.io/node-type": "head"}),
-    "dns": pod("kube-system", {"k8s-app": "kube-dns"}),
-    "node-dns": Peer(address="169.254.20.10"),
-    "metadata": Peer(address="169.254.169.254"),
-    "gke-metadata": Peer(address="169.254.169.252"),
-    "eks-identity": Peer(address="169.254.170.23"),
-    "load-balancer": Peer(address="35.191.3.4"),
-    "internet": Peer(address="203.0.113.7"),
-}
 
 
 @cache
@@ -68,40 +29,17 @@ def peers(case: str) -> dict[str, Peer]:
     return found | OTHERS
 
 
-def selects(rule: dict[str, Any], other: Peer) -> bool:
-    if set(rule) == {"ipBlock"}:
-        network = ip_network(rule["ipBlock"]["cidr"])
-        return bool(other.address) and ip_address(other.address) in network
-    assert set(rule) <= {"namespaceSelector", "podSelector"}
-    if other.address:
-        return False
-    namespace = rule.get("namespaceSelector")
-    inside = other.ours if namespace is None else matches(namespace, other.namespace)
-    return inside and matches(rule.get("podSelector"), other.labels)
-
-
-def port_name(port: dict[str, Any]) -> str:
-    assert set(port) == {"protocol", "port"}
-    assert isinstance(port["port"], int)
-    return f"{port['port']}{'' if port['protocol'] == 'TCP' else '/' + port['protocol']}"
-
-
 def allowed(case: str, one: Peer, other: Peer, way: str) -> set[str]:
     """Return the ports that the policies of `one` allow to or from `other`, by direction `way`."""
-    specs = [
-        policy["spec"]
-        for policy in of_kind(case, "NetworkPolicy")
-        if one.ours
-        and way.capitalize() in policy["spec"]["policyTypes"]
-        and matches(policy["spec"]["podSelector"], one.labels)
-    ]
-    if not specs:
+    rules = rules_for(of_kind(case, "NetworkPolicy"), one, way)
+    if rules is None:
         return set(PORTS)
     found: set[str] = set()
-    for rule in (rule for spec in specs for rule in spec.get(way, [])):
-        ends = rule.get("from" if way == "ingress" else "to")
+    for rule in rules:
+        ends = ends_of(rule, way)
         if not ends or any(selects(end, other) for end in ends):
-            found |= {port_name(port) for port in rule.get("ports", [])} or PORTS
+            names = {f"{n}{'' if kind == 'TCP' else '/' + kind}" for kind, n in ports_of(rule)}
+            found |= names or PORTS
     return found
 
 

@@ -11,10 +11,11 @@ import hashlib
 import re
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import cast
 
 from cluster.index.layout import shard_of
-from cluster.index.lease import Lease, hold_lease
+from cluster.index.lease import hold_lease
 from cluster.index.manifest import EncoderEntry, Manifest
 from cluster.index.read_shard import ShardReader
 from cluster.index.write_segment import SegmentPlan
@@ -26,6 +27,7 @@ from pipelines.indexing.publish_index import publish_build, publish_compaction, 
 from pipelines.indexing.shards.build_shard import build_shard, train_quantiser
 from pipelines.indexing.shards.compact_shard import compact_shard, merge_tail, tail_to_merge
 from pipelines.indexing.shards.update_shard import ShardUpdate, update_shard
+from pipelines.indexing.sources.late_sources import SourceOrder
 from pipelines.indexing.staging.embed_passages import embed_citations, split_citations
 from pipelines.indexing.staging.plan_build import (
     added_segment_plan,
@@ -43,9 +45,13 @@ from pipelines.indexing.staging.stage_citations import (
 from tests.pipelines.staging import SPLITTER, account
 from tests.small_index import CODEC, DIMENSIONS, bag_of_words, citation, embed_words, keep_codec
 
+# Only one BM25 side, which needs the same kinds of requests to a store but half as many objects.
+SMALL = ("index.bm25_over=[citations]",)
 Event = tuple[int, str | None]
 File = Sequence[Event]
 ENCODER = EncoderEntry(model="test", sha256="", dimensions=DIMENSIONS, max_tokens=256)
+# The newest version before the first build.
+NOT_BUILT = cast(Manifest, None)
 
 
 def version_of(text: str | None) -> int:
@@ -98,15 +104,14 @@ def lengths(manifest: Manifest, over: str) -> list[tuple[int, int]]:
 
 @dataclass
 class SmallIndex:
-    """Index to which files are applied in successive runs; `quantiser_from` has training texts."""
+    """Index to which files are applied in successive runs."""
 
     path: Location
     vectors: str = "flat"
     shards: int = 2
     applied: int = 0
-    manifest: Manifest | None = None
+    manifest: Manifest = NOT_BUILT
     overrides: Sequence[str] = ()
-    quantiser_from: Sequence[str] = field(default=("aspirin", "warfarin", "heparin"))
 
     def __post_init__(self) -> None:
         over = [f"index.vectors={self.vectors}", f"index.shards={self.shards}"]
@@ -145,51 +150,53 @@ class SmallIndex:
 
     def build(self, files: Sequence[File]) -> Manifest:
         with hold_lease(self.path, "build") as lease:
-            return self._build(lease, files)
-
-    def _build(self, lease: Lease, files: Sequence[File]) -> Manifest:
-        places, accounts = self.stage(files)
-        quantiser = self.path / "staging" / "quantiser.faiss"
-        name = segment_id("build", self.settings.index, accounts)
-        plan = segment_plan(name, quantiser, DIMENSIONS, self.settings.index)
-        train_quantiser(bag_of_words(self.quantiser_from), quantiser, plan)
-        built = [build_shard(self.path, s, places, plan) for s in range(self.shards)]
-        codec = keep_codec(self.path)
-        self.manifest = publish_build(
-            lease, quantiser, codec, self.settings, ENCODER, accounts, built, "built"
-        )
+            places, accounts = self.stage(files)
+            quantiser = self.path / "staging" / "quantiser.faiss"
+            name = segment_id("build", self.settings.index, accounts)
+            plan = segment_plan(name, quantiser, DIMENSIONS, self.settings.index)
+            train_quantiser(bag_of_words(["aspirin", "warfarin", "heparin"]), quantiser, plan)
+            built = [build_shard(self.path, s, places, plan) for s in range(self.shards)]
+            codec = keep_codec(self.path)
+            self.manifest = publish_build(
+                lease, quantiser, codec, self.settings, ENCODER, accounts, built, "built"
+            )
         self.applied += len(files)
         return self.manifest
 
-    def update(self, files: Sequence[File], *, crash_after: int | None = None) -> Manifest:
-        """Update; a crash after `crash_after` shards leaves the next segment half-written."""
-        with hold_lease(self.path, "update") as lease:
-            return self._update(lease, files, crash_after)
+    def update(
+        self,
+        files: Sequence[File],
+        *,
+        crash_after: int | None = None,
+        order: SourceOrder | None = None,
+    ) -> Manifest:
+        """Update; a crash after `crash_after` shards leaves the next segment half-written.
 
-    def _update(self, lease: Lease, files: Sequence[File], crash_after: int | None) -> Manifest:
-        assert self.manifest is not None
-        places, accounts = self.stage(files)
-        name = segment_id("build", self.settings.index, accounts, self.manifest)
-        quantiser = quantiser_of(self.path, self.manifest)
-        plan = added_segment_plan(name, quantiser, self.manifest, self.settings.index)
-        updates = []
-        for number, shard in enumerate(self.manifest.shards):
-            if number == crash_after:
-                self._write_half(number, name)
+        `order` is the order of late files.
+        """
+        with hold_lease(self.path, "update") as lease:
+            places, accounts = self.stage(files)
+            name = segment_id("build", self.settings.index, accounts, self.manifest)
+            quantiser = quantiser_of(self.path, self.manifest)
+            plan = added_segment_plan(name, quantiser, self.manifest, self.settings.index)
+            updates = [
+                update_shard(self.path, number, shard, places, plan, order)
+                for number, shard in enumerate(self.manifest.shards[:crash_after])
+            ]
+            if crash_after is not None:
+                if crash_after < self.shards:
+                    half = self.path / f"segments/{crash_after:04d}/.{name}.partial"
+                    write_atomically(half / "citations.arrow", b"half of it")
                 return self.manifest
-            updates.append(update_shard(self.path, number, shard, places, plan))
-        if crash_after is not None:
-            return self.manifest
-        vocabulary = self.settings.vocabulary
-        merged = self._with_merged_tails(updates, plan)
-        self.manifest = publish_update(lease, merged, vocabulary, accounts, updates)
+            vocabulary = self.settings.vocabulary
+            merged = self._with_merged_tails(updates, plan)
+            self.manifest = publish_update(lease, merged, vocabulary, accounts, updates)
         self.applied += len(files)
         return self.manifest
 
     def _with_merged_tails(
         self, updates: Sequence[ShardUpdate | None], plan: SegmentPlan
     ) -> Manifest:
-        assert self.manifest is not None
         shards = list(self.manifest.shards)
         for number, update in enumerate(updates):
             if update:
@@ -198,35 +205,23 @@ class SmallIndex:
                 shards[number] = merge_tail(self.path, number, shards[number], count, plan, CODEC)
         return self.manifest.model_copy(update={"shards": tuple(shards)})
 
-    def _write_half(self, shard: int, name: str) -> None:
-        half = self.path / f"segments/{shard:04d}/.{name}.partial"
-        write_atomically(half / "citations.arrow", b"half of it")
-
     def compact(self, *, crash_after: int | None = None) -> Manifest:
         with hold_lease(self.path, "compact") as lease:
-            return self._compact(lease, crash_after)
-
-    def _compact(self, lease: Lease, crash_after: int | None) -> Manifest:
-        assert self.manifest is not None
-        quantiser = quantiser_of(self.path, self.manifest)
-        plan = added_segment_plan("", quantiser, self.manifest, self.settings.index)
-        entries = []
-        for number, shard in enumerate(self.manifest.shards):
-            if number == crash_after:
-                return self.manifest
-            entries.append(compact_shard(self.path, number, shard, plan, CODEC))
-        if crash_after is not None:
-            return self.manifest
-        self.manifest = publish_compaction(lease, self.manifest, entries)
+            quantiser = quantiser_of(self.path, self.manifest)
+            plan = added_segment_plan("", quantiser, self.manifest, self.settings.index)
+            entries = [
+                compact_shard(self.path, number, shard, plan, CODEC)
+                for number, shard in enumerate(self.manifest.shards[:crash_after])
+            ]
+            if crash_after is None:
+                self.manifest = publish_compaction(lease, self.manifest, entries)
         return self.manifest
 
     def readers(self, manifest: Manifest | None = None) -> list[ShardReader]:
-        """Return the exact BM25 statistics of `manifest` (default: the newest)."""
-        chosen = manifest or self.manifest
-        assert chosen is not None
+        """Return exact readers of the shards of `manifest` (default: the newest)."""
         return [
             ShardReader(self.path, n, entry, ef_search=32, exact_below=10**9, codec=CODEC)
-            for n, entry in enumerate(chosen.shards)
+            for n, entry in enumerate((manifest or self.manifest).shards)
         ]
 
     def citations(self, pmids: Sequence[int], manifest: Manifest | None = None) -> dict:

@@ -1,10 +1,10 @@
-"""Jobs on a disk of a few megabytes that is filled or made read-only while they run.
+"""Jobs on a small disk, which may be filled or made read-only while they run.
 
-    unshare --map-root-user --mount python -m tests.pipelines.small_disk FOLDER [URL]
+    unshare --map-root-user --mount python -m tests.pipelines.small_disk index|copies|segments \\
+        FOLDER [URL]
 
-Mounts the disk at FOLDER, visible only to this process. It holds an index or, given a URL, local
-copies of the index of `FILES[:1]` at URL, in an object store. Prints JSON with the error and the
-result of each attempt, and the state after it.
+Mounts the disk at FOLDER, visible only to this process. It holds an index, or local copies of the
+index at URL, in an object store (for `copies` that of `FILES[:1]`). Prints JSON with the results.
 """
 
 from __future__ import annotations
@@ -14,26 +14,31 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cluster.errors import CiteRayError
-from cluster.index.manifest import current_version, read_manifest
+from cluster.errors import CiteRayError, StorageError
+from cluster.index.copies import fresh_copy
+from cluster.index.layout import segment_directory
+from cluster.index.manifest import SegmentEntry, current_version, read_manifest
 from cluster.storage.locations import StoredLocation, list_files
 from cluster.storage.whole_files import require_writable
-from tests.pipelines.histories import SmallIndex
+from pipelines.verify.verify_index import verify_index
+from tests.pipelines.histories import SMALL, SmallIndex
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN_MOUNTS = ["unshare", "--map-root-user", "--mount"]
-SIZE = 8 << 20
+SIZE = f"size={8 << 20}"
+PAGE = 4096
+# For folders, which take memory of a tmpfs too.
+SLACK = 8 * PAGE
 FILES = [
     [(pmid, "aspirin and fever") for pmid in range(1, 40)],
     [(pmid, "heparin and blood") for pmid in range(30, 60)],
 ]
-SMALL = ("index.bm25_over=[citations]",)
 Job = Callable[[], object]
 Look = Callable[[], dict[str, Any]]
 
@@ -103,8 +108,12 @@ def attempts(folder: Path, left: int, jobs: Mapping[str, Job], look: Look) -> di
     return found
 
 
-def with_index(folder: Path) -> dict[str, Any]:
-    """Build, update and compact an index on the disk."""
+def with_index(folder: Path, _: str) -> dict[str, Any]:
+    """Build, update and compact an index on the disk.
+
+    Return the error and the result of each attempt, and the state after it.
+    """
+    mount(folder, SIZE)
     index = SmallIndex(folder / "index")
 
     def look() -> dict[str, Any]:
@@ -124,7 +133,8 @@ def with_index(folder: Path) -> dict[str, Any]:
 
 
 def with_copies(folder: Path, url: str) -> dict[str, Any]:
-    """Read and update a stored index whose local copies are on the disk."""
+    """Read and update a stored index whose local copies are on the disk, as `with_index` does."""
+    mount(folder, SIZE)
     location = StoredLocation.at(url, folder / "cache")
     index = SmallIndex(location, applied=1, manifest=read_manifest(location), overrides=SMALL)
     # Stage before the disk is full, because SmallIndex takes incomplete staging for complete.
@@ -144,10 +154,32 @@ def with_copies(folder: Path, url: str) -> dict[str, Any]:
     return attempts(folder, 16 << 10, jobs, look)
 
 
-def main(folder: Path, url: str = "") -> None:
-    mount(folder, f"size={SIZE}")
-    print(json.dumps(with_copies(folder, url) if url else with_index(folder)))
+def with_segments(folder: Path, url: str) -> dict[str, Any]:
+    """Verify a stored index on a disk that has room for two of its segments.
 
+    Return the findings, the number of segments, and the error of an attempt to copy three segments.
+    """
+    location = StoredLocation.at(url, folder / "cache")
+    manifest = read_manifest(location)
+    mount(folder, f"size={2 * max(map(pages, manifest.segments)) + SLACK}")
+    three = ""
+    try:
+        with ExitStack() as stack:
+            for segment in manifest.shards[0].segments[:3]:
+                place = location / segment_directory(0, segment.id)
+                stack.enter_context(fresh_copy(place, segment.artefacts))
+    except (OSError, StorageError) as error:
+        three = str(error)
+    findings = [str(finding) for finding in verify_index(location).findings]
+    return {"findings": findings, "segments": len(manifest.segments), "three": three}
+
+
+def pages(segment: SegmentEntry) -> int:
+    """Return the bytes that the segment takes on a disk that stores whole pages."""
+    return sum(-(-file.bytes // PAGE) * PAGE for file in segment.artefacts.values()) + PAGE
+
+
+PROGRAMS = {"index": with_index, "copies": with_copies, "segments": with_segments}
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *sys.argv[2:])
+    print(json.dumps(PROGRAMS[sys.argv[1]](Path(sys.argv[2]), "".join(sys.argv[3:]))))

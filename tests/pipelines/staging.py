@@ -7,8 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from cluster.index.manifest import SourceEntry
 from cluster.records import Citation, Deletion
 from cluster.storage.locations import StoredLocation
+from cluster.storage.whole_files import sha256_of
 from pipelines.indexing.staging.embed_passages import embed_citations, split_citations
 from pipelines.indexing.staging.split_passages import make_splitter
 from pipelines.indexing.staging.stage_citations import ParsedSource, write_account, write_part
@@ -36,6 +38,20 @@ def stage(
         write_part(table.slice(copy), directory, shards)
     write_account(directory, account(directory.name, kept=len(citations)), deletions)
     return directory
+
+
+def source_entry(path: Path, modified_ns: int = 0) -> SourceEntry:
+    """Return the manifest's entry of a source that deletes one citation."""
+    return SourceEntry(
+        name=path.name,
+        bytes=path.stat().st_size,
+        sha256=sha256_of(path),
+        read=1,
+        kept=0,
+        deletions=1,
+        dropped={},
+        modified_ns=modified_ns,
+    )
 
 
 def account(name: str, kept: int, **fields: object) -> ParsedSource:

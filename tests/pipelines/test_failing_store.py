@@ -11,21 +11,16 @@ import pytest
 
 from cluster.errors import InputError, StorageError
 from cluster.index.layout import CITATIONS, CURRENT, VECTORS
-from cluster.index.manifest import Manifest, current_version
+from cluster.index.manifest import current_version
 from cluster.storage.locations import StoredLocation, list_files, remove, upload
 from tests.failing_store import FailingStore, Fault, failing_store
 from tests.gcs_server import gcs_server, gcs_url
 from tests.object_store import BUCKET, s3_server
-from tests.pipelines.histories import SmallIndex, live
+from tests.pipelines.histories import SMALL, SmallIndex, live
+from tests.pipelines.test_stored_index import FILES, seen_from
 
 pytestmark = [pytest.mark.durability, pytest.mark.nightly]
 
-FILES = [
-    [(n, text) for n, text in enumerate(["aspirin", "heparin", "warfarin", "insulin", "iron"], 1)],
-    [(2, "heparin again"), (3, None), (6, "copper and aspirin"), (99, None), (1, None)],
-]
-# Only one BM25 side, which needs the same kinds of requests but half as many objects.
-SMALL = ("index.bm25_over=[citations]",)
 CANNOT_WRITE = r"gs://pubmed/index/.*: the store cannot be written \(.*\); check the bucket, the "
 CANNOT_READ = r"gs://pubmed/built/.*: the store cannot be read \(.*\); check the bucket, the "
 
@@ -63,13 +58,12 @@ def built(store: FailingStore, tmp_path_factory: pytest.TempPathFactory) -> Smal
 @pytest.fixture
 def uncopied(store: FailingStore, built: SmallIndex, tmp_path: Path) -> Iterator[StoredLocation]:
     """The location of `built`, on a machine without local copies."""
-    assert isinstance(built.path, StoredLocation)
     yield StoredLocation.at(built.path.url, tmp_path / "cache")
     store.heal()
 
 
-def small(location: StoredLocation, manifest: Manifest | None = None) -> SmallIndex:
-    return SmallIndex(location, "sq8", manifest=manifest, overrides=SMALL)
+def small(location: StoredLocation) -> SmallIndex:
+    return SmallIndex(location, "sq8", overrides=SMALL)
 
 
 def copies(location: StoredLocation) -> dict[str, int]:
@@ -98,7 +92,7 @@ def test_store_failure_during_a_build_publishes_nothing_and_a_rerun_completes(
 def small_read(location: StoredLocation, index: SmallIndex) -> set[int]:
     """Return the live PMIDs that a machine without local copies reads."""
     elsewhere = StoredLocation.at(location.url, location.scratch.parent / "elsewhere")
-    return set(small(elsewhere, index.manifest).citations(range(1, 100)))
+    return set(seen_from(elsewhere, index).citations(range(1, 100)))
 
 
 def test_store_failure_during_publishing_keeps_the_previous_version(
@@ -120,7 +114,7 @@ def test_store_failure_during_publishing_keeps_the_previous_version(
 def test_store_failure_during_a_read_leaves_no_partial_copy(
     store: FailingStore, built: SmallIndex, uncopied: StoredLocation, fault: Fault
 ) -> None:
-    index = small(uncopied, built.manifest)
+    index = seen_from(uncopied, built)
     store.fail(fault, at=f"{CITATIONS}?generation")
     with pytest.raises(InputError, match=CANNOT_READ):
         index.readers()

@@ -20,7 +20,7 @@ from cluster.storage.locations import StoredLocation, list_files, put, remove
 from pipelines.verify.verify_index import verify_index
 from tests.cluster.test_index import scores
 from tests.object_store import BUCKET, s3_server
-from tests.pipelines.histories import SmallIndex, live, name_of
+from tests.pipelines.histories import SMALL, SmallIndex, live, name_of
 
 pytestmark = [pytest.mark.durability, pytest.mark.nightly]
 
@@ -28,8 +28,6 @@ FILES = [
     [(n, text) for n, text in enumerate(["aspirin", "heparin", "warfarin", "insulin", "iron"], 1)],
     [(2, "heparin again"), (3, None), (6, "copper and aspirin"), (99, None), (1, None)],
 ]
-# Only one BM25 side, which needs the same kinds of requests but half as many objects.
-SMALL = ("index.bm25_over=[citations]",)
 URL = f"s3://{BUCKET}/kept/index"
 QUESTION = "aspirin heparin"
 
@@ -74,7 +72,6 @@ def seen_from(location: StoredLocation, like: SmallIndex) -> SmallIndex:
 
 def found(index: SmallIndex) -> dict[int, tuple[float, float]]:
     """Return the dense and BM25 scores of every result of a search, by PMID."""
-    assert index.manifest is not None
     return scores(index.readers(), index.manifest, QUESTION)
 
 
@@ -88,7 +85,6 @@ def sums(manifest: Manifest) -> list[dict[str, str]]:
 
 def newest_segment(index: SmallIndex) -> str:
     """Return the directory of shard 0's newest segment, relative to the index."""
-    assert index.manifest is not None
     return str(segment_directory(0, index.manifest.shards[0].segments[-1].id))
 
 
@@ -114,8 +110,6 @@ def test_index_in_a_store_equals_one_in_a_folder(
     grown: SmallIndex, location: StoredLocation, tmp_path: Path
 ) -> None:
     here = grow(tmp_path / "index")
-    assert here.manifest is not None
-    assert grown.manifest is not None
     assert sums(grown.manifest) == sums(here.manifest)
     assert grown.manifest.vocabulary == here.manifest.vocabulary
     assert grown.manifest.quantiser == here.manifest.quantiser
@@ -127,7 +121,6 @@ def test_index_in_a_store_equals_one_in_a_folder(
 
 
 def test_unreferenced_objects_are_leftovers(grown: SmallIndex, location: StoredLocation) -> None:
-    assert grown.manifest is not None
     extra = location / newest_segment(grown) / "extra.bin"
     put(extra, b"?" * 100)
     verification = verify_index(location)
@@ -142,7 +135,6 @@ def test_unreferenced_objects_are_leftovers(grown: SmallIndex, location: StoredL
 
 @pytest.mark.parametrize("file", [CITATIONS, VECTORS])
 def test_verify_reads_the_store_not_its_local_copies(grown: SmallIndex, file: str) -> None:
-    assert isinstance(grown.path, StoredLocation)
     found(grown)
     name = f"{newest_segment(grown)}/{file}"
     whole = (grown.path / name).read_bytes()
@@ -183,7 +175,6 @@ def test_local_copies_are_reused_and_changed_ones_refetched(
 
 def opened_for_a_job(grown: SmallIndex, location: StoredLocation) -> Path:
     """Return the local copy of the newest segment's citations, as an update opens it."""
-    assert grown.manifest is not None
     entry = grown.manifest.shards[0].segments[-1]
     return at_hand(location / newest_segment(grown), entry.artefacts, CITATIONS) / CITATIONS
 
@@ -219,7 +210,6 @@ def test_object_that_differs_from_the_manifest_is_refused_and_not_cached(
 def test_concurrent_readers_copy_a_segment_once(
     grown: SmallIndex, location: StoredLocation, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert grown.manifest is not None
     entry = grown.manifest.shards[0].segments[0]
     folder = location / segment_directory(0, entry.id)
     only = {CITATIONS: entry.artefacts[CITATIONS]}
@@ -234,11 +224,8 @@ def test_concurrent_readers_copy_a_segment_once(
     assert (folder.copy / CITATIONS).stat().st_size == entry.artefacts[CITATIONS].bytes
 
 
-def test_stale_copies_are_removed_while_open_ones_stay_readable(
-    elsewhere: StoredLocation,
-) -> None:
+def test_stale_copies_are_removed_while_open_ones_stay_readable(elsewhere: StoredLocation) -> None:
     index = grow(elsewhere)
-    assert index.manifest is not None
     old, readers = index.manifest, index.readers()
     manifest = index.compact()
     drop_copies(elsewhere, old)

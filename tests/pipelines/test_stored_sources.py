@@ -59,19 +59,13 @@ def held(s3: fs.S3FileSystem) -> dict[str, bytes]:
     }
 
 
-def test_download_stores_each_file_with_its_checksum_only(
+def test_missing_and_changed_files_are_stored_with_their_checksums_only(
     s3: fs.S3FileSystem, server: PubMedServer
 ) -> None:
     server.add(FIRST, Random(1).randbytes(12_000_000))  # uploaded in several parts
     outcomes = download(server, PLACE)
     assert [o.state for o in outcomes.values()] == ["fetched"] * 3
     assert held(s3) == server.files
-
-
-def test_second_download_fetches_only_missing_or_changed_files(
-    s3: fs.S3FileSystem, server: PubMedServer
-) -> None:
-    download(server, PLACE)
     server.add(UPDATE, pubmed_file(7))
     s3.delete_file(f"{BUCKET}/kept/{FIRST}.md5")
     states = [o.state for o in download(server, PLACE).values()]
@@ -82,16 +76,6 @@ def test_second_download_fetches_only_missing_or_changed_files(
     # The files of the folder are sources in the order of their numbers.
     expected = [f"{PLACE}/baseline/pubmed26n000{n}.xml.gz" for n in (1, 2)]
     assert [str(f) for f in find_sources([PLACE])] == [*expected, f"{PLACE}/{UPDATE}"]
-
-
-def test_file_with_a_wrong_checksum_is_not_stored(
-    s3: fs.S3FileSystem, server: PubMedServer
-) -> None:
-    server.script[FIRST] = ["wrong", "wrong"]
-    assert download(server, PLACE)[FIRST].state == "failed"
-    assert sorted(p for p in held(s3) if p.endswith(".gz")) == sorted(
-        p for p in server.files if p.endswith(".gz") and p != FIRST
-    )
 
 
 def test_objects_globs_and_local_files_can_be_combined_as_sources(

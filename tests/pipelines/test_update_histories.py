@@ -73,12 +73,10 @@ def scores(
     index: SmallIndex, question: str, over: Any, filters: Filters = NO_FILTERS
 ) -> dict[int, tuple[float, float]]:
     """Return the dense and BM25 scores of every citation."""
-    assert index.manifest is not None
     return test_index.scores(index.readers(), index.manifest, question, over, filters)
 
 
 def vocabulary(index: SmallIndex) -> bytes:
-    assert index.manifest is not None
     return (index.path / vocabulary_file(index.manifest.version)).read_bytes()
 
 
@@ -93,7 +91,6 @@ def test_any_sequence_of_updates_equals_a_fresh_build(first: list, steps: list) 
         for step, how in steps:
             apply(index, step, how)
             whole += step
-            assert index.manifest is not None
             versions.append((index.manifest, live(whole)))
         built = fresh.build(whole)
         assert index.manifest == read_manifest(index.path)

@@ -77,17 +77,6 @@ def test_pods_that_hold_shards_have_disk_for_two_versions(name: str) -> None:
     assert gib(pod["disk"]) * GIB >= 2 * version * copies / plan.size.shards
 
 
-def test_maximum_pods_hold_the_maximum_replicas() -> None:
-    settings, plan, values = planned("pubmed")
-    sizes, serve = values["sizes"], settings.serve
-    shards = plan.size.shards * serve.shard.max_replicas * serve.shard.cpus
-    assert sizes["retrieval"]["maxReplicas"] * sizes["retrieval"]["cores"] >= shards
-    stages = [serve.expander, serve.encoder, serve.reranker, serve.writer]
-    gpus = sum(s.max_replicas * s.gpus for s in stages)
-    assert sizes["models"]["maxReplicas"] * sizes["models"]["gpu"] >= gpus
-    assert sizes["llm"]["maxReplicas"] == math.ceil(serve.llm.max_replicas)
-
-
 def test_language_models_get_nodes_and_the_judge_its_own() -> None:
     role = "{kind: vllm, model: hf:a/b, model_id: b, tensor_parallel: 2}"
     roles = (f"rewriters=[{role}, {role}]", f"ranker={role}", f"judge={role}")

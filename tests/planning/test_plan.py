@@ -12,11 +12,11 @@ from cluster.settings.limits import questions_at_once
 from cluster.settings.settings import load_settings
 from planning.emit import config_yaml
 from planning.estimate_build import vector_bytes
-from planning.measure.coefficients import SHIPPED, GpuCoefficients, read_coefficients
+from planning.measure.coefficients import SHIPPED, read_coefficients
 from planning.measure.fit import Line
 from planning.place_workers import Ask
 from planning.plan import Plan, make_plan
-from tests.planning.some_coefficients import coefficients, searches
+from tests.planning.some_coefficients import GPU, coefficients, searches
 
 pytestmark = pytest.mark.model
 
@@ -24,20 +24,11 @@ pytestmark = pytest.mark.model
 CROSS = ["reranker.kind=cross-encoder", "reranker.model=file:cross"]
 SETTINGS = load_settings(overrides=CROSS)
 ASK = Ask(citations=38_000_000, qps=50, p95_s=2.0)
-GPU = GpuCoefficients(
-    kind="gpu-coefficients", device="H200", encoder_documents_per_s={1: 500.0},
-    encoder_documents_per_s_with_tokens={1: 500.0}, cross_encoder_pairs_per_s=2000.0,
-    mean_tokens_per_document=100.0, graph_vectors_per_s=1e5,
-)  # fmt: skip
 
 
 def plan(found: object = None, **changes: object) -> Plan:
     ask = replace(ASK, **changes)  # type: ignore[arg-type]
     return make_plan(found or coefficients(), SETTINGS, ask)  # type: ignore[arg-type]
-
-
-def replicas(made: Plan) -> dict[str, int]:
-    return {s.name: s.replicas * s.batch for s in made.serving.stages}
 
 
 def test_fewest_shards_that_a_node_can_build_are_chosen() -> None:
@@ -84,10 +75,9 @@ def test_min_replicas_of_the_settings_are_planned() -> None:
     twice = load_settings(overrides=["serve.shard.min_replicas=2", "serve.encoder.min_replicas=3"])
     ask = replace(ASK, qps=0.01)
     alone, kept = (make_plan(coefficients(), s, ask) for s in (SETTINGS, twice))
-    assert (replicas(alone)["shard"], replicas(kept)["shard"]) == (1, 2)
-    encoder = kept.serving.stage("encoder")
-    assert encoder is not None
-    assert encoder.replicas == 3
+    planned = [{s.name: s.replicas for s in made.serving.stages} for made in (alone, kept)]
+    assert [found["shard"] for found in planned] == [1, 2]
+    assert planned[1]["encoder"] == 3
     one, two = (
         next(g.nodes * g.memory_bytes for g in made.groups if g.name == "retrieval")
         for made in (alone, kept)

@@ -15,19 +15,9 @@ from cluster.errors import InputError
 from cluster.settings.settings import load_settings
 from commands.cli import app
 from planning.measure.coefficients import write_coefficients
-from tests.planning.some_coefficients import coefficients
+from tests.planning.some_coefficients import GPU, coefficients
 
 pytestmark = pytest.mark.model
-
-GPU = {
-    "kind": "gpu-coefficients",
-    "device": "NVIDIA H200",
-    "encoder_documents_per_s": {"1": 50.0, "1024": 1000.0},
-    "encoder_documents_per_s_with_tokens": {"1": 40.0, "1024": 500.0},
-    "cross_encoder_pairs_per_s": 2000.0,
-    "mean_tokens_per_document": 50.0,
-    "graph_vectors_per_s": 1e5,
-}
 
 
 @pytest.fixture
@@ -59,18 +49,32 @@ def test_plan_prints_json_or_tables_and_writes_files(calibration: Path, tmp_path
         assert words in shown
 
 
-def test_gpu_figures_are_unknown_without_gpu_coefficients(
+def test_plan_with_unknown_figures_exits_1_and_says_what_is_missing(
     calibration: Path, tmp_path: Path
 ) -> None:
     asked = ("--config", "cluster.yaml", "--calibration", calibration)
-    planned = json.loads(plan(*asked, "--json").stdout)
+    values = tmp_path / "values.yaml"
+    done = plan(*asked, "--emit-values", values, "--json")
+    planned = json.loads(done.stdout)
+    assert (done.exit_code, planned["feasible"]) == (1, None)
     assert planned["unknown"] == ["expander", "encoder", "reranker", "memory of a GPU"]
     assert planned["build"]["value"] is planned["gpu_hours"]["value"] is None
+    assert (
+        "not known to be feasible, because these are unknown: expander, encoder, re" in done.stderr
+    )
+    assert values.is_file()
     explained = plan(*asked, "--explain").stdout
     assert "unknown: run `citeray plan --calibrate` on a GPU" in explained
     assert "nan" not in explained.split()
+    known = plan("--calibration", calibration, "--json")
+    assert (known.exit_code, json.loads(known.stdout)["feasible"]) == (0, True)
+    assert known.stderr == ""
+
+
+def test_gpu_file_makes_the_figures_known(calibration: Path, tmp_path: Path) -> None:
+    asked = ("--config", "cluster.yaml", "--calibration", calibration)
     gpu = tmp_path / "gpu.json"
-    gpu.write_text(json.dumps(GPU))
+    gpu.write_text(GPU.model_dump_json())
     done = plan(*asked, "--gpu", gpu, "--gpu-memory", "24GB", "--p95", "60s", "--json")
     planned = json.loads(done.stdout)
     assert (done.exit_code, planned["unknown"], planned["feasible"]) == (0, [], True), done.stderr
@@ -80,22 +84,6 @@ def test_gpu_figures_are_unknown_without_gpu_coefficients(
     # 2 passages of 100 tokens; a GPU encodes 1,000 documents of 50 tokens per second, without token
     # vectors.
     assert planned["gpu_hours"]["value"] == pytest.approx(76e6 * (1 / 500 + 1 / 1e5) / 3600)
-
-
-def test_plan_with_unknown_figures_exits_1_and_says_what_is_missing(
-    calibration: Path, tmp_path: Path
-) -> None:
-    asked = ("--config", "cluster.yaml", "--calibration", calibration)
-    values = tmp_path / "values.yaml"
-    done = plan(*asked, "--emit-values", values, "--json")
-    assert (done.exit_code, json.loads(done.stdout)["feasible"]) == (1, None)
-    assert (
-        "not known to be feasible, because these are unknown: expander, encoder, re" in done.stderr
-    )
-    assert values.is_file()
-    known = plan("--calibration", calibration, "--json")
-    assert (known.exit_code, json.loads(known.stdout)["feasible"]) == (0, True)
-    assert known.stderr == ""
 
 
 def test_stage_names_are_complete_on_a_narrow_terminal(
@@ -112,30 +100,32 @@ def test_stage_names_are_complete_on_a_narrow_terminal(
 
 def test_invalid_gpu_file_is_refused(calibration: Path, tmp_path: Path) -> None:
     gpu = tmp_path / "gpu.json"
-    for text, said in [
+    for changes, said in [
         (None, "gpu.json: cannot be read"),
-        (json.dumps({**GPU, "kind": "other"}), "kind: must be 'gpu-coefficients'"),
-        (json.dumps({**GPU, "cross_encoder_pairs_per_s": 0}), "must be more than 0"),
+        ({"kind": "other"}, "kind: must be 'gpu-coefficients'"),
+        ({"cross_encoder_pairs_per_s": 0}, "must be more than 0"),
     ]:
-        if text:
-            gpu.write_text(text)
+        if changes:
+            gpu.write_text(json.dumps(GPU.model_dump() | changes))
         done = plan("--calibration", calibration, "--gpu", gpu)
         assert isinstance(done.exception, InputError)
         assert re.search(f"{said}.*benchmarks.gpu_check", str(done.exception))
 
 
-def test_broken_limit_makes_the_plan_infeasible(calibration: Path) -> None:
-    done = plan(
-        "--config", "cluster.yaml", "--set", "serve.http.at_once=8", "--calibration", calibration
-    )
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--p95", "10ms"), "p95 of 0.01 s cannot be met"),
+        (
+            ("--config", "cluster.yaml", "--set", "serve.http.at_once=8"),
+            "the language model answers 64 requests at a time",
+        ),
+    ],
+)
+def test_infeasible_plan_exits_1(calibration: Path, options: tuple[str, ...], said: str) -> None:
+    done = plan(*options, "--calibration", calibration)
     assert done.exit_code == 1
-    assert "not feasible: the language model answers 64 requests at a time" in done.stderr
-
-
-def test_infeasible_plan_exits_1(calibration: Path) -> None:
-    done = plan("--p95", "10ms", "--calibration", calibration)
-    assert done.exit_code == 1
-    assert "not feasible: p95 of 0.01 s cannot be met" in done.stderr
+    assert f"not feasible: {said}" in done.stderr
 
 
 def test_bad_option_is_refused(calibration: Path, subtests: pytest.Subtests) -> None:

@@ -15,12 +15,7 @@ from planning.queueing import (
     servers_for,
     wait_quantile,
 )
-from planning.units import (
-    parse_bytes,
-    parse_count,
-    parse_rate,
-    parse_seconds,
-)
+from planning.units import parse_bytes, parse_count, parse_rate, parse_seconds
 
 
 @pytest.mark.parametrize(

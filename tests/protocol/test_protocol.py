@@ -187,22 +187,3 @@ def test_without_the_compare_and_swap_an_update_is_lost() -> None:
 def test_without_the_lease_staged_files_are_lost() -> None:
     with pytest.raises(AssertionError, match=r"the staging of .* was removed|is another than was"):
         search(WithoutLease, 400)
-
-
-def test_update_stopped_past_its_lease_cannot_publish() -> None:
-    """Regression test of a lost update."""
-    store = Store()
-    with store.behind_the_lease():
-        first = Writer(store, "first")
-        while "taken-v000001" not in store.objects:
-            first.step()
-        store.now += LEASE_S + 1
-        second = Writer(store, "second")
-        for writer in (second, first):
-            while not writer.ended:
-                writer.step()
-        pointer = store.pointer()
-    assert pointer is not None
-    held = store.read(f"versions/{pointer['version']}")["citations"]
-    assert second.published
-    assert (first.outcome, "second" in held) == ("LeaseLostError", True)

@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -23,6 +22,7 @@ from cluster.models.tag_entities import EntityTagger
 from cluster.settings.settings import load_settings
 from evaluation.answers.compare_texts import BertScorer
 from serve.support.check_entailment import NliSupport
+from tests.security.planted import Planted
 from tests.tiny_adapter import make_tiny_adapter
 from tests.tiny_models import make_tiny_cross_encoder, make_tiny_encoder, make_tiny_tagger
 
@@ -96,16 +96,6 @@ def test_module_that_runs_code_it_reads_is_detected() -> None:
         (unsafe_loaders, "torch.load(path)"),
     ):
         assert list(guilty(ast.parse(text))), text
-
-
-class Planted:
-    """A pickle that creates a file when it is loaded."""
-
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return (Path.touch, (self.mark,))
 
 
 @pytest.fixture
@@ -187,24 +177,17 @@ def test_module_in_an_encoder_is_not_imported(tmp_path: Path, mark: Path) -> Non
     assert not mark.exists()
 
 
-def test_pickle_is_refused_as_a_model(tmp_path: Path, mark: Path) -> None:
+def test_pickle_is_refused_under_any_name(tmp_path: Path, mark: Path) -> None:
+    def plant(path: Path) -> Path:
+        torch.save(Planted(mark), path)
+        return path
+
     for name in ("m.pkl", "m.pickle", "m.bin", "m.pt", "m.ckpt", "m.joblib"):
-        torch.save(Planted(mark), tmp_path / name)
         with pytest.raises(InputError, match="only as pickle"):
-            ModelStore(tmp_path / "store").resolve(f"file:{tmp_path / name}")
-        assert not mark.exists()
-
-
-def test_pickle_named_gguf_is_not_loaded(tmp_path: Path, mark: Path) -> None:
-    torch.save(Planted(mark), tmp_path / "model.gguf")
+            ModelStore(tmp_path / "store").resolve(f"file:{plant(tmp_path / name)}")
     with pytest.raises(CiteRayError, match=r"cannot read .* as GGUF"):
-        as_transformers_folder(tmp_path / "model.gguf")
-    assert not mark.exists()
-
-
-def test_pickle_named_safetensors_is_not_loaded(tmp_path: Path, mark: Path) -> None:
-    folder = make_tiny_encoder(tmp_path)
-    torch.save(Planted(mark), folder / "model.safetensors")
+        as_transformers_folder(plant(tmp_path / "model.gguf"))
+    folder = plant(make_tiny_encoder(tmp_path) / "model.safetensors").parent
     with pytest.raises(InputError, match="does not load as an encoder"):
         load_encoder(folder)
     assert not mark.exists()

@@ -144,15 +144,6 @@ def test_wrong_declared_size_is_detected(index: Path) -> None:
         open_shard(index)
 
 
-def test_swapped_files_are_refused(index: Path) -> None:
-    folder = index / SEGMENT
-    (folder / PASSAGES).rename(folder / "aside")
-    (folder / VECTORS).rename(folder / PASSAGES)
-    (folder / "aside").rename(folder / VECTORS)
-    with pytest.raises(IndexFormatError, match="instead of the manifest's"):
-        open_shard(index)
-
-
 def test_symbolic_link_out_of_the_index_is_refused(index: Path, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_bytes(b"s" * (index / SEGMENT / PASSAGES).stat().st_size)

@@ -11,22 +11,24 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from serve.contracts.stage_watch import StageWatch
-from serve.contracts.watched_model import WatchedModel
 from serve.llm.language_model import OpenAIChatModel
 from tests.serve.http_server import serving
 
-# A text, an HTTP error status, or a function from the user message to a text.
-Reply = str | int | Callable[[str], str]
+# A text, an HTTP error status, a response, or a function from the user message to a text.
+Reply = str | int | Response | Callable[[str], str]
 
 
 class ChatEndpoint:
-    """Sends `replies` in turn and repeats the last; `asked` are the request bodies."""
+    """Sends `replies` in turn and repeats the last.
+
+    `requests` are the requests for chat completions, and `asked` the bodies of all requests.
+    """
 
     def __init__(self, *replies: Reply, streams: bool = True) -> None:
         self.replies = list(replies)
         self.streams = streams
         self.asked: list[dict[str, Any]] = []
+        self.requests: list[Request] = []
         self.url = ""
 
     def complete(self, body: dict[str, Any]) -> Response:
@@ -45,6 +47,8 @@ class ChatEndpoint:
         reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
         if isinstance(reply, int):
             return JSONResponse({"error": "told to refuse"}, reply)
+        if isinstance(reply, Response):
+            return reply
         text = reply if isinstance(reply, str) else reply(body["messages"][-1]["content"])
         if self.streams and body.get("stream"):
             return StreamingResponse(in_pieces(text), media_type="text/event-stream")
@@ -79,16 +83,9 @@ def chat_endpoint(*replies: Reply, streams: bool = True) -> Iterator[ChatEndpoin
 
     @app.post("/v1/chat/completions")
     async def complete(request: Request) -> Response:
+        endpoint.requests.append(request)
         return endpoint.respond(await request.json())
 
     with serving(app) as port:
         endpoint.url = f"http://127.0.0.1:{port}/v1"
         yield endpoint
-
-
-def watched(
-    endpoint: ChatEndpoint, watch: StageWatch | None = None, evidence_characters: int = 2000
-) -> tuple[WatchedModel, StageWatch]:
-    """Return (model of the endpoint as a search uses it, watch that records losses)."""
-    watch = watch or StageWatch(30)
-    return WatchedModel(endpoint.model(), watch, 30, evidence_characters), watch

@@ -13,9 +13,8 @@ from serve.answer.write_answer import WrittenAnswer
 from serve.contracts.answer_events import Event
 from serve.contracts.readiness import Readiness
 from serve.contracts.request import Request
-from serve.llm.language_model import ChatModel
 from serve.support.attribute_sentences import Stance
-from tests.serve.small_graph import Decide, as_written, make_answerer
+from tests.serve.small_graph import make_answerer
 from tests.small_index import citation
 
 CORPUS = [
@@ -55,27 +54,22 @@ def dispute(written: WrittenAnswer) -> WrittenAnswer:
 class SmallService:
     """Graph over the shared index of `citations`, or over a new index at `index`.
 
-    `state` is the state of shard 1; the other arguments are those of `make_answerer`.
+    `state` is the state of shard 1; `options` are those of `make_answerer`.
     """
 
     def __init__(
         self,
         index: Path | None = None,
         *,
-        broken: tuple[str, ...] = (),
         state: str = "ready",
-        writer: ChatModel | None = None,
-        decide: Decide = as_written,
         citations: Sequence[Citation] = CORPUS,
-        shards: int = 2,
+        **options: Any,
     ) -> None:
-        self._answerer = make_answerer(
-            index, citations, broken=broken, writer=writer, decide=decide, shards=shards
-        )
+        self._answerer = make_answerer(index, citations, **options)
         # Subclasses may override the methods of QuestionAnswerer.
         self.answerer: Any = self
         self.state = state
-        self.models = {"llm": "none" if writer is None else "small"}
+        self.models = {"llm": "small" if options.get("writer") else "none"}
         self.stores: dict[str, str] = {}
         self.asked: list[Question] = []
 

@@ -1,28 +1,27 @@
 """Pipeline over a small index with fake models, for tests without Ray."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from cluster.answers import Question
 from cluster.index.manifest import Manifest
 from cluster.index.read_shard import ShardReader
 from cluster.index.terms.collection import CollectionTerms
 from cluster.index.versions import analyser_of
 from cluster.models.embedded import QuestionVectors
 from cluster.records import Citation, Entity
+from cluster.settings.presets import load_system
 from cluster.settings.settings import load_settings
 from cluster.settings.stages.serving import ServeSettings
+from cluster.settings.system_settings import SystemSettings
 from cluster.text.analysis import ANALYSER, Analyser, analyse
 from serve.answer.write_answer import AnswerWriter, WrittenAnswer
-from serve.contracts.backend import (
-    Backend,
-    BackendWrapper,
-    IndexFacts,
-    LocalBackend,
-    shard_stage,
-)
+from serve.contracts.backend import Backend, BackendWrapper, IndexFacts, LocalBackend, shard_stage
+from serve.contracts.request import Request
 from serve.llm.language_model import ChatModel
 from serve.llm.model_roles import ModelRoles
 from serve.pipeline.answer_question import QuestionAnswerer
@@ -33,6 +32,7 @@ from serve.search.shard_stage import ShardVersion
 from tests.serve.answering import CALIBRATION, WordReader
 from tests.small_index import CODEC, Encode, bag_of_words, make_index, shared_index
 
+Reply = TypeVar("Reply")
 Decide = Callable[[WrittenAnswer], WrittenAnswer]
 
 
@@ -88,17 +88,24 @@ OF_A_SHARD = ("find", "fetch", "citation", "citations", "match")
 
 
 class Breaking(BackendWrapper):
-    """Backend in which the calls of `broken` raise: keys of BREAKS, or shards such as shard-0."""
+    """Backend that records its `calls`, such as "shard-0000 find", and raises in those of `broken`.
+
+    `broken` has keys of BREAKS, shards such as shard-0, and calls.
+    """
 
     def __init__(self, backend: Backend, broken: Sequence[str]) -> None:
         super().__init__(backend)
+        self.calls: list[str] = []
         self._gone = {
             (shard_stage(int(name[6:])) if name.startswith("shard-") else "", method)
             for name in broken
+            if " " not in name
             for method in BREAKS.get(name, OF_A_SHARD)
         }
+        self._gone |= {(stage, method) for stage, _, method in (n.partition(" ") for n in broken)}
 
     async def call(self, stage: str, method: str, *arguments: Any) -> Any:
+        self.calls.append(f"{stage} {method}")
         if {("", method), (stage, method)} & self._gone:
             raise RuntimeError(f"{method} of {stage} is gone")
         return await super().call(stage, method, *arguments)
@@ -149,6 +156,23 @@ def parts_of(answerer: QuestionAnswerer) -> dict[str, Any]:
     return found
 
 
+def reply_of(
+    method: Callable[[Request], Coroutine[Any, Any, Reply]],
+    question: Question,
+    system: str | SystemSettings = "bm25",
+    **options: Any,
+) -> Reply:
+    """Return the reply of an answerer's `method`; `options` are further fields of its Request."""
+    chosen = load_system(system) if isinstance(system, str) else system
+    return asyncio.run(method(Request(question, chosen, **options)))
+
+
+def calls_of(answerer: QuestionAnswerer) -> list[str]:
+    """Return the calls of an answerer to its stages so far, such as "shard-0000 find"."""
+    made: list[str] = answerer.backend.calls  # type: ignore[attr-defined]
+    return made
+
+
 def backend_of(citations: Sequence[Citation]) -> Breaking:
     """Return a backend over the shared index of `citations`."""
     index, manifest = shared_index(citations, shards=2)
@@ -174,30 +198,17 @@ def make_answerer(
     citations: Sequence[Citation],
     *,
     shards: int = 2,
-    broken: Sequence[str] = (),
     serve: ServeSettings | None = None,
-    model: ChatModel | None = None,
-    online: Online | None = None,
-    names: Sequence[str] = (),
-    writer: ChatModel | None = None,
-    decide: Decide = as_written,
-    late: bool = False,
     analyser: Analyser = ANALYSER,
+    **options: Any,
 ) -> QuestionAnswerer:
-    """Return an answerer over the shared index of `citations`, or over a new one at `index`."""
+    """Return an answerer over the shared index of `citations`, or over a new one at `index`.
+
+    `options` are those of `small_backend`.
+    """
     if index is None:
         index, manifest = shared_index(citations, shards=shards, analyser=analyser)
     else:
         manifest = make_index(index, citations, shards=shards, analyser=analyser)
-    backend = small_backend(
-        manifest,
-        _readers(index, manifest),
-        broken,
-        model=model,
-        online=online,
-        names=names,
-        writer=writer,
-        decide=decide,
-        late=late,
-    )
+    backend = small_backend(manifest, _readers(index, manifest), **options)
     return QuestionAnswerer(backend, serve or patient_settings())

@@ -1,12 +1,9 @@
-import asyncio
-
 import pytest
 
 from cluster.answers import Question, SearchResult
 from cluster.settings.presets import load_system
-from serve.contracts.request import Request
 from serve.pipeline.answer_question import QuestionAnswerer
-from tests.serve.small_graph import make_answerer
+from tests.serve.small_graph import make_answerer, reply_of
 from tests.small_index import citation
 
 CORPUS = [
@@ -24,16 +21,14 @@ def answerer() -> QuestionAnswerer:
 def search(answerer: QuestionAnswerer, share: float, exclude: tuple[int, ...] = ()) -> SearchResult:
     question = Question("q", "Does metformin activate AMPK in muscle?", "yesno", exclude)
     system = load_system("bm25").model_copy(update={"evidence_share": share})
-    return asyncio.run(answerer.search(Request(question, system, 10, snippets=True)))
+    return reply_of(answerer.search, question, system, snippets=True)
 
 
 def pmids(found: SearchResult) -> list[int]:
     return [item.passage.pmid for item in found.evidence]
 
 
-def test_evidence_share_drops_low_scoring_evidence(
-    answerer: QuestionAnswerer,
-) -> None:
+def test_evidence_share_drops_low_scoring_evidence(answerer: QuestionAnswerer) -> None:
     every = search(answerer, 0.0)
     scores = {item.passage.pmid: item.scores["score"] for item in every.evidence}
     assert pmids(every) == [1, 2, 3]

@@ -1,10 +1,7 @@
-"""Resources and dtypes of the stages of the graph."""
-
 from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoConfig
 
 from cluster.models.tag_entities import EntityTagger
 from cluster.settings.settings import Settings, load_settings
@@ -12,12 +9,9 @@ from cluster.settings.stages.serving import StageSettings
 from serve.app import stage_options
 from serve.graph.load_stages import classifier_runs, load_reranker
 from serve.search.rerank_passages import CrossEncoderReranker
-from serve.support.check_entailment import NliSupport
 from tests.tiny_models import make_tiny_cross_encoder, make_tiny_tagger
 
 pytestmark = pytest.mark.model
-
-NLI = {0: "contradiction", 1: "entailment", 2: "neutral"}
 
 
 def stages(settings: Settings) -> dict[str, StageSettings]:
@@ -25,22 +19,18 @@ def stages(settings: Settings) -> dict[str, StageSettings]:
     return {name: stage for name, stage in found.items() if isinstance(stage, StageSettings)}
 
 
-def with_a_model(settings: Settings) -> set[str]:
-    """Return the stages that load a model with these settings."""
-    chosen = {"encoder", "reranker", "llm"}
-    if settings.support.kind == "nli":
-        chosen.add("writer")
-    if settings.recogniser.kind == "transformer":
-        chosen.add("expander")
-    return chosen
+WITH_A_MODEL = {"encoder", "reranker", "writer", "llm"}
 
 
-@pytest.mark.parametrize("config", ["gpu-node.yaml", "cluster.yaml"])
-def test_only_stages_with_a_model_request_a_gpu(config: str) -> None:
+@pytest.mark.parametrize(
+    ("config", "chosen"),
+    [("gpu-node.yaml", WITH_A_MODEL), ("cluster.yaml", {*WITH_A_MODEL, "expander"})],
+)
+def test_only_stages_with_a_model_request_a_gpu(config: str, chosen: set[str]) -> None:
     settings = load_settings(config)
     assert settings.encoder.device == "cuda"
     asked = {name for name, stage in stages(settings).items() if stage.gpus > 0}
-    assert asked == with_a_model(settings)
+    assert asked == chosen
     for name in asked - {"llm"}:
         options = stage_options(settings, name)["ray_actor_options"]
         assert options["num_gpus"] == getattr(settings.serve, name).gpus
@@ -54,9 +44,7 @@ def test_one_gpu_is_enough_for_serving_and_updating() -> None:
     assert serving + updating <= 1 + 1e-9
 
 
-def test_classifiers_use_the_encoder_dtype_only_on_a_gpu(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_classifiers_use_the_encoder_dtype_only_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert classifier_runs(load_settings("gpu-node.yaml")) == ("cuda", "bfloat16")
     on_cpu = ["encoder.device=cpu", "encoder.dtype=bfloat16"]
@@ -71,18 +59,6 @@ def test_cross_encoder_uses_the_encoder_dtype(tmp_path: Path, dtype: str) -> Non
     reranker = load_reranker(settings)
     assert isinstance(reranker, CrossEncoderReranker)
     assert {p.dtype for p in reranker._model.parameters()} == {getattr(torch, dtype)}
-
-
-def test_nli_scores_in_bfloat16_match_float32(tmp_path: Path) -> None:
-    folder = make_tiny_cross_encoder(tmp_path, labels=3)
-    config = AutoConfig.from_pretrained(folder)
-    config.id2label, config.label2id = NLI, {name: n for n, name in NLI.items()}
-    config.save_pretrained(folder)
-    pairs = [("aspirin reduces fever", "aspirin treats fever"), ("the cell", "the gene in blood")]
-    short, full = (NliSupport(str(folder), dtype=kind) for kind in ("bfloat16", "float32"))
-    assert {p.dtype for p in short._model.parameters()} == {torch.bfloat16}
-    for ours, theirs in zip(short.score(pairs), full.score(pairs), strict=True):
-        assert ours.score == pytest.approx(theirs.score, abs=0.05)
 
 
 def test_tagger_uses_the_given_dtype(tmp_path: Path) -> None:

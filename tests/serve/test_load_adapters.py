@@ -1,5 +1,3 @@
-"""Loading the encoder of an index, with adapters and other dtypes."""
-
 from __future__ import annotations
 
 from pathlib import Path

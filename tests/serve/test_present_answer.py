@@ -1,21 +1,19 @@
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
+from unittest.mock import AsyncMock
 
 import pytest
 
-from cluster.answers import Answer, Guess, Question, Sentence
+from cluster.answers import Guess, Question, Sentence
 from cluster.index.filters.filters import NO_FILTERS, Filters
-from cluster.settings.presets import load_system
 from serve.answer.write_answer import WrittenAnswer
-from serve.contracts.request import Request
 from serve.pipeline.present_answer import positions_of, stated_fields, with_stances
 from serve.references.documents.number_answer import cited_pmids
 from serve.wording.verdict_words import UNRELATED, nearest_words, verdict_words
 from tests.serve.answering import evidence
 from tests.serve.service import CORPUS
-from tests.serve.small_graph import make_answerer
+from tests.serve.small_graph import make_answerer, reply_of
 
 QUESTION = Question("q", "Does metformin activate AMPK?", "yesno")
 SAID = (Sentence("Metformin activates AMPK.", (1,), 0.9),)
@@ -33,16 +31,10 @@ WRITTEN = WrittenAnswer(
 UNSURE = replace(WRITTEN, verdict="not_enough_evidence", confidence=0.2)
 
 
-def ask(question: Question, *broken: str) -> Answer:
-    answerer = make_answerer(None, CORPUS, broken=broken)
-    return asyncio.run(answerer.answer(Request(question, load_system("bm25"), 10)))
-
-
 def test_question_of_unknown_type_uses_the_guessed_type() -> None:
-    request = Request(replace(QUESTION, type="unknown"), load_system("bm25"), 10)
-    answerer = make_answerer(None, CORPUS)
-    assert asyncio.run(answerer.answer(request)).question.type == "yesno"
-    assert asyncio.run(answerer.search(request)).question.type == "yesno"
+    answerer, unknown = make_answerer(None, CORPUS), replace(QUESTION, type="unknown")
+    assert reply_of(answerer.answer, unknown).question.type == "yesno"
+    assert reply_of(answerer.search, unknown).question.type == "yesno"
 
 
 def test_answered_question_states_the_whole_answer() -> None:
@@ -90,22 +82,16 @@ def test_not_enough_evidence_states_no_answer() -> None:
 def test_model_that_wrote_the_stated_answer_is_named(
     written: WrittenAnswer, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def write(*_: object) -> WrittenAnswer:
-        return written
-
     answerer = make_answerer(None, CORPUS)
     answerer.backend.facts = replace(answerer.backend.facts, language_model="smol")
-    monkeypatch.setattr(answerer, "_write", write)
-    asked = answerer.answer(Request(QUESTION, load_system("bm25"), 10))
-    assert asyncio.run(asked).written_by == name
+    monkeypatch.setattr(answerer, "_write", AsyncMock(return_value=written))
+    assert reply_of(answerer.answer, QUESTION).written_by == name
 
 
 def test_unrelated_requires_a_search_of_the_whole_index(
     monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
-    async def write(*_: object) -> WrittenAnswer:
-        return replace(UNSURE, unrelated=True)
-
+    unrelated_to_all = replace(UNSURE, unrelated=True)
     given = replace(QUESTION, given=(evidence("It is.")[0].passage,))
     for name, question, filters, broken, unrelated in (
         ("whole index", QUESTION, NO_FILTERS, (), True),
@@ -115,9 +101,8 @@ def test_unrelated_requires_a_search_of_the_whole_index(
     ):
         with subtests.test(name):
             answerer = make_answerer(None, CORPUS, broken=broken)
-            monkeypatch.setattr(answerer, "_write", write)
-            asked = Request(question, load_system("bm25"), 10, filters=filters)
-            answer = asyncio.run(answerer.answer(asked))
+            monkeypatch.setattr(answerer, "_write", AsyncMock(return_value=unrelated_to_all))
+            answer = reply_of(answerer.answer, question, filters=filters)
             assert (answer.unrelated, answer.degraded == ()) == (unrelated, not broken)
             assert (verdict_words(answer) == UNRELATED) is unrelated
             if answer.citations:
@@ -134,7 +119,7 @@ def test_evidence_has_a_stance_only_if_an_answer_is_stated() -> None:
 
 
 def test_question_without_evidence_is_not_answered() -> None:
-    answer = ask(replace(QUESTION, exclude=(1, 2, 3)))
+    answer = reply_of(make_answerer(None, CORPUS).answer, replace(QUESTION, exclude=(1, 2, 3)))
     assert (answer.verdict, answer.confidence) == ("not_enough_evidence", 0.0)
     assert (answer.ideal, answer.exact, answer.guess) == ((), None, None)
 

@@ -1,6 +1,5 @@
-"""Published systems over a small index, with a fake model and a fake PubMed over HTTP."""
+"""Published systems over a small index, with a scripted model and a fake PubMed over HTTP."""
 
-import asyncio
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -15,13 +14,12 @@ from cluster.records import Citation
 from cluster.settings.presets import load_system, paper_runs, shipped_systems
 from cluster.settings.search_settings import RecencySettings
 from cluster.settings.system_settings import SystemSettings
-from serve.contracts.request import Request
 from serve.pipeline.answer_question import QuestionAnswerer
-from tests.serve.chat_endpoint import ChatEndpoint, chat_endpoint
-from tests.serve.chat_endpoint import Reply as Said
+from tests.serve import service
 from tests.serve.eutils_server import EUtils, eutils
 from tests.serve.pubmed_online import QuickOnline
-from tests.serve.small_graph import make_answerer, parts_of
+from tests.serve.scripted_model import LOST, Reply, Script
+from tests.serve.small_graph import make_answerer, parts_of, reply_of
 from tests.small_index import citation
 
 pytestmark = pytest.mark.slow
@@ -36,9 +34,7 @@ WITH_MODEL = (
     *("aqams", "huang", "udine-a", "udine-b"),
 )
 CORPUS = [
-    citation(1, "Metformin activates AMPK in the liver of diabetic mice.", "Metformin and AMPK"),
-    citation(2, "Warfarin inhibits VKORC1."),
-    citation(3, "Imatinib inhibits BCR-ABL in chronic myeloid leukaemia."),
+    *service.CORPUS,
     citation(
         4, "Metformin activates AMPK, as was claimed.", publication_types=("Retracted Publication",)
     ),
@@ -48,38 +44,34 @@ QUESTION = Question("q1", "Does metformin activate AMPK?", "yesno")
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[tuple[ChatEndpoint, EUtils]]:
-    with chat_endpoint("") as endpoint, eutils(EUtils()) as server:
-        yield endpoint, server
+def running() -> Iterator[EUtils]:
+    with eutils(EUtils()) as server:
+        yield server
 
 
 class Graph:
     """Graph over the corpus with scripted replies of the model and of PubMed."""
 
-    def __init__(self, running: tuple[ChatEndpoint, EUtils], folder: Path) -> None:
-        self.endpoint, self.pubmed = running
+    def __init__(self, pubmed: EUtils, folder: Path) -> None:
+        self.pubmed = pubmed
+        self.model = Script(_plausible, repeats=True)
         self._folder = folder
-        self.endpoint.asked.clear()
-        self.says(_plausible)
         self.finds(1, 4, 5)
 
-    def says(self, *replies: Said) -> None:
-        self.endpoint.replies[:] = replies
+    def says(self, *replies: Reply) -> None:
+        self.model.replies[:] = replies
 
     def finds(self, *pmids: int) -> None:
         self.pubmed.start_over(dict.fromkeys(pmids, date(2020, 1, 1)))
 
     def answerer(self, corpus: Sequence[Citation] = CORPUS, **options: Any) -> QuestionAnswerer:
         online = QuickOnline(self.pubmed, self._folder)
-        model = self.endpoint.model()
-        return make_answerer(None, corpus, model=model, online=online, **options)
+        return make_answerer(None, corpus, model=self.model, online=online, **options)
 
     def search(
         self, system: str | SystemSettings, body: str = QUESTION.body, **options: Any
     ) -> SearchResult:
-        chosen = load_system(system) if isinstance(system, str) else system
-        question = Question("q", body, "yesno")
-        return asyncio.run(self.answerer(**options).search(Request(question, chosen, 10)))
+        return reply_of(self.answerer(**options).search, Question("q", body, "yesno"), system)
 
 
 def _plausible(prompt: str) -> str:
@@ -91,7 +83,7 @@ def _plausible(prompt: str) -> str:
 
 
 @pytest.fixture
-def graph(running: tuple[ChatEndpoint, EUtils], tmp_path: Path) -> Graph:
+def graph(running: EUtils, tmp_path: Path) -> Graph:
     return Graph(running, tmp_path)
 
 
@@ -119,7 +111,7 @@ def test_asks_model_is_true_for_presets_with_model_steps() -> None:
 
 
 def test_systems_report_a_lost_model_and_continue(graph: Graph, subtests: pytest.Subtests) -> None:
-    graph.says(500)
+    graph.says(LOST)
     for system in WITH_MODEL:
         with subtests.test(system=system):
             found = graph.search(system)
@@ -135,7 +127,7 @@ def test_systems_without_model_steps_never_call_the_model(
     for system in [*(name for name in PUBLISHED if name not in asking), *QUIET_RUNS]:
         with subtests.test(system=system):
             graph.search(system)
-            assert graph.endpoint.asked == []
+            assert graph.model.calls == []
 
 
 def test_systems_report_a_lost_encoder_and_continue(
@@ -180,18 +172,17 @@ def test_self_check_searches_the_models_query(graph: Graph) -> None:
 def test_preset_can_set_bm25_constants(graph: Graph) -> None:
     answerer = graph.answerer()
     asked: list[Any] = []
-    parts = parts_of(answerer)
-    for shard in (parts["shard-0000"], parts["shard-0001"]):
-        find = shard.find
+    shard = parts_of(answerer)["shard-0000"]
+    find = shard.find
 
-        def note(query: Any, find: Any = find) -> Any:
-            asked.append(query.bm25)
-            return find(query)
+    def note(query: Any) -> Any:
+        asked.append(query.bm25)
+        return find(query)
 
-        shard.find = note
-    asyncio.run(answerer.search(Request(QUESTION, load_system("biorag-v7"), 10)))
-    asyncio.run(answerer.search(Request(QUESTION, load_system("bm25"), 10)))
-    assert {(query.k1, query.b) for query in asked} == {(1.5, 0.75), (0.9, 0.4)}
+    shard.find = note
+    for system in ("biorag-v7", "bm25"):
+        reply_of(answerer.search, QUESTION, system)
+    assert [(query.k1, query.b) for query in asked] == [(1.5, 0.75), (0.9, 0.4)]
 
 
 # Paper 003
@@ -201,7 +192,7 @@ def test_names_in_pseudo_documents_are_searched(graph: Graph) -> None:
     graph.says("It is Warfarin that does so.")
     found = graph.search("huang", "Which pill thins blood?", names=["Warfarin"])
     assert found.citations[0].pmid == 2
-    assert len(graph.endpoint.asked) == 2
+    assert len(graph.model.calls) == 2
 
 
 def test_recency_orders_equal_citations(graph: Graph) -> None:
@@ -220,7 +211,7 @@ def test_recency_orders_equal_citations(graph: Graph) -> None:
 def test_evidence_follows_the_models_ranking_and_expansion(graph: Graph) -> None:
     graph.says("[2] > [1]")
     found = graph.search("udine-b", "warfarin or imatinib")
-    shown = re.findall(r"^\[\d+\] (.+)$", graph.endpoint.users()[0], re.MULTILINE)
+    shown = re.findall(r"^\[\d+\] (.+)$", graph.model.users()[0], re.MULTILINE)
     assert len(shown) == 2
     assert [e.passage.text for e in found.evidence] == shown[::-1]
     graph.says("VKORC1 is its target.", "[1]")
@@ -275,11 +266,9 @@ def test_pubmed_is_searched_only_if_too_few_hits_are_similar(graph: Graph) -> No
     assert fetched == "901,902"
 
 
-def test_pubmed_is_also_searched_by_the_models_query(
-    graph: Graph,
-) -> None:
+def test_pubmed_is_also_searched_by_the_models_query(graph: Graph) -> None:
     graph.says("Metformin[mh] AND AMP-Activated Protein Kinases[mh]")
     graph.search(too_few(50))
     terms = [form["term"] for form in graph.pubmed.requests if form["utility"] == "esearch"]
     assert "Metformin[mh] AND AMP-Activated Protein Kinases[mh]" in terms
-    assert graph.endpoint.users()[-1].count("Query: ") == 3
+    assert graph.model.users()[-1].count("Query: ") == 3

@@ -28,7 +28,7 @@ def test_cached_reply_is_returned_only_for_the_same_request(tmp_path: Path) -> N
     assert cache.read("efetch", SEARCH) is None
 
 
-def test_cached_reply_expires(tmp_path: Path) -> None:
+def test_expired_reply_is_not_returned_and_is_deleted_by_the_next_write(tmp_path: Path) -> None:
     clock = Clock()
     cache = make(tmp_path, clock)
     cache.write("esearch", SEARCH, b"{}")
@@ -36,6 +36,8 @@ def test_cached_reply_expires(tmp_path: Path) -> None:
     assert cache.read("esearch", SEARCH) == b"{}"
     clock.now = NOW + 7 * DAY_S
     assert cache.read("esearch", SEARCH) is None
+    cache.write("efetch", {"id": "2"}, b"x")
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_oldest_replies_are_evicted_when_the_cache_is_full(tmp_path: Path) -> None:
@@ -46,15 +48,6 @@ def test_oldest_replies_are_evicted_when_the_cache_is_full(tmp_path: Path) -> No
         cache.write("efetch", {"id": str(n)}, b"x" * 400)
     kept = [cache.read("efetch", {"id": str(n)}) is not None for n in range(3)]
     assert kept == [False, True, True]
-
-
-def test_expired_replies_are_deleted(tmp_path: Path) -> None:
-    clock = Clock()
-    cache = make(tmp_path, clock)
-    cache.write("efetch", {"id": "1"}, b"x")
-    clock.now = NOW + 8 * DAY_S
-    cache.write("efetch", {"id": "2"}, b"x")
-    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_oversized_replies_and_zero_days_are_not_cached(tmp_path: Path) -> None:

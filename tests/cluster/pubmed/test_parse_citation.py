@@ -168,20 +168,7 @@ def test_links_are_parsed_with_or_without_a_pmid() -> None:
     )
 
 
-def test_identifiers_of_references_are_ignored() -> None:
-    reference = (
-        "<ReferenceList><Reference><ArticleIdList>"
-        '<ArticleId IdType="doi">10.1/other</ArticleId><ArticleId IdType="pmc">PMC9</ArticleId>'
-        "</ArticleIdList></Reference></ReferenceList>"
-    )
-    own = '<ArticleIdList><ArticleId IdType="doi">10.1/own</ArticleId></ArticleIdList>'
-    citation = parse_one(data=own + reference)
-    assert (citation.doi, citation.pmcid) == ("10.1/own", "")
-    only_reference = parse_one(data=reference)
-    assert (only_reference.doi, only_reference.pmcid) == ("", "")
-
-
-def test_references_of_all_lists_are_read_once_in_order() -> None:
+def test_references_of_all_lists_are_read_once_in_order_without_other_identifiers() -> None:
     def reference(*ids: str) -> str:
         own = f"<ArticleIdList>{''.join(ids)}</ArticleIdList>"
         return f"<Reference><Citation>A</Citation>{own}</Reference>"
@@ -189,7 +176,8 @@ def test_references_of_all_lists_are_read_once_in_order() -> None:
     def cited(text: str) -> str:
         return f'<ArticleId IdType="pubmed">{text}</ArticleId>'
 
-    doi, untyped = '<ArticleId IdType="doi">7</ArticleId>', "<ArticleId>3</ArticleId>"
+    doi = '<ArticleId IdType="doi">10.1/other</ArticleId><ArticleId IdType="pmc">PMC9</ArticleId>'
+    untyped = "<ArticleId>3</ArticleId>"
     inner = (
         f"<ReferenceList><Title>More</Title>{reference(cited('5'), cited('12'))}</ReferenceList>"
     )
@@ -202,7 +190,9 @@ def test_references_of_all_lists_are_read_once_in_order() -> None:
     own = '<ArticleIdList><ArticleId IdType="doi">10.1/own</ArticleId></ArticleIdList>'
     citation = parse_one(data=lists + own)
     assert citation.references == (12, 3, 5, 9)
-    assert citation.doi == "10.1/own"
+    assert (citation.doi, citation.pmcid) == ("10.1/own", "")
+    only_references = parse_one(data=lists)
+    assert (only_references.doi, only_references.pmcid) == ("", "")
     assert parse_one(data=own).references == ()
 
 

@@ -13,9 +13,7 @@ from cluster.ray import watch_head
 
 
 @pytest.mark.slow
-def test_lost_head_is_detected(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_lost_head_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_head, "LOOK_S", 0.1)
     monkeypatch.setattr(watch_head, "PATIENCE_S", 0.5)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -17,13 +16,6 @@ from cluster.settings.settings import load_settings
 from cluster.settings.store_digests import store_digests
 from cluster.settings.system_settings import SystemSettings
 from cluster.settings.used_models import used_models
-
-
-@pytest.mark.parametrize(
-    "name", ["laptop.yaml", "laptop-hub.yaml", "gpu-node.yaml", "cluster.yaml"]
-)
-def test_shipped_settings_are_valid(name: str) -> None:
-    load_settings(name)
 
 
 @pytest.mark.parametrize("name", ["cluster.yaml", "gpu-node.yaml"])
@@ -181,27 +173,13 @@ def test_stores_and_servers_are_compared_without_the_user() -> None:
 
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
-STORED = ("pypi:", "hf:", "citeray:")
-
-
-def names_in(settings: Any) -> Iterator[str]:
-    """Yield every model name in the settings."""
-    match settings:
-        case dict():
-            for value in settings.values():
-                yield from names_in(value)
-        case list() | tuple():
-            for value in settings:
-                yield from names_in(value)
-        case str() if settings.startswith(STORED):
-            yield settings
 
 
 @pytest.mark.parametrize("config", ["laptop", "laptop-hub", "cluster", "gpu-node"])
 def test_all_models_in_settings_are_listed(config: str) -> None:
     """`citeray models pull` downloads the listed models for machines without a network."""
     settings = load_settings(str(CONFIGS / f"{config}.yaml"))
-    named = set(names_in(settings.model_dump(mode="json")))
+    named = set(re.findall(r'"((?:pypi|hf|citeray):[^"]+)"', settings.model_dump_json()))
     assert len(named) >= 4
     assert named <= set(used_models(settings).values())
     large, others = (used_models(settings, language_models=which) for which in (True, False))

@@ -22,37 +22,14 @@ from cluster.storage.compare_and_swap import (
     swap,
 )
 from cluster.storage.locations import Location, StoredLocation
-from tests.gcs_server import gcs_server, gcs_url
-from tests.object_store import BUCKET, s3_server
 from tests.serve.http_server import serving
 
 pytestmark = pytest.mark.process
 
 
-@pytest.fixture(scope="module")
-def locations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, StoredLocation]]:
-    folder = tmp_path_factory.mktemp("account")
-    with (
-        pytest.MonkeyPatch.context() as environment,
-        s3_server(environment),
-        gcs_server(environment, folder) as port,
-    ):
-        urls = {"s3": f"s3://{BUCKET}/index", "gs": gcs_url(port, "index")}
-        yield {name: StoredLocation.at(url, folder) for name, url in urls.items()}
-
-
-@pytest.fixture(params=["folder", "s3", "gs"])
-def location(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
-    if request.param == "folder":
-        return tmp_path / "index" / "CURRENT"
-    return request.getfixturevalue("locations")[request.param] / tmp_path.name / "CURRENT"
-
-
-@pytest.fixture(params=["s3", "gs"])
-def stored(
-    request: pytest.FixtureRequest, locations: dict[str, StoredLocation], tmp_path: Path
-) -> StoredLocation:
-    return locations[request.param] / tmp_path.name / "CURRENT"
+@pytest.fixture
+def location(index: Location) -> Location:
+    return index / "CURRENT"
 
 
 def test_swap_replaces_an_unchanged_file(location: Location) -> None:
@@ -79,10 +56,11 @@ def test_swap_conflicts_with_another_write(location: Location) -> None:
     assert found.data == b"theirs"
 
 
-def test_write_with_lost_response_counts_as_done(stored: StoredLocation) -> None:
-    before = swap(stored, None, b"1")
-    swap(stored, before, b"2")
-    assert swap(stored, before, b"2").data == b"2"
+@pytest.mark.parametrize("index", ["s3", "gs"], indirect=True)
+def test_write_with_lost_response_counts_as_done(location: Location) -> None:
+    before = swap(location, None, b"1")
+    swap(location, before, b"2")
+    assert swap(location, before, b"2").data == b"2"
 
 
 @pytest.fixture

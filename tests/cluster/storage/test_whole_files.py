@@ -1,8 +1,6 @@
 import hashlib
 from pathlib import Path
 
-import pytest
-
 from cluster.storage.whole_files import published_atomically, sha256_of, write_atomically
 
 
@@ -29,21 +27,6 @@ def test_file_is_published_when_the_block_ends(tmp_path: Path) -> None:
     write_atomically(path, path.read_bytes() + b", and more")
     assert path.read_bytes() == b"whole, and more"
     assert names(path.parent) == ["file"]
-
-
-def test_failed_block_keeps_the_old_file(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
-
-    def half_done() -> None:
-        with published_atomically(path) as aside:
-            aside.write_bytes(b"half")
-            raise RuntimeError("interrupted")
-
-    with pytest.raises(RuntimeError, match="interrupted"):
-        half_done()
-    assert path.read_bytes() == b"old"
-    assert names(tmp_path) == ["file"]
 
 
 def test_concurrent_writers_use_separate_temporary_files(tmp_path: Path) -> None:

@@ -58,16 +58,9 @@ ONE_SENTENCE = [
 ]
 
 
-def test_sentence_ends_are_found(subtests: pytest.Subtests) -> None:
-    for text, expected in ENDS:
-        with subtests.test(text=text, expected=expected):
-            assert sentences(text) == expected
-
-
-def test_dots_within_a_sentence_are_ignored(subtests: pytest.Subtests) -> None:
-    for text in ONE_SENTENCE:
-        with subtests.test(text=text):
-            assert sentences(text) == [text]
+@pytest.mark.parametrize(("text", "expected"), [*ENDS, *((text, [text]) for text in ONE_SENTENCE)])
+def test_sentences_end_at_stops_but_not_at_dots_within_them(text: str, expected: list[str]) -> None:
+    assert sentences(text) == expected
 
 
 def test_sentence_offsets_are_code_points() -> None:

@@ -21,44 +21,33 @@ def written(tmp_path: Path, *concepts: Concept) -> Vocabulary:
     return Vocabulary.open(tmp_path / "vocabulary.arrow")
 
 
-def test_normalise_joins_spellings(subtests: pytest.Subtests) -> None:
-    for one, other in [
-        ("Type 2 Diabetes", "type-2  diabetes"),
-        ("non\u2010small\u2011cell", "non small cell"),
-        ("Parkinson Disease", "Parkinson\u2019s disease"),
-        ("Huntington 's disease", "Huntington's Diseases"),
-        ("Neoplasms", "neoplasm"),
-        ("Arteries", "artery"),
-        ("TNF-\u03b1", "tnf-alpha"),
-        ("SNPs", "SNP"),
-        ("Leg", "legs"),
-        ("\ufb01brosis", "fibrosis"),
-        ("BRCA1", "brca1"),
-    ]:
-        with subtests.test(one=one, other=other):
-            assert normalise(one) == normalise(other)
-
-
-def test_normalise_separates_different_names(subtests: pytest.Subtests) -> None:
-    for one, other in [
-        ("AS", "as"),
-        ("CAT", "cat"),
-        ("CHARMS", "charms"),
-        ("pH", "ph"),
-        ("hepatitis B", "hepatitis C"),
-        ("virus", "viru"),
-        ("mass", "mas"),
-        ("SS", "S"),
-        ("ARTERIES", "ARTERY"),
-    ]:
-        with subtests.test(one=one, other=other):
-            assert normalise(one) != normalise(other)
-
-
-@pytest.mark.slow
-@given(st.text(max_size=30))
-def test_normal_form_has_single_spaces(name: str) -> None:
-    assert normalise(name) == " ".join(normalise(name).split(" ")).strip()
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("Type 2 Diabetes", "type-2  diabetes", True),
+        ("non\u2010small\u2011cell", "non small cell", True),
+        ("Parkinson Disease", "Parkinson\u2019s disease", True),
+        ("Huntington 's disease", "Huntington's Diseases", True),
+        ("Neoplasms", "neoplasm", True),
+        ("Arteries", "artery", True),
+        ("TNF-\u03b1", "tnf-alpha", True),
+        ("SNPs", "SNP", True),
+        ("Leg", "legs", True),
+        ("\ufb01brosis", "fibrosis", True),
+        ("BRCA1", "brca1", True),
+        ("AS", "as", False),
+        ("CAT", "cat", False),
+        ("CHARMS", "charms", False),
+        ("pH", "ph", False),
+        ("hepatitis B", "hepatitis C", False),
+        ("virus", "viru", False),
+        ("mass", "mas", False),
+        ("SS", "S", False),
+        ("ARTERIES", "ARTERY", False),
+    ],
+)
+def test_normalise_joins_spellings_of_a_name_only(one: str, other: str, is_same: bool) -> None:
+    assert (normalise(one) == normalise(other)) is is_same
 
 
 def test_lookup_finds_concepts_by_every_name(tmp_path: Path) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import httpx
 
-from tests.end_to_end.several_nodes.pods import Network, Pod, await_that
+from tests.end_to_end.several_nodes.pods import Network, Pod
 from tests.end_to_end.small_graph import ANSWER_S, ASKED, WHOLE
+from tests.end_to_end.waiting import await_that, meanwhile
 
 SOME = 10
 
@@ -35,9 +37,12 @@ class Reply:
 
 @dataclass
 class Asker:
-    """Replies of one node in order, and the errors of requests without a reply."""
+    """Replies in order, and the errors of requests without a reply.
 
-    url: str
+    `choose` returns the URL of the proxy for the next request.
+    """
+
+    choose: Callable[[], str]
     network: Network
     replies: list[Reply] = field(default_factory=list)
     unheard: list[str] = field(default_factory=list)
@@ -47,11 +52,12 @@ class Asker:
         limits = httpx.Limits(max_keepalive_connections=0)
         with (
             self.network.entered(),
-            httpx.Client(limits=limits, timeout=ANSWER_S, base_url=self.url) as client,
+            httpx.Client(limits=limits, timeout=ANSWER_S) as client,
         ):
             while not stopped.wait(0.1):
                 try:
-                    self.replies.append(Reply.of(client.post("/v1/search", json=ASKED)))
+                    reply = client.post(f"{self.choose()}/v1/search", json=ASKED)
+                    self.replies.append(Reply.of(reply))
                 except httpx.HTTPError as error:
                     self.unheard.append(repr(error))
 
@@ -60,7 +66,8 @@ class Asker:
 
         def one(_: int) -> Reply:
             with self.network.entered():
-                return Reply.of(httpx.post(f"{self.url}/v1/search", json=ASKED, timeout=ANSWER_S))
+                url = f"{self.choose()}/v1/search"
+                return Reply.of(httpx.post(url, json=ASKED, timeout=ANSWER_S))
 
         with ThreadPoolExecutor(number) as threads:
             return list(threads.map(one, range(number)))
@@ -87,7 +94,7 @@ class Asker:
         return [r for r in self.replies if r.status == 200 and r.body["coverage"] != WHOLE]
 
     def last(self) -> str:
-        return f"{self.url}: {self.replies[-3:]} {self.unheard[-3:]}"
+        return f"{self.replies[-3:]} {self.unheard[-3:]}"
 
     def since(self, mark: int) -> list[Reply]:
         return self.replies[mark:]
@@ -104,22 +111,14 @@ class Asker:
 @contextmanager
 def asking(nodes: Sequence[Pod], port: int) -> Iterator[dict[int, Asker]]:
     """Yield one asker per node, by the node's number; they ask until the block ends."""
-    urls = [f"http://{node.address}:{port}" for node in nodes]
-    with asking_at(urls, nodes[0].network) as askers:
+    choices = [partial(str, f"http://{node.address}:{port}") for node in nodes]
+    with asking_at(choices, nodes[0].network) as askers:
         yield {node.number: asker for node, asker in zip(nodes, askers, strict=True)}
 
 
 @contextmanager
-def asking_at(urls: Sequence[str], network: Network) -> Iterator[list[Asker]]:
-    """Yield one asker per URL; they ask until the block ends."""
-    askers = [Asker(url, network) for url in urls]
-    stopped = threading.Event()
-    threads = [threading.Thread(target=a.ask, args=(stopped,)) for a in askers]
-    for thread in threads:
-        thread.start()
-    try:
+def asking_at(choices: Sequence[Callable[[], str]], network: Network) -> Iterator[list[Asker]]:
+    """Yield one asker for each choice of URLs; they ask until the block ends."""
+    askers = [Asker(choose, network) for choose in choices]
+    with meanwhile(*(asker.ask for asker in askers)):
         yield askers
-    finally:
-        stopped.set()
-        for thread in threads:
-            thread.join()

@@ -11,9 +11,9 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,12 @@ import httpx
 import yaml
 
 from tests.end_to_end.command import BIN, ROOT, environment, small_settings, with_settings
-from tests.end_to_end.several_nodes.nft_rules import PolicyCluster, PolicyPod
-from tests.end_to_end.several_nodes.other_pods import NAMESPACES, pods_around
-from tests.end_to_end.several_nodes.pods import NO_LOSS, Network, Pod, Pods, await_that, pods_on
+from tests.end_to_end.several_nodes.nft_rules import nft_rules
+from tests.end_to_end.several_nodes.pods import NO_LOSS, Network, Pod, Pods, pods_on
+from tests.end_to_end.small_graph import LIGHT
+from tests.end_to_end.waiting import await_that
 from tests.k8s import chart
+from tests.k8s.policies import OTHERS, Peer, pod
 from tests.network_namespaces import Namespace
 
 CASE = "kind"
@@ -34,11 +36,16 @@ KEYS = {"AWS_ACCESS_KEY_ID": "anyone", "AWS_SECRET_ACCESS_KEY": "anything"}
 # Options that KubeRay adds to every `ray start`, and to that of the head.
 STARTED = ("--metrics-export-port=8080",)
 DASHBOARD = ("--include-dashboard=true", "--dashboard-host=0.0.0.0")
-LIGHT = ("gateway", "expander", "encoder", "writer")
+# The peers outside the chart, and their addresses on this network.
+AROUND = {
+    name: replace(peer, address=peer.address or f"10.77.0.{number}")
+    for number, (name, peer) in enumerate(OTHERS.items(), 100)
+}
+WHO = {name: peer.address for name, peer in AROUND.items()}
 CALL = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 1).close()"
 
 
-def policy_pods() -> dict[int, PolicyPod]:
+def policy_pods() -> dict[int, Peer]:
     """Return the chart's pods on this network by number."""
     found = chart.all_pods(CASE) | chart.all_pods(f"{CASE}/build")
     names = {
@@ -50,9 +57,7 @@ def policy_pods() -> dict[int, PolicyPod]:
         STORE: "StatefulSet/citeray-object-store/replica",
     }
     return {
-        number: PolicyPod(
-            chart.NAMESPACE, found[name]["metadata"]["labels"], (f"10.77.0.{number}",)
-        )
+        number: pod(chart.NAMESPACE, found[name]["metadata"]["labels"], f"10.77.0.{number}")
         for number, name in names.items()
     }
 
@@ -67,18 +72,15 @@ def store_variables() -> dict[str, str]:
 
 
 def policy_rules() -> dict[int, str]:
-    ours, around = policy_pods(), pods_around()
+    ours = policy_pods()
     objects = chart.render(chart.values_of(CASE, monitoring={"enabled": True}))
     policies = [obj for obj in objects if obj["kind"] == "NetworkPolicy"]
-    cluster = PolicyCluster(policies, [*ours.values(), *around.values()], NAMESPACES)
-    return {number: cluster.rules(pod) for number, pod in ours.items()}
+    pods = [*ours.values(), *AROUND.values()]
+    return {number: nft_rules(policies, one, pods) for number, one in ours.items()}
 
 
-@dataclass
 class Submitter:
     """A pod with its own rules that submits jobs to the heads of Ray clusters."""
-
-    network: Namespace
 
     def __init__(self, bridge: Network, stack: ExitStack, rules: str) -> None:
         self.network = Namespace()
@@ -146,8 +148,7 @@ class Clusters:
             application["args"] = {"config": str(self.settings), **given}
         token = self.service.driver["RAY_AUTH_TOKEN"]
         url = f"http://{self.service.head.address}:8265/api/serve/applications/"
-        operator = pods_around()["operator"].addresses[0]
-        with self.network.entered(), self.client(operator) as client:
+        with self.network.entered(), self.client(WHO["operator"]) as client:
             reply = client.put(url, json=config, headers={"Authorization": f"Bearer {token}"})
         assert reply.status_code == 200, reply.text
 
@@ -156,15 +157,11 @@ class Clusters:
 
         def served() -> bool:
             nonlocal said
-            try:
-                reply = self.get(source, f"http://{self.service.workers[0].address}:8000/readyz")
-                said = reply.text
-                return reply.json()["ready"] and set(reply.json()["versions"].values()) == {version}
-            except (httpx.HTTPError, ValueError, KeyError) as error:
-                said = f"{error!r} {said}"
-                return False
+            reply = self.get(source, f"http://{self.service.workers[0].address}:8000/readyz")
+            said = reply.text
+            return reply.json()["ready"] and set(reply.json()["versions"].values()) == {version}
 
-        await_that(served, lambda: said)
+        await_that(served, lambda: said, starting=True)
 
 
 def ended_well(command: list[str]) -> bool:
@@ -195,13 +192,10 @@ def object_store(network: Network, bucket: str) -> Iterator[None]:
 
     def made() -> bool:
         with network.entered():
-            try:
-                return httpx.put(f"{STORE_URL}/{bucket}").is_success
-            except httpx.HTTPError:
-                return False
+            return httpx.put(f"{STORE_URL}/{bucket}").is_success
 
     try:
-        await_that(made)
+        await_that(made, starting=True)
         yield
     finally:
         process.kill()
@@ -209,8 +203,8 @@ def object_store(network: Network, bucket: str) -> Iterator[None]:
 
 
 @contextmanager
-def chart_clusters(folder: Path, encoder: Path, addresses: Mapping[str, str]) -> Iterator[Clusters]:
-    """Start both clusters under the chart's policies; all other peers have one of `addresses`."""
+def chart_clusters(folder: Path, encoder: Path) -> Iterator[Clusters]:
+    """Start both clusters under the chart's policies; all other peers have the addresses of WHO."""
     text = chart.settings_text(CASE)
     found = re.search(r"path: (s3://([^/]+)/\S+)", text)
     assert found
@@ -220,7 +214,7 @@ def chart_clusters(folder: Path, encoder: Path, addresses: Mapping[str, str]) ->
     with ExitStack() as stack:
         network = Network()
         stack.callback(network.close)
-        for address in (*addresses.values(), f"10.77.0.{STORE}"):
+        for address in (*WHO.values(), f"10.77.0.{STORE}"):
             network.ip("addr", "add", f"{address}/32", "dev", "bridge")
         stack.enter_context(object_store(network, found[2]))
         submitter = Submitter(network, stack, rules[SUBMITTER])

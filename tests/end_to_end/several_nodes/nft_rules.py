@@ -1,26 +1,21 @@
 """Translate NetworkPolicies into nftables rules for the network of one pod.
 
-Semantics as in https://kubernetes.io/docs/concepts/services-networking/network-policies/. Where
-that page leaves a choice to network plugins, the rules are strict: refused packets are dropped
-without a reply, and probes of the node get no exception.
+Where Kubernetes leaves a choice to network plugins, the rules are strict: refused packets are
+dropped without a reply, and probes of the node get no exception.
 """
 
 from __future__ import annotations
 
-import ipaddress
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from ipaddress import ip_network
 from typing import Any
 
-Labels = Mapping[str, str]
+from tests.k8s.chart import Object
+from tests.k8s.policies import Peer, ends_of, ports_of, rules_for, selects
+
 TABLE = "policies"
-NAME_LABEL = "kubernetes.io/metadata.name"
-PEER_KEYS = {"podSelector", "namespaceSelector", "ipBlock"}
-# By direction: the policy type, the hook, the peers' key, the address and the device of the peer.
-WAYS = {
-    "ingress": ("Ingress", "input", "from", "saddr", "iif"),
-    "egress": ("Egress", "output", "to", "daddr", "oif"),
-}
+# By direction: the hook, and the address and the device of the peer.
+WAYS = {"ingress": ("input", "saddr", "iif"), "egress": ("output", "daddr", "oif")}
 # Loopback traffic, replies and IPv6 neighbour discovery are always accepted.
 HEAD = """\
   set refused_{way} {{
@@ -42,145 +37,43 @@ FOOT = """\
 """
 
 
-@dataclass(frozen=True)
-class PolicyPod:
-    """The attributes of a pod that policies select by."""
+def nft_rules(policies: Sequence[Object], one: Peer, pods: Sequence[Peer]) -> str:
+    """Return input for `nft -f -` that replaces the rules in the network of `one`.
 
-    namespace: str
-    labels: Labels
-    addresses: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class PolicyCluster:
-    """Policies and pods of a cluster, and the labels of its namespaces by name."""
-
-    policies: Sequence[Mapping[str, Any]]
-    pods: Sequence[PolicyPod]
-    namespaces: Mapping[str, Labels] = field(default_factory=dict)
-
-    def rules(self, pod: PolicyPod) -> str:
-        """Return input for `nft -f -` that replaces the rules in the pod's network."""
-        chains = "".join(self._chain(pod, way) for way in WAYS)
-        return f"table inet {TABLE}\ndelete table inet {TABLE}\ntable inet {TABLE} {{\n{chains}}}\n"
-
-    def _chain(self, pod: PolicyPod, way: str) -> str:
-        """Return no rules, which allows everything, if no policy selects the pod."""
-        kind, hook, _, address, device = WAYS[way]
-        specs = [
-            (policy_namespace(policy), policy["spec"])
-            for policy in self.policies
-            if policy_namespace(policy) == pod.namespace
-            and kind in policy_types(policy["spec"])
-            and matches(policy["spec"].get("podSelector", {}), pod.labels)
-        ]
-        if not specs:
-            return ""
-        lines = {
-            line: None
-            for namespace, spec in specs
-            for rule in spec.get(way) or []
-            for line in self._accepts(rule, way, namespace)
-        }
-        body = "".join(f"    {line}\n" for line in lines)
-        head = HEAD.format(way=way, hook=hook, device=device)
-        return head + body + FOOT.format(way=way, address=address)
-
-    def _accepts(self, rule: Mapping[str, Any], way: str, namespace: str) -> Iterator[str]:
-        """Return one line per peer and protocol that the rule allows."""
-        _, _, key, address, _ = WAYS[way]
-        require_keys(rule, {key, "ports"})
-        words = port_words(rule.get("ports") or [])
-        for block in address_blocks(rule.get(key) or [], address):
-            yield from lines_of(block, words)
-        for other in self._peers(rule.get(key) or [], namespace):
-            for one in other.addresses:
-                yield from lines_of(address_words(one, address), words)
-        if not rule.get(key):
-            yield from lines_of("", words)
-
-    def _peers(self, peers: Sequence[Mapping[str, Any]], namespace: str) -> Iterator[PolicyPod]:
-        """Return the pods that a rule selects, by default in its own namespace."""
-        for peer in peers:
-            require_keys(peer, PEER_KEYS)
-            if "ipBlock" in peer:
-                continue
-            for pod in self.pods:
-                selects = peer.get("namespaceSelector")
-                inside = (
-                    pod.namespace == namespace
-                    if selects is None
-                    else matches(selects, self._namespace_labels(pod.namespace))
-                )
-                if inside and matches(peer.get("podSelector") or {}, pod.labels):
-                    yield pod
-
-    def _namespace_labels(self, name: str) -> Labels:
-        """Return the labels, including the one that Kubernetes sets."""
-        return {**self.namespaces.get(name, {}), NAME_LABEL: name}
+    `pods` are all pods, with their addresses.
+    """
+    chains = "".join(chain(policies, one, pods, way) for way in WAYS)
+    return f"table inet {TABLE}\ndelete table inet {TABLE}\ntable inet {TABLE} {{\n{chains}}}\n"
 
 
-def policy_namespace(policy: Mapping[str, Any]) -> str:
-    namespace: str = policy["metadata"].get("namespace", "default")
-    return namespace
+def chain(policies: Sequence[Object], one: Peer, pods: Sequence[Peer], way: str) -> str:
+    """Return no rules, which allows everything, if no policy selects the pod."""
+    hook, address, device = WAYS[way]
+    if (rules := rules_for(policies, one, way)) is None:
+        return ""
+    lines = dict.fromkeys(line for rule in rules for line in accepts(rule, pods, way))
+    body = "".join(f"    {line}\n" for line in lines)
+    head = HEAD.format(way=way, hook=hook, device=device)
+    return head + body + FOOT.format(way=way, address=address)
 
 
-def policy_types(spec: Mapping[str, Any]) -> list[str]:
-    """Return the policy types; by default Ingress, and Egress if there are rules for it."""
-    given: list[str] = spec.get("policyTypes") or []
-    return given or ["Ingress", *(["Egress"] if spec.get("egress") else [])]
+def accepts(rule: dict[str, Any], pods: Sequence[Peer], way: str) -> Iterator[str]:
+    """Yield one line per peer and protocol that the rule allows."""
+    numbers: dict[str, list[str]] = {}
+    for protocol, port in ports_of(rule):
+        numbers.setdefault(protocol.lower(), []).append(str(port))
+    ports = [f"{name} dport {{ {', '.join(some)} }}" for name, some in numbers.items()]
+    ends = ends_of(rule, way)
+    for peer in peers(ends, pods, WAYS[way][1]) if ends else [""]:
+        for words in ports or [""]:
+            yield " ".join(part for part in (peer, words, "accept") if part)
 
 
-def matches(selector: Mapping[str, Any], labels: Labels) -> bool:
-    """An empty selector matches everything; NotIn also matches where the label is missing."""
-    require_keys(selector, {"matchLabels", "matchExpressions"})
-    expressions = selector.get("matchExpressions") or []
-    wanted = selector.get("matchLabels") or {}
-    return wanted.items() <= labels.items() and all(holds(e, labels) for e in expressions)
-
-
-def holds(expression: Mapping[str, Any], labels: Labels) -> bool:
-    key, operator = expression["key"], expression["operator"]
-    values = expression.get("values") or []
-    if operator in ("In", "NotIn"):
-        return (labels.get(key) in values) is (operator == "In")
-    if operator in ("Exists", "DoesNotExist"):
-        return (key in labels) is (operator == "Exists")
-    raise ValueError(f"not an operator of a label selector: {operator}")
-
-
-def address_blocks(peers: Iterable[Mapping[str, Any]], address: str) -> Iterator[str]:
-    for peer in peers:
-        if "ipBlock" not in peer:
-            continue
-        if len(peer) > 1:
-            raise ValueError(f"ipBlock stands with no selector: {peer}")
-        require_keys(peer["ipBlock"], {"cidr"})
-        yield address_words(peer["ipBlock"]["cidr"], address)
-
-
-def address_words(cidr: str, address: str) -> str:
-    family = {4: "ip", 6: "ip6"}[ipaddress.ip_network(cidr).version]
-    return f"{family} {address} {cidr}"
-
-
-def port_words(ports: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return matches of the ports; port names and ranges are not supported."""
-    if not ports:
-        return [""]
-    found: dict[str, list[str]] = {}
-    for given in ports:
-        require_keys(given, {"protocol", "port"})
-        found.setdefault(given.get("protocol", "TCP").lower(), []).append(str(int(given["port"])))
-    return [f"{name} dport {{ {', '.join(some)} }}" for name, some in found.items()]
-
-
-def lines_of(address: str, ports: Iterable[str]) -> Iterator[str]:
-    for words in ports:
-        yield " ".join(part for part in (address, words, "accept") if part)
-
-
-def require_keys(found: Mapping[str, Any], known: set[str]) -> None:
-    """Raise ValueError for an unsupported field."""
-    if more := set(found) - known:
-        raise ValueError(f"not translated to nftables: {sorted(more)}")
+def peers(ends: Sequence[dict[str, Any]], pods: Sequence[Peer], address: str) -> Iterator[str]:
+    """Yield a match of the address of each peer."""
+    for end in ends:
+        if "ipBlock" in end:
+            cidr = ip_network(end["ipBlock"]["cidr"])
+            yield f"{'ip' if cidr.version == 4 else 'ip6'} {address} {cidr}"
+        else:
+            yield from (f"ip {address} {pod.address}" for pod in pods if selects(end, pod))

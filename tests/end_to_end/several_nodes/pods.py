@@ -14,9 +14,8 @@ import secrets
 import shutil
 import signal
 import subprocess
-import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,12 +24,12 @@ import pytest
 
 from cluster.models.store import ModelStore
 from serve.client.run_graph import PROXY_ENVIRONMENT
-from tests.end_to_end.command import BIN, ROOT, environment
+from tests.end_to_end.command import BIN, ROOT, environment, short_folder, start
+from tests.end_to_end.waiting import await_that
 from tests.network_namespaces import OWN, Namespace, run
 
 GCS_PORT = 6379
 BRIDGE_ADDRESS = "02:00:00:00:00:01"
-DEADLINE_S = 480
 MEMORY = 128 << 20
 # Killing the first process of a PID namespace kills the whole pod.
 POD = ("setpriv", "--pdeathsig", "KILL", "unshare", "-n", "-pf", "--mount-proc", "--kill-child")
@@ -115,13 +114,14 @@ class Pod:
         self.own_folder.mkdir()
         facts = (str(self.own_folder), str(self.folder), self.address)
         ray = [str(BIN / "ray"), "start", *options, "--block", "--disable-usage-stats"]
+        # No driver prints the logs of its workers, so no process has to send them.
+        ray += ["--include-log-monitor=false"]
         ray += [f"--node-ip-address={self.address}", f"--object-store-memory={MEMORY}"]
         with self.network.entered():
             with self.log.open("wb") as log:
-                self.process = subprocess.Popen(
-                    [*POD, "sh", "-c", BOOT, "sh", *facts, *ray],
-                    stdin=subprocess.PIPE, stdout=log, stderr=log, env=environment(self.variables),
-                )  # fmt: skip
+                boot = [*POD, "sh", "-c", BOOT, "sh", *facts, *ray]
+                pipe = subprocess.PIPE
+                self.process = start(boot, self.variables, stdin=pipe, stdout=log, stderr=log)
             self._connect(self.process)
 
     def _connect(self, process: subprocess.Popen) -> None:
@@ -185,14 +185,6 @@ def child_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
 
 
-def await_that(holds: Callable[[], object], said: Callable[[], str] = str) -> None:
-    """Wait until `holds` returns a true value; fail with `said()` after DEADLINE_S."""
-    begun = time.monotonic()
-    while not holds():
-        assert time.monotonic() - begun < DEADLINE_S, said()
-        time.sleep(0.02)
-
-
 @dataclass
 class Pods:
     """A head without CPUs, and workers. `driver` is the environment of a driver."""
@@ -213,6 +205,20 @@ class Pods:
     def start_worker(self, worker: Pod) -> None:
         joined = (f"--address={self.head.address}:{GCS_PORT}", f"--num-cpus={self.cpus}")
         worker.start(*joined, *self.worker_options)
+
+    def run(self, *words: str, timeout_s: float = 120) -> subprocess.CompletedProcess:
+        """Run a Python module in the head's pod; it must succeed."""
+        done = subprocess.run(
+            self.head.inside([sys.executable, "-m", *words]),
+            capture_output=True, text=True, check=False, timeout=timeout_s, cwd=ROOT,
+            env=environment(self.driver),
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done
+
+    def deploy(self, overrides: Sequence[str]) -> None:
+        """Deploy a graph from the head's pod."""
+        self.run("tests.end_to_end.several_nodes.graph", "deploy", *overrides)
 
     def lost(self) -> int:
         """Return how many nodes the head has declared dead since it was started."""
@@ -253,27 +259,25 @@ def pods_on(
 
     `options` are head_options and worker_options.
     """
-    # Short: Ray's sockets lie in it, and a socket's path has at most 107 characters.
-    folder = Path(tempfile.mkdtemp(prefix="cr-", dir="/tmp"))
     auth = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    # As in the image and the chart: after a node is lost, the driver's folder is unknown there.
-    variables = {**auth, **HEALTH, **PROXY_ENVIRONMENT, "PYTHONPATH": str(ROOT), **more}
-    # In the folder of each pod, as without a shared model cache.
-    variables.setdefault("CITERAY_MODELS", str(folder / "models"))
-    head, *workers = (
-        Pod(number, folder, variables, network, rules=(rules or {}).get(number, ""))
-        for number in numbers
-    )
-    driver = {**auth, "RAY_ADDRESS": f"{head.address}:{GCS_PORT}"}
-    found = Pods(folder, driver, head, workers, cpus, **options)
-    try:
-        found.start_head()
-        head.await_started()
-        found.require_workers()
-        yield found
-    finally:
-        for pod in (*workers, head):
-            pod.kill()
-            shutil.rmtree(pod.own_folder, ignore_errors=True)
-            pod.log.unlink(missing_ok=True)
-        shutil.rmtree(folder, ignore_errors=True)
+    with short_folder() as folder:
+        # As in the image and the chart: after a node is lost, the driver's folder is unknown there.
+        variables = {**auth, **HEALTH, **PROXY_ENVIRONMENT, "PYTHONPATH": str(ROOT), **more}
+        # In the folder of each pod, as without a shared model cache.
+        variables.setdefault("CITERAY_MODELS", str(folder / "models"))
+        head, *workers = (
+            Pod(number, folder, variables, network, rules=(rules or {}).get(number, ""))
+            for number in numbers
+        )
+        driver = {**auth, "RAY_ADDRESS": f"{head.address}:{GCS_PORT}"}
+        found = Pods(folder, driver, head, workers, cpus, **options)
+        try:
+            found.start_head()
+            head.await_started()
+            found.require_workers()
+            yield found
+        finally:
+            for pod in (*workers, head):
+                pod.kill()
+                shutil.rmtree(pod.own_folder, ignore_errors=True)
+                pod.log.unlink(missing_ok=True)

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.index_jobs import SHARDS, Jobs
-from tests.end_to_end.several_nodes.pods import SHARED_MODELS, Pod, Pods, await_that, pods
-from tests.end_to_end.watched_index import Watch
+from tests.end_to_end.several_nodes.pods import SHARED_MODELS, Pod, Pods, pods
+from tests.end_to_end.waiting import await_that
+from tests.end_to_end.watched_index import watching
 
 pytestmark = [pytest.mark.durability, pytest.mark.ray, pytest.mark.nightly]
 
@@ -64,7 +65,7 @@ class Nodes:
         before = {stage: count(index, stage) for stage in STAGES}
         victims = chance.sample(self.pods.workers, len(losses))
         failures: list[str] = []
-        with Watch(index) as watch:
+        with watching(index) as watch:
             driver = self.jobs.start(self.jobs.command(job, index))
             for (stage, harm), victim in zip(losses, victims, strict=True):
                 wanted = before[stage] + STAGES[stage][1]

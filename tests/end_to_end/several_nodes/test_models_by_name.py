@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +12,11 @@ import pytest
 
 from cluster.models.store import checksum
 from tests.cluster.models.test_store import make_wheel
-from tests.end_to_end.command import ROOT, environment, small_settings, with_settings
+from tests.end_to_end.command import small_settings, with_settings
 from tests.end_to_end.index_jobs import write_corpus
 from tests.end_to_end.several_nodes.asking import asking
 from tests.end_to_end.several_nodes.pods import NO_LOSS, Pod, Pods, pods
+from tests.end_to_end.small_graph import ON_NODES, TWO_GATEWAYS
 from tests.serve.http_server import free_port
 from tests.tiny_models import make_tiny_reader
 
@@ -34,18 +34,9 @@ class Nodes:
     sources: Path
     settings: list[str]
 
-    def run(self, *words: str) -> subprocess.CompletedProcess:
-        """Run a command in the head's pod."""
-        done = subprocess.run(
-            self.pods.head.inside([sys.executable, "-m", *words]),
-            capture_output=True, text=True, check=False, timeout=500, cwd=ROOT,
-            env=environment(self.pods.driver),
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done
-
     def index(self, *words: str) -> subprocess.CompletedProcess:
-        return self.run(*with_settings(["commands.cli", "index", *words], self.settings))
+        command = with_settings(["commands.cli", "index", *words], self.settings)
+        return self.pods.run(*command, timeout_s=500)
 
     def build(self) -> subprocess.CompletedProcess:
         return self.index("build", str(self.sources), "--json")
@@ -69,13 +60,10 @@ def nodes(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Iterator[N
     pip = {"PIP_CONFIG_FILE": "/dev/null", "PIP_NO_INDEX": "1", "PIP_NO_CACHE_DIR": "1"}
     settings = small_settings(folder / "index", encoder, SHARDS)
     settings += [f"encoder.model={ENCODER}", f"reader.model={READER}", "encoder.actors=2"]
-    settings += ["serve.host=0.0.0.0", f"serve.port={free_port()}", "serve.shard.cpus=0.1"]
-    stages = ("gateway", "expander", "encoder", "writer")
-    settings += [f"serve.{stage}.cpus=0.1" for stage in stages]
+    settings += [*ON_NODES, f"serve.port={free_port()}", "serve.shard.cpus=0.1"]
     # One encoder and one gateway on each worker.
-    for stage in ("gateway", "encoder"):
-        settings += [f"serve.{stage}.{limit}_replicas=2" for limit in ("min", "max")]
-        settings += [f"serve.{stage}.per_node=1"]
+    settings += [*TWO_GATEWAYS, "serve.encoder.min_replicas=2", "serve.encoder.max_replicas=2"]
+    settings += ["serve.gateway.per_node=1", "serve.encoder.per_node=1"]
     corpus = write_corpus(folder / "pubmed", per_file=200)
     with pods({**NO_LOSS, **pip, "PIP_FIND_LINKS": str(folder / "wheels")}) as found:
         yield Nodes(found, corpus.baseline, settings)
@@ -102,7 +90,7 @@ def test_retry_after_a_build_goes_straight_to_the_verification(nodes: Nodes) -> 
 
 def test_graph_answers_with_models_that_its_replicas_fetched(nodes: Nodes) -> None:
     port = next(s for s in nodes.settings if s.startswith("serve.port=")).partition("=")[2]
-    nodes.run("tests.end_to_end.several_nodes.graph", "deploy", *nodes.settings)
+    nodes.pods.deploy(nodes.settings)
     with asking(nodes.pods.workers, int(port)) as askers:
         for asker in askers.values():
             asker.await_whole()

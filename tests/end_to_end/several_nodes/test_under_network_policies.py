@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,18 +15,17 @@ import pytest
 
 from pipelines.sample.write_sample import write_sample
 from tests.end_to_end.several_nodes.chart_clusters import (
+    WHO,
     Clusters,
     chart_clusters,
     pod_reaches,
     refused,
 )
-from tests.end_to_end.several_nodes.other_pods import ADDRESSES, pods_around
 from tests.end_to_end.several_nodes.pods import require_namespaces
 
 pytestmark = [pytest.mark.ray, pytest.mark.nightly]
 
 pytest.importorskip("moto.server")
-WHO = {name: pod.addresses[0] for name, pod in pods_around().items()} | ADDRESSES
 LISTEN = """
 import socket, sys
 listeners = [socket.create_server((a, int(p))) for a, p in (w.split(":") for w in sys.argv[1:])]
@@ -38,7 +36,7 @@ sys.stdin.read()
 NAME_SERVERS = re.findall(r"^nameserver (\S+)", Path("/etc/resolv.conf").read_text(), re.M)
 USELESS = {(address, 53) for address in NAME_SERVERS}
 # Peers outside the chart that accept connections.
-OUTSIDE = {("internet", 443), ("internet", 80), ("gke-identity", 80)}
+OUTSIDE = {("internet", 443), ("internet", 80), ("metadata", 80)}
 
 
 @dataclass(frozen=True)
@@ -50,20 +48,12 @@ class Done:
 
 
 @pytest.fixture(scope="module")
-def listening() -> Iterator[ExitStack]:
-    with ExitStack() as stack:
-        yield stack
-
-
-@pytest.fixture(scope="module")
-def clusters(
-    tmp_path_factory: pytest.TempPathFactory, encoder: Path, listening: ExitStack
-) -> Iterator[Clusters]:
+def clusters(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Iterator[Clusters]:
     require_namespaces()
     if not shutil.which("nft"):
         pytest.skip("needs nft")
     folder = tmp_path_factory.mktemp("policies")
-    with chart_clusters(folder, encoder, WHO) as found:
+    with chart_clusters(folder, encoder) as found:
         places = [f"{WHO[name]}:{port}" for name, port in sorted(OUTSIDE)]
         with found.network.entered():
             process = subprocess.Popen(
@@ -127,7 +117,7 @@ def test_policies_allowed_the_needed_connections(done: Done) -> None:
     """Runs before the next test, which attempts connections that must be refused."""
     found = done.clusters
     # Ray asks on a head which cloud it runs in, and continues without a reply.
-    cloud = {(ADDRESSES["gke-identity"], 80)}
+    cloud = {(WHO["metadata"], 80)}
     for cluster in (found.index, found.service):
         assert refused(cluster.head)["egress"] <= USELESS | cloud
         for worker in cluster.workers:
@@ -157,7 +147,7 @@ def test_policies_refuse_other_connections(done: Done) -> None:
     outward = {
         (WHO["internet"], 443): True,
         (WHO["internet"], 80): False,
-        (WHO["gke-identity"], 80): False,
+        (WHO["metadata"], 80): False,
         (index.head.address, 6379): False,
         (serve.head.address, 6379): True,
     }

@@ -7,7 +7,6 @@ which a running graph cannot load.
 from __future__ import annotations
 
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -19,19 +18,24 @@ import httpx
 import pytest
 
 from cluster.settings.settings import load_settings
-from tests.end_to_end.command import ROOT, environment
+from tests.end_to_end.command import environment
 from tests.end_to_end.several_nodes.asking import Asker, Reply, asking_at
 from tests.end_to_end.several_nodes.pods import (
     NO_LOSS,
     Network,
     Pod,
     Pods,
-    await_that,
     pods_on,
     require_namespaces,
 )
-from tests.end_to_end.several_nodes.weighted_switch import Switch, switching
-from tests.end_to_end.small_graph import graph_settings, make_graphs_index
+from tests.end_to_end.several_nodes.weighted_switch import switching
+from tests.end_to_end.small_graph import (
+    ON_NODES,
+    TWO_GATEWAYS,
+    graph_settings,
+    make_graphs_index,
+)
+from tests.end_to_end.waiting import await_that
 from tests.k8s import chart
 
 # Two clusters of two nodes each start first.
@@ -40,11 +44,11 @@ pytestmark = [pytest.mark.ray, pytest.mark.nightly, pytest.mark.timeout(1800)]
 OLD, NEW = "old", "new"
 SHARDS = {OLD: 3, NEW: 2}
 NUMBERS = {OLD: (1, 2), NEW: (11, 12)}
-GATEWAY = "10.77.0.254"
 ASKERS = 2
 # Answers to collect at each weight.
 ANSWERS = 30
 DRAIN_S, GRACE_S, STEP = 8, 40, 25
+WEIGHTS = range(0, 101, STEP)
 VALUES = {
     "service": {
         "upgrade": {
@@ -54,7 +58,6 @@ VALUES = {
         "terminationGraceSeconds": GRACE_S,
     }
 }  # fmt: skip
-LIGHT = ("gateway", "expander", "encoder", "writer")
 
 
 def rendered_pod() -> dict[str, Any]:
@@ -70,7 +73,6 @@ def rendered_pod() -> dict[str, Any]:
 class Cluster:
     """A Ray cluster that serves the graph over its own index."""
 
-    name: str
     pods: Pods
     settings: list[str]
 
@@ -79,33 +81,22 @@ class Cluster:
         port = load_settings(overrides=self.settings).serve.port
         return f"http://{self.pods.workers[0].address}:{port}"
 
-    def deploy(self, *more: str) -> None:
-        command = [sys.executable, "-m", "tests.end_to_end.several_nodes.graph", "deploy"]
-        done = subprocess.run(
-            self.pods.head.inside([*command, *self.settings, *more]),
-            capture_output=True, text=True, check=False, timeout=120, cwd=ROOT,
-            env=environment(self.pods.driver),
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
+    def deploy(self, network: Network, *more: str) -> None:
+        """Deploy the graph, with `more` settings, and wait until it is ready."""
 
-    def await_ready(self, network: Network) -> None:
         def ready() -> bool:
             with network.entered():
-                try:
-                    return bool(httpx.get(f"{self.proxy}/readyz", timeout=10).json()["ready"])
-                except (httpx.HTTPError, ValueError, KeyError):
-                    return False
+                return bool(httpx.get(f"{self.proxy}/readyz", timeout=10).json()["ready"])
 
-        await_that(ready)
+        self.pods.deploy([*self.settings, *more])
+        await_that(ready, starting=True)
 
 
 @dataclass
 class Rehearsed:
-    """Replies at each weight, and observations of the drained worker."""
+    """All replies, and observations of the drained worker."""
 
-    switch: Switch
     askers: Sequence[Asker]
-    steps: dict[int, list[Reply]]
     pre_stop: subprocess.CompletedProcess
     while_draining: list[int]
     ended_s: float
@@ -117,16 +108,13 @@ class Rehearsed:
 def start(stack: ExitStack, network: Network, folder: Path, encoder: Path, name: str) -> Cluster:
     where = folder / name
     where.mkdir()
-    settings = [*graph_settings(where, encoder), "serve.host=0.0.0.0", "serve.shard.cpus=0.1"]
-    settings += [f"index.shards={SHARDS[name]}"]
-    settings += [f"serve.{stage}.cpus=0.1" for stage in LIGHT]
+    settings = [*graph_settings(where, encoder), *ON_NODES, "serve.shard.cpus=0.1"]
     # With one gateway, requests of an in-place change would wait for its restart.
-    settings += [f"serve.gateway.{name}=2" for name in ("min_replicas", "max_replicas")]
+    settings += [f"index.shards={SHARDS[name]}", *TWO_GATEWAYS]
     make_graphs_index(where, encoder, load_settings(overrides=settings), shards=SHARDS[name])
     pods = stack.enter_context(pods_on(network, NO_LOSS, 3, numbers=NUMBERS[name]))
-    cluster = Cluster(name, pods, settings)
-    cluster.deploy()
-    cluster.await_ready(network)
+    cluster = Cluster(pods, settings)
+    cluster.deploy(network)
     return cluster
 
 
@@ -163,20 +151,17 @@ def clusters(
 def rehearsed(clusters: tuple[Network, dict[str, Cluster]]) -> Rehearsed:
     network, found = clusters
     old = found[OLD]
-    proxies = {name: [cluster.proxy] for name, cluster in found.items()}
-    steps: dict[int, list[Reply]] = {}
+    proxies = {name: cluster.proxy for name, cluster in found.items()}
     with (
-        switching(network, GATEWAY, proxies, OLD) as switch,
-        asking_at([switch.url] * ASKERS, network) as askers,
+        switching(network, proxies, OLD) as switch,
+        asking_at([switch.choose] * ASKERS, network) as askers,
     ):
-        for weight in range(0, 101, STEP):
+        for weight in WEIGHTS:
             switch.weights = {OLD: 100 - weight, NEW: weight}
             # Requests in flight were sent with the previous weights.
             marks = [len(asker.replies) + 1 for asker in askers]
             for asker, mark in zip(askers, marks, strict=True):
                 await_that(lambda a=asker, m=mark: len(a.since(m)) >= ANSWERS, asker.last)
-            pairs = zip(askers, marks, strict=True)
-            steps[weight] = [reply for asker, mark in pairs for reply in asker.since(mark)]
         [worker] = old.pods.workers
         switch.ending.add(old.proxy)
         pre_stop, statuses = run_pre_stop(old, worker, network)
@@ -186,13 +171,13 @@ def rehearsed(clusters: tuple[Network, dict[str, Cluster]]) -> Rehearsed:
         old.pods.head.end(GRACE_S)
         for asker in askers:
             asker.await_more()
-    return Rehearsed(switch, askers, steps, pre_stop, statuses, ended_s)
+    return Rehearsed(askers, pre_stop, statuses, ended_s)
 
 
 def test_no_request_fails_until_the_old_cluster_is_gone(rehearsed: Rehearsed) -> None:
     assert [said for asker in rehearsed.askers for said in asker.unheard] == []
     assert [reply for reply in rehearsed.replies() if not reply.whole] == []
-    assert len(rehearsed.replies()) >= ASKERS * ANSWERS * len(rehearsed.steps)
+    assert len(rehearsed.replies()) >= ASKERS * ANSWERS * len(WEIGHTS)
 
 
 def test_pre_stop_hook_drains_the_worker_and_its_health_check_fails(rehearsed: Rehearsed) -> None:
@@ -209,11 +194,10 @@ def test_in_place_change_loses_no_request(
     """A change of only Serve's configuration replaces the replicas one by one."""
     network, found = clusters
     new = found[NEW]
-    with asking_at([new.proxy] * ASKERS, network) as askers:
+    with asking_at([lambda: new.proxy] * ASKERS, network) as askers:
         for asker in askers:
             asker.await_whole()
-        new.deploy("serve.request_deadline_s=29")
-        new.await_ready(network)
+        new.deploy(network, "serve.request_deadline_s=29")
         for asker in askers:
             asker.await_whole()
     for asker in askers:

@@ -7,38 +7,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import typer
-from typer.testing import CliRunner
-
 from cluster.answers import SearchResult
 from commands.evaluation.ablate import ablate
 from serve.contracts.request import Request
 from serve.contracts.stage_watch import StageLostError
-from serve.formats.bioasq import document_url
+from tests.evaluation.evaluate_command.small_runs import question, runner_of, snippet, write
 from tests.serve.service import CORPUS, SmallService
 
-app = typer.Typer()
-app.command()(ablate)
+run_ablate = runner_of(ablate)
 
 
-def row(id_: str, body: str, kind: str, exact: Any, *pmids: int) -> dict[str, Any]:
-    snippet = {
-        "document": document_url(pmids[0]),
-        "beginSection": "abstract",
-        "endSection": "abstract",
-        "offsetInBeginSection": 0,
-        "offsetInEndSection": len(CORPUS[pmids[0] - 1].abstract),
-        "text": CORPUS[pmids[0] - 1].abstract,
-    }
-    made = {"id": id_, "type": kind, "body": body, "ideal_answer": [snippet["text"]]}
-    made |= {"documents": [document_url(pmid) for pmid in pmids], "snippets": [snippet]}
-    return made if exact is None else {**made, "exact_answer": exact}
+def row(id_: str, body: str, kind: str, *pmids: int, **exact: Any) -> dict[str, Any]:
+    text = CORPUS[pmids[0] - 1].abstract
+    said = {"ideal_answer": [text], "snippets": [snippet(str(pmids[0]), 0, text)], **exact}
+    return {**question(id_, kind, *map(str, pmids)), "body": body, **said}
 
 
 ROWS = [
-    row("q3", "Does metformin activate AMPK?", "yesno", "yes", 1),
-    row("q1", "Which enzyme does warfarin inhibit?", "factoid", [["VKORC1"]], 2, 1),
-    row("q2", "What does imatinib inhibit?", "summary", None, 3),
+    row("q3", "Does metformin activate AMPK?", "yesno", 1, exact_answer="yes"),
+    row("q1", "Which enzyme does warfarin inhibit?", "factoid", 2, 1, exact_answer=[["VKORC1"]]),
+    row("q2", "What does imatinib inhibit?", "summary", 3),
 ]
 
 
@@ -66,20 +54,14 @@ class Ablation:
         self.folder = folder
         self.output = folder / "runs"
         self.port = port
-        self.questions = self.write(folder / "questions.json", ROWS)
+        self.questions = write(folder / "questions.json", *ROWS)
         self.gold = self.questions
         self.log = ""
-
-    def write(self, path: Path, rows: list[dict[str, Any]]) -> Path:
-        path.write_text(json.dumps({"questions": rows}), encoding="utf-8")
-        return path
 
     def text(self, *arguments: str) -> str:
         common = ["--questions", self.questions, "--gold", self.gold, "--output", self.output]
         common += ["--set", f"serve.port={self.port}", "--set", "llm.kind=none"]
-        done = CliRunner().invoke(app, [*map(str, common), *arguments])
-        if done.exception:
-            raise done.exception
+        done = run_ablate(*common, *arguments)
         self.log = done.stderr
         return done.stdout
 

@@ -15,6 +15,7 @@ from evaluation.bioasq.read_bioasq import read_gold, read_run
 from evaluation.bioasq.score_bioasq import score_run
 from evaluation.bootstrap import Interval, differences, intervals
 from tests.evaluation.ablation.ablation_runs import ROWS, Ablation, FlakyService
+from tests.evaluation.evaluate_command.small_runs import write
 
 pytestmark = pytest.mark.slow
 
@@ -51,17 +52,17 @@ def test_ablation_tables_show_values_intervals_and_verdicts(run: Ablation) -> No
 def test_bad_option_is_refused_before_writing(
     run: Ablation, arguments: list[str], words: str
 ) -> None:
-    run.gold = run.write(run.folder / "gold.json", [*ROWS[:2], {**ROWS[2], "documents": ["x"]}])
+    run.gold = write(run.folder / "gold.json", *ROWS[:2], {**ROWS[2], "documents": ["x"]})
     with pytest.raises(InputError, match=words):
         run.text(*arguments)
     assert not run.output.exists()
 
 
 def test_missing_gold_or_questions_are_refused(run: Ablation, service: FlakyService) -> None:
-    run.gold = run.write(run.folder / "gold.json", ROWS[:1])
+    run.gold = write(run.folder / "gold.json", *ROWS[:1])
     with pytest.raises(InputError, match=r"gold\.json: lacks 2 of the 3 questions .* 'q1'"):
         run.text("bm25")
-    run.questions = run.write(run.folder / "none.json", [])
+    run.questions = write(run.folder / "none.json")
     with pytest.raises(InputError, match=r"none\.json: contains no question to ask"):
         run.text("bm25")
     assert service.asked == []
@@ -96,59 +97,48 @@ def test_markdown_has_one_row_per_system(run: Ablation) -> None:
     assert {cells[name] for name in (*ANSWERS, "recall@100")} == {"-"}
 
 
-def test_markdown_shows_answers_and_candidate_recall_on_request(
-    run: Ablation,
-) -> None:
+def test_markdown_shows_answers_and_candidate_recall_on_request(run: Ablation) -> None:
     (cells,) = rows(run.text("bm25", "--answers", "--depth", "100", "--markdown")).values()
     assert "-" not in {cells[name] for name in ANSWERS}
     assert cells["recall@100"] == "0.833"
 
 
-def test_markdown_separates_search_latency_from_the_wait(run: Ablation) -> None:
-    run.text("bm25")
-    rewrite(
-        run.output / "bm25.jsonl",
-        *({"timings_ms": {"pubmed": ms, "write": 500.0}, "wait_ms": ms + 501} for ms in (1, 2, 12)),
-    )
-    (system,) = run.json("bm25")["systems"]
-    assert (system["latency_mean"], system["latency_median"]) == (5.0, 2.0)
-    (cells,) = rows(run.text("bm25", "--markdown")).values()
-    assert cells["search p50, p95 ms"] == "2, 11"
-    assert cells["whole p50, p95 ms"] == "503, 512"
-
-
-def test_markdown_lists_each_kind_of_degradation_once(run: Ablation) -> None:
+def test_markdown_shows_latencies_and_each_kind_of_degradation_once(run: Ablation) -> None:
     run.text("bm25")
     losses = (["pubmed: 3 of 20 PMIDs are lost"], ["pubmed: 1 of 9 PMIDs are lost"], [])
-    rewrite(run.output / "bm25.jsonl", *({"degraded": loss} for loss in losses))
-    shown = run.text("bm25", "--markdown").splitlines()
-    assert shown[-1] == "- `bm25`: 2 of 3 questions: pubmed: N of N PMIDs are lost"
+    changes = (
+        {"timings_ms": {"pubmed": ms, "write": 500.0}, "wait_ms": ms + 501, "degraded": loss}
+        for ms, loss in zip((1, 2, 12), losses, strict=True)
+    )
+    rewrite(run.output / "bm25.jsonl", *changes)
+    (system,) = run.json("bm25")["systems"]
+    assert (system["latency_mean"], system["latency_median"]) == (5.0, 2.0)
+    shown = run.text("bm25", "--markdown")
+    (cells,) = rows(shown).values()
+    assert cells["search p50, p95 ms"] == "2, 11"
+    assert cells["whole p50, p95 ms"] == "503, 512"
+    assert shown.splitlines()[-1] == "- `bm25`: 2 of 3 questions: pubmed: N of N PMIDs are lost"
 
 
-def test_ablation_measures_equal_those_of_evaluate(run: Ablation) -> None:
-    found = run.json("bm25", "citeray", "--answers")
+def test_measures_and_paired_differences_equal_those_of_evaluate(run: Ablation) -> None:
+    found = run.json("hybrid", "bm25", "--answers")
     gold = read_gold(run.gold)
+    scores = {
+        name: score_run(gold, read_run(run.output / f"{name}.json", gold))
+        for name in ("hybrid", "bm25")
+    }
     for system in found["systems"]:
-        scores = score_run(gold, read_run(run.output / f"{system['name']}.json", gold))
-        expected = intervals(scores)
+        expected = intervals(scores[system["name"]])
         shared = set(system["measures"]) & set(expected)
         assert {"documents MAP", "snippets F1", "factoid MRR", "yesno macro F1"} <= shared
         for name in shared:
-            interval = system["measures"][name]
-            assert Interval(**interval) == expected[name]
-
-
-def test_differences_are_paired_with_the_first_system(run: Ablation) -> None:
-    found = run.json("hybrid", "bm25")
-    gold = read_gold(run.gold)
-    one, other = (
-        score_run(gold, read_run(run.output / f"{name}.json", gold)) for name in ("bm25", "hybrid")
-    )
+            assert Interval(**system["measures"][name]) == expected[name]
     first, second = found["systems"]
     assert first["differences"] == {}
     difference = second["differences"]["documents MAP"]
     assert difference.pop("verdict") == "no difference shown"
-    assert Interval(**difference) == differences(one, other)["documents MAP"]
+    expected = differences(scores["bm25"], scores["hybrid"])
+    assert Interval(**difference) == expected["documents MAP"]
 
 
 def test_cutoff_uses_the_first_k_documents(run: Ablation) -> None:

@@ -10,6 +10,7 @@ from cluster.errors import InputError
 from cluster.settings.presets import load_system
 from commands.evaluation.ablate import make_plans, read_systems, vary_systems
 from tests.evaluation.ablation.ablation_runs import ROWS, Ablation
+from tests.evaluation.evaluate_command.small_runs import write
 from tests.serve.http_server import free_port
 
 pytestmark = pytest.mark.model
@@ -70,6 +71,6 @@ def test_oracles_show_the_loss_of_each_stage(tmp_path: Path, local: list[str]) -
 def test_oracle_run_is_refused_if_gold_changed(tmp_path: Path, local: list[str]) -> None:
     run = Ablation(tmp_path, free_port())
     run.text("bm25", "--oracle", "evidence", *local)
-    run.gold = run.write(tmp_path / "gold.json", [*ROWS[:2], {**ROWS[2], "documents": ["9"]}])
+    run.gold = write(tmp_path / "gold.json", *ROWS[:2], {**ROWS[2], "documents": ["9"]})
     with pytest.raises(InputError, match=r"oracle-evidence\.jsonl: .*gold was"):
         run.text("bm25", "--oracle", "evidence", *local)

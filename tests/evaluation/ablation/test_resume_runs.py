@@ -27,12 +27,17 @@ def test_complete_run_needs_no_graph(run: Ablation, service: FlakyService) -> No
     assert service.asked == []
 
 
-def test_interrupted_run_resumes(run: Ablation, service: FlakyService) -> None:
+def test_interrupted_run_resumes_over_the_same_index_version(
+    run: Ablation, service: FlakyService
+) -> None:
     service.lost = ("q2",)
     with pytest.raises(CiteRayError, match="q2 is lost"):
         run.text("bm25")
     assert not (run.output / "bm25.json").exists()
-    service.lost = ()
+    service.lost, service.version = (), "v000002"
+    with pytest.raises(InputError, match=r"version v000001, but the index is now v000002"):
+        run.text("bm25")
+    service.version = "v000001"
     service.asked.clear()
     run.text("bm25")
     assert set(service.ids()) == {"q2"}
@@ -64,9 +69,7 @@ def test_invalid_record_is_refused(run: Ablation, service: FlakyService) -> None
     assert set(service.ids()) == {"q3", "q1", "q2"}
 
 
-def test_changed_preset_of_the_same_name_is_refused(
-    run: Ablation,
-) -> None:
+def test_changed_preset_of_the_same_name_is_refused(run: Ablation) -> None:
     run.text("bm25")
     plan, settings = Plan(load_system("bm25"), 10, False), load_settings(None, ["llm.kind=none"])
 
@@ -77,17 +80,6 @@ def test_changed_preset_of_the_same_name_is_refused(
     assert key(about="Better words.") == key()
     with pytest.raises(InputError, match=r"bm25\.jsonl: holds replies of another run \(preset was"):
         open_run(run.output, plan, key(expand=True))
-
-
-def test_change_of_index_version_within_a_run_is_refused(
-    run: Ablation, service: FlakyService
-) -> None:
-    service.lost = ("q2",)
-    with pytest.raises(CiteRayError):
-        run.text("bm25")
-    service.lost, service.version = (), "v000002"
-    with pytest.raises(InputError, match=r"version v000001, the index is now v000002"):
-        run.text("bm25")
 
 
 def test_runs_over_different_index_versions_are_refused(

@@ -12,8 +12,8 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from commands.evaluation.evaluate import evaluate
-
-URL = "http://www.ncbi.nlm.nih.gov/pubmed/"
+from tests.evaluation.lint import lint_runs
+from tests.evaluation.lint.lint_runs import URL
 
 
 def runner_of(command: Callable[..., None]) -> Callable[..., Result]:
@@ -42,14 +42,7 @@ def question(id_: str, kind: str = "summary", *documents: str, **fields: Any) ->
 
 
 def snippet(document: str, begin: int, text: str) -> dict[str, Any]:
-    return {
-        "document": URL + document,
-        "beginSection": "abstract",
-        "endSection": "abstract",
-        "offsetInBeginSection": begin,
-        "offsetInEndSection": begin + len(text),
-        "text": text,
-    }
+    return lint_runs.snippet(text, begin, begin + len(text), document=URL + document)
 
 
 def write(path: Path, *rows: Any) -> Path:

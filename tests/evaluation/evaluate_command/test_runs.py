@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import lxml.html
 import pytest
@@ -21,6 +22,7 @@ from tests.evaluation.evaluate_command.small_runs import (
     task_b,
     write,
 )
+from tests.evaluation.lint.lint_runs import grounded
 from tests.small_index import citation, make_index
 from tests.tiny_models import make_tiny_cross_encoder
 
@@ -39,21 +41,15 @@ def test_biogen_b_run_is_scored_by_human_labels(tmp_path: Path) -> None:
 
 
 def test_biogen_task_is_detected_from_the_file(tmp_path: Path) -> None:
-    sentence = {
-        "text": "Aspirin inhibits fever.",
-        "existing_supported_citations": [],
-        "supported_citations": [1],
-        "contradicted_citations": [2],
-    }
-    metadata = {"team_id": "t", "run_id": "r", "qa_id": "116"}
-    run = lines(tmp_path / "run.jsonl", {"metadata": metadata, "answer": [sentence]})
+    said: dict[str, Any] = {"text": "Aspirin inhibits fever.", "existing_supported_citations": []}
+    said |= {"supported_citations": [1], "contradicted_citations": [2]}
+    run = lines(tmp_path / "run.jsonl", grounded(**said))
     gold = lines(tmp_path / "gold.jsonl", label(1, "support"), label(2, "neutral"))
     found = measures(run, gold)
     assert found["support F1"] == 1
     assert found["contradict F1"] == 0
     labels = {"supported_citations_labels": {"1": "supports"}, "contradicted_citations_labels": {}}
-    labelled = {**sentence, **labels}
-    again = lines(tmp_path / "task-a.jsonl", {"metadata": metadata, "answer": [labelled]})
+    again = lines(tmp_path / "task-a.jsonl", grounded(**said, **labels))
     assert measures(run, again)["support precision"] == 1
 
 
@@ -103,12 +99,9 @@ def test_leaving_out_hard_questions_gives_no_advantage(tmp_path: Path) -> None:
 
 def test_runs_of_different_tasks_cannot_be_compared(tmp_path: Path) -> None:
     gold = lines(tmp_path / "gold.jsonl", label(1, "support"))
-    sentence = {"text": "Iron.", "supported_citations": [], "contradicted_citations": []}
-    other = {"metadata": {"qa_id": "116"}, "answer": [sentence]}
+    run, other = lines(tmp_path / "b", task_b(1)), lines(tmp_path / "a", grounded())
     with pytest.raises(InputError, match="compare runs of one task"):
-        run_evaluate(
-            lines(tmp_path / "b", task_b(1)), gold, "--against", lines(tmp_path / "a", other)
-        )
+        run_evaluate(run, gold, "--against", other)
 
 
 def test_reversed_snippet_affects_only_its_own_gmap(tmp_path: Path, gold: Path) -> None:
@@ -122,13 +115,10 @@ def test_reversed_snippet_affects_only_its_own_gmap(tmp_path: Path, gold: Path) 
 
 @pytest.mark.process
 def test_unpaired_surrogate_in_id_is_printed_escaped(tmp_path: Path) -> None:
-    path = tmp_path / "gold.json"
-    row = question("x", "summary", "7")
-    path.write_text(
-        json.dumps({"questions": [{**row, "id": "\ud800"}, {**row, "id": "y"}]}), encoding="utf-8"
-    )
-    run = write(tmp_path / "run.json", question("y", "summary", "7"))
-    command = [sys.executable, "-m", "commands.cli", "evaluate", str(run), str(path), "--json"]
+    answered = question("y", "summary", "7")
+    gold = write(tmp_path / "gold.json", {**answered, "id": "\ud800"}, answered)
+    run = write(tmp_path / "run.json", answered)
+    command = [sys.executable, "-m", "commands.cli", "evaluate", str(run), str(gold), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert json.loads(done.stdout)["missing"] == ["\ud800"]
 

@@ -12,6 +12,8 @@ from evaluation.lint.check_bioasq import check_bioasq
 from evaluation.lint.note_problems import Asked, Checked, read_pmid
 from tests.evaluation.lint.lint_runs import ABSTRACT, URL, messages, question, snippet
 
+NAMES = [[str(n)] for n in range(101)]
+
 
 def exact(kind: str, value: Any) -> tuple[Any, Checked]:
     checked = check_bioasq([question(type=kind, exact_answer=value)])
@@ -34,13 +36,6 @@ def test_yesno_answer_is_normalised() -> None:
         assert len(messages(checked, mendable=False)) == 1
 
 
-def test_entities_beyond_the_limit_are_dropped() -> None:
-    for kind, limit in (("factoid", 5), ("list", 100)):
-        value, checked = exact(kind, [[str(n)] for n in range(limit + 1)])
-        assert value == [[str(n)] for n in range(limit)]
-        assert messages(checked) == [f"{limit + 1} items, at most {limit}"]
-
-
 def test_list_answers_are_repaired(subtests: pytest.Subtests) -> None:
     nested = "must be a list of lists"
     synonyms = "2 synonyms, of which only the first counts"
@@ -55,6 +50,8 @@ def test_list_answers_are_repaired(subtests: pytest.Subtests) -> None:
         ),
         ("list", [["a" * 101], ["b" * 100]], [["b" * 100]], ["101 characters, at most 100"]),
         ("factoid", [["a" * 101]], [["a" * 101]], []),
+        ("factoid", NAMES[:6], NAMES[:5], ["6 items, at most 5"]),
+        ("list", NAMES, NAMES[:100], ["101 items, at most 100"]),
     ]:
         with subtests.test(kind=kind, written=written):
             value, checked = exact(kind, written)
@@ -210,9 +207,7 @@ def test_documents_and_snippets_beyond_ten_are_dropped() -> None:
     assert len(checked.rows[0]["documents"]) == 10
 
 
-def test_document_addresses_are_normalised(
-    subtests: pytest.Subtests,
-) -> None:
+def test_document_addresses_are_normalised(subtests: pytest.Subtests) -> None:
     for written in [
         "https://pubmed.ncbi.nlm.nih.gov/7/",
         "https://www.ncbi.nlm.nih.gov/pubmed/7",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -69,15 +70,11 @@ RECORDS = st.fixed_dictionaries(
 Check = Callable[..., Checked]
 
 
-def synergy(*args: Any, **options: Any) -> Checked:
-    return check_bioasq(*args, **options, synergy=True)
-
-
 @pytest.mark.parametrize(
     ("check", "rows"),
     [
         (check_bioasq, QUESTIONS),
-        (synergy, QUESTIONS),
+        (partial(check_bioasq, synergy=True), QUESTIONS),
         (task_a, RECORDS),
         (task_b, RECORDS),
     ],
@@ -93,15 +90,12 @@ def test_repairing_twice_changes_nothing(
     @drawn(st.lists(st.one_of(ODD, rows), max_size=4), st.booleans(), st.booleans())
     def mend_twice(run: list[Any], drop: bool, against: bool) -> None:
         before = copy.deepcopy(run)
-
-        def mend(rows: list[Any]) -> Checked:
-            return check(
-                rows,
-                asked if against else None,
-                lookup if with_index else None,
-                drop_unknown=drop,
-            )
-
+        mend = partial(
+            check,
+            questions=asked if against else None,
+            lookup=lookup if with_index else None,
+            drop_unknown=drop,
+        )
         once = mend(run)
         again = mend(once.rows)
         assert run == before

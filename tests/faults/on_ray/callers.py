@@ -7,13 +7,15 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import httpx
 
 from tests.end_to_end.small_graph import ANSWER_S
+from tests.end_to_end.waiting import meanwhile
 
 CALLERS = 3
 PAUSE_S = 0.1
@@ -96,26 +98,17 @@ class Callers:
 
     url: str
     replies: list[Reply] = field(default_factory=list)
-    _over: threading.Event = field(default_factory=threading.Event)
 
-    def _call(self, first: int) -> None:
+    def _call(self, first: int, over: threading.Event) -> None:
         with httpx.Client(base_url=self.url, timeout=HANG_S) as http:
             turn = first
-            while not self._over.wait(PAUSE_S):
+            while not over.wait(PAUSE_S):
                 self.replies.append(reply_to(ASKED[turn % len(ASKED)], http))
                 turn += 1
 
-    @contextmanager
-    def asking(self) -> Iterator[None]:
-        threads = [threading.Thread(target=self._call, args=(2 * n,)) for n in range(CALLERS)]
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            self._over.set()
-            for thread in threads:
-                thread.join()
+    def asking(self) -> AbstractContextManager[None]:
+        """Ask until the block ends."""
+        return meanwhile(*(partial(self._call, 2 * number) for number in range(CALLERS)))
 
     def counted(self) -> Counter[str]:
         return Counter(reply.summary for reply in self.replies)

@@ -17,9 +17,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cluster.index.manifest import read_manifest
-from tests.end_to_end.index_jobs import DEADLINE_S, Jobs
+from tests.end_to_end.index_jobs import Jobs
 from tests.end_to_end.two_nodes import TwoNodes, kill, two_nodes
-from tests.end_to_end.watched_index import LOOK_EVERY_S, Watch
+from tests.end_to_end.waiting import await_that
+from tests.end_to_end.watched_index import LOOK_EVERY_S, Watch, watching
 from tests.faults.on_ray.draw_rounds import RayRound, Strike
 from tests.faults.on_ray.short_lease import LEASE_S
 from tests.faults.on_ray.signals import stopped
@@ -73,7 +74,7 @@ class JobRounds:
         shutil.copytree(self.jobs.before(round_.about), index)
         command = self.jobs.command(round_.about, index)
         dice = random.Random(round_.seed)
-        with Watch(index) as watch:
+        with watching(index) as watch:
             struck = Struck(round_, index, watch, self.jobs.start(command), command)
             for strike in round_.strikes:
                 self._require_running(struck)
@@ -97,10 +98,10 @@ class JobRounds:
                 self._run_again(struck)
 
     def _await_moment(self, struck: Struck, paths: float, delay: float) -> None:
-        begun = time.monotonic()
-        while len(struck.watch.paths) < paths and struck.driver.poll() is None:
-            assert time.monotonic() - begun < DEADLINE_S, self.jobs.said()
-            time.sleep(LOOK_EVERY_S)
+        def due() -> bool:
+            return len(struck.watch.paths) >= paths or struck.driver.poll() is not None
+
+        await_that(due, self.jobs.said, every_s=LOOK_EVERY_S)
         time.sleep(delay)
 
     def _strike(self, struck: Struck, strike: Strike, dice: random.Random) -> None:

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,14 +15,14 @@ from typing import Any
 import httpx
 
 from cluster.settings.settings import load_settings
-from tests.end_to_end.command import BIN, ROOT, environment, ray_of_its_own, with_settings
+from tests.end_to_end.command import BIN, ROOT, ray_of_its_own, start, with_settings
 from tests.end_to_end.small_graph import graph_settings, make_graphs_index
 from tests.end_to_end.two_nodes import descendants, kill, title_of
+from tests.end_to_end.waiting import await_that
 from tests.faults.on_ray.callers import ASKED, Asked, difference, reply_to
 from tests.serve.http_server import free_port
 
 SHARDS = 2
-START_S = 480.0
 # Timeout for the recovery of a graph. On a busy machine one Ray process takes half a minute to
 # start.
 WHOLE_S = 240.0
@@ -97,9 +97,16 @@ class ServedGraph:
         """Wait for recovery; return what is still missing after `seconds`."""
         end = time.monotonic() + seconds
         while (lacks := self.what_lacks()) and time.monotonic() < end:
-            assert self.command.poll() is None, self.log.read_text(errors="replace")
+            self.require_running()
             time.sleep(0.3)
         return lacks
+
+    def require_running(self) -> None:
+        assert self.command.poll() is None, self.log.read_text(errors="replace")
+
+    def is_ready(self) -> bool:
+        self.require_running()
+        return httpx.get(f"{self.url}/readyz", timeout=10).status_code == 200
 
     def refer(self) -> None:
         """Record as reference for each question an undisturbed answer that was given twice."""
@@ -113,15 +120,8 @@ class ServedGraph:
                     whole = all(reply.summary == "whole" for reply in replies)
                     return whole and not difference(*found)
 
-                _await(twice, f"{asked} has no undisturbed answer: {found}")
+                await_that(twice, lambda asked=asked: f"no undisturbed answer to {asked}")
                 self.references[asked] = found[0]
-
-
-def _await(true: Callable[[], bool], condition: str) -> None:
-    begun = time.monotonic()
-    while not true():
-        assert time.monotonic() - begun < START_S, condition
-        time.sleep(0.3)
 
 
 @contextmanager
@@ -135,10 +135,10 @@ def served_graph(folder: Path, encoder: Path) -> Iterator[ServedGraph]:
     log = folder / "serve.log"
     with ray_of_its_own() as own, log.open("wb") as out:
         words = with_settings([str(BIN / "citeray"), "serve"], overrides)
-        command = subprocess.Popen(words, cwd=ROOT, env=environment(own), stdout=out, stderr=out)
+        command = start(words, own, stdout=out, stderr=out)
         graph = ServedGraph(f"http://127.0.0.1:{settings.serve.port}", command, model, log)
         try:
-            _await(lambda: _ready(graph), "the graph does not start")
+            await_that(graph.is_ready, log.read_text, every_s=0.3, starting=True)
             graph.refer()
             yield graph
         finally:
@@ -150,11 +150,3 @@ def served_graph(folder: Path, encoder: Path) -> Iterator[ServedGraph]:
             except subprocess.TimeoutExpired:
                 kill([command.pid, *below])
                 command.wait()
-
-
-def _ready(graph: ServedGraph) -> bool:
-    assert graph.command.poll() is None, graph.log.read_text(errors="replace")
-    try:
-        return httpx.get(f"{graph.url}/readyz", timeout=10).status_code == 200
-    except httpx.HTTPError:
-        return False

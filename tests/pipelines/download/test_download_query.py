@@ -1,5 +1,3 @@
-"""Download of a query's records from a local E-utilities server."""
-
 from __future__ import annotations
 
 import asyncio
@@ -41,13 +39,9 @@ def held(path: Path) -> list[int]:
         return [r.pmid for r in parse_stream(stream, path.name) if isinstance(r, Citation)]
 
 
-def year() -> str:
-    return f"{date.today():%y}"
-
-
 def test_query_records_are_written_as_sources_for_a_build(server: EUtils, tmp_path: Path) -> None:
     done = download(server, tmp_path / "q", part=3)
-    names = [f"query{year()}n000{n}.xml.gz" for n in (1, 2, 3)]
+    names = [f"query{date.today():%y}n000{n}.xml.gz" for n in (1, 2, 3)]
     assert (done.files, done.found, done.records, done.missing) == (tuple(names), 7, 7, 0)
     assert [held(tmp_path / "q" / name) for name in names] == [[1, 2, 3], [5, 7, 8], [9]]
     assert json.loads((tmp_path / "q" / FOUND).read_text())["query"] == QUERY

@@ -121,7 +121,6 @@ def test_retry_after_is_respected_up_to_the_maximum(
     assert notes == [f"{server.url}{FILE}: the server answered {status}; trying again in 0 s"]
 
 
-@pytest.mark.slow
 def test_read_timeout_is_retried(web: Web, server: PubMedServer, tmp_path: Path) -> None:
     server.script[FILE] = ["hang"]
     assert fetch(web, server, tmp_path / "p") == server.files[FILE]

@@ -13,9 +13,7 @@ import pytest
 
 from cluster.errors import InputError
 from cluster.index.layout import shard_of, vocabulary_file
-from cluster.index.lease import hold_lease
 from cluster.index.manifest import (
-    EncoderEntry,
     Manifest,
     SourceEntry,
     check_artefact,
@@ -23,19 +21,14 @@ from cluster.index.manifest import (
     read_manifest,
 )
 from cluster.settings.settings import load_settings
-from cluster.storage.whole_files import sha256_of
 from cluster.text.vocabulary import Vocabulary
-from pipelines.indexing.publish_index import publish_build
 from pipelines.indexing.published_build import Models, build_digest, find_build
-from pipelines.indexing.shards.build_shard import build_shard, train_quantiser
 from pipelines.indexing.staging.plan_build import BuildResult
-from pipelines.indexing.staging.stage_citations import ParsedSource, staged_ranges
-from tests.pipelines.indexing.shards.test_build_shard import plan_in
-from tests.pipelines.staging import account, stage
+from tests.pipelines.staging import account, source_entry, stage
+from tests.pipelines.verify.built_index import publish_staged
 from tests.publish_manifest import publish
-from tests.small_index import DIMENSIONS, citation, keep_codec, make_index
+from tests.small_index import citation, make_index
 
-ENCODER = EncoderEntry(model="test", sha256="", dimensions=DIMENSIONS, max_tokens=256)
 CITATIONS = [citation(p, f"Abstract {p}.", keywords=("rare disease",)) for p in range(1, 11)]
 ACCOUNTS = [
     account("n1.xml", 10, dropped={"book": 2}, read=12),
@@ -43,25 +36,8 @@ ACCOUNTS = [
 ]
 
 
-def publish_in(
-    index: Path, accounts: Sequence[ParsedSource] = ACCOUNTS, concepts: str = "''"
-) -> Manifest:
-    vocabulary = [f"vocabulary.concepts={concepts}", "vocabulary.lexicons=[]"]
-    settings = load_settings(overrides=["split.size=512", *vocabulary])
-    directory = stage(index / "n1", CITATIONS, shards=2)
-    plan = plan_in(index)
-    train_quantiser(staged_ranges([directory], DIMENSIONS)[0], plan.quantiser, plan)
-    shards = [build_shard(index, s, [directory], plan) for s in range(2)]
-    with hold_lease(index, "build") as lease:
-        return publish_build(
-            lease,
-            plan.quantiser,
-            keep_codec(index),
-            settings,
-            ENCODER,
-            accounts,
-            shards,
-        )
+def publish_in(index: Path, concepts: str = "''") -> Manifest:
+    return publish_staged(index, [stage(index / "n1", CITATIONS)], ACCOUNTS, concepts)
 
 
 def test_published_build_is_readable(tmp_path: Path) -> None:
@@ -99,17 +75,7 @@ def digest(*overrides: str, models: Models = MODELS, strict: bool = False) -> st
 
 
 def entries_of(paths: Sequence[Path]) -> tuple[SourceEntry, ...]:
-    counts = {"read": 0, "kept": 0, "deletions": 0, "dropped": {}}
-    return tuple(
-        SourceEntry(
-            name=path.name,
-            sha256=sha256_of(path),
-            bytes=path.stat().st_size,
-            modified_ns=path.stat().st_mtime_ns,
-            **counts,
-        )
-        for path in paths
-    )
+    return tuple(source_entry(path, path.stat().st_mtime_ns) for path in paths)
 
 
 class Published:

@@ -78,18 +78,14 @@ def train(line: Line, report: Any = silent) -> Line:
     return line
 
 
-class StoppedError(Exception):
-    pass
-
-
 def stop_at_step_10(line: str) -> None:
     if line.startswith("step 10 "):
-        raise StoppedError
+        raise InterruptedError
 
 
 def test_resumed_run_ends_with_the_weights_of_an_uninterrupted_one(tmp_path: Path) -> None:
     whole = train(Line(tmp_path / "whole"))
-    with pytest.raises(StoppedError):
+    with pytest.raises(InterruptedError):
         train(Line(tmp_path / "cut"), stop_at_step_10)
     # A process that is killed while it writes a checkpoint leaves it without the state.
     (tmp_path / "cut" / STATE / "checkpoint-10").mkdir()
@@ -116,10 +112,7 @@ def test_loss_that_is_not_finite_stops_the_run_and_names_the_step(tmp_path: Path
 
 
 @pytest.mark.parametrize("changes", [{"identity": "other data"}, {"learning_rate": 0.3}])
-def test_checkpoint_of_another_run_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
-) -> None:
-    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "store"))
+def test_checkpoint_of_another_run_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
     folder = make_tiny_encoder(tmp_path)
     base = load_settings().encoder.model_copy(update={"model": f"file:{folder}", "sha256": ""})
     for line in (Line(tmp_path / "out"), Line(tmp_path / "out", steps=12, checkpoint_every=7)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from pipelines.train.examples.tagged_texts import (
 from pipelines.train.recipe import Recipe, RetrievalRecipe, read_recipe
 from pipelines.train.tasks.retrieval_task import MinedQuestion, RetrievalTask, average_precision
 from pipelines.train.tasks.tag_task import TagTask, measure_tagger
-from tests.pipelines.train.tiny_data import write_corpus, write_questions
+from tests.pipelines.train.tiny_data import write_corpus, write_lines, write_questions
 from tests.tiny_models import make_tiny_encoder, tiny_tokenizer
 
 pytestmark = [pytest.mark.model, pytest.mark.nightly]
@@ -34,11 +33,6 @@ pytestmark = [pytest.mark.model, pytest.mark.nightly]
 
 BOTH = frozenset({"Chemical", "Disease"})
 LABELS = labels_of(BOTH)
-
-
-def write(path: Path, *rows: Any) -> Path:
-    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
-    return path
 
 
 def entity(begin: int, end: int, kind: str) -> dict[str, Any]:
@@ -51,11 +45,10 @@ def tags(text: TaggedText, *offsets: tuple[int, int]) -> list[list[str]]:
 
 
 def test_marked_types_are_those_with_an_entity_in_the_file(tmp_path: Path) -> None:
-    one = write(
-        tmp_path / "a", {"text": "fever", "entities": [entity(0, 5, "Disease")]},
-        {"text": "none", "entities": []},
-    )  # fmt: skip
-    two = write(tmp_path / "b", {"text": "aspirin", "entities": [entity(0, 7, "Chemical")]})
+    fever = {"text": "fever", "entities": [entity(0, 5, "Disease")]}
+    aspirin = {"text": "aspirin", "entities": [entity(0, 7, "Chemical")]}
+    one = write_lines(tmp_path / "a", [fever, {"text": "none", "entities": []}])
+    two = write_lines(tmp_path / "b", [aspirin])
     texts = read_tagged_texts([one, two])
     assert [t.marked for t in texts] == [{"Disease"}, {"Disease"}, {"Chemical"}]
 
@@ -70,7 +63,7 @@ def test_marked_types_are_those_with_an_entity_in_the_file(tmp_path: Path) -> No
     ],
 )
 def test_invalid_row_is_refused_with_its_line(tmp_path: Path, row: Any, said: str) -> None:
-    path = write(tmp_path / "bad.jsonl", {"text": "fever", "entities": []}, row)
+    path = write_lines(tmp_path / "bad.jsonl", [{"text": "fever", "entities": []}, row])
     with pytest.raises(InputError, match=said):
         read_tagged_texts([path])
     with pytest.raises(InputError, match=r"absent\.jsonl: cannot be read"):
@@ -87,11 +80,10 @@ def test_allowed_labels_encode_the_gold_entities() -> None:
     text = "Drug-induced heart tumour, fever."
     gold = ((13, 25, "Disease"), (27, 32, "Disease"))
     offsets = [(0, 4), (4, 5), (5, 12), (13, 18), (19, 25), (25, 26), (27, 32), (32, 33)]
+    allowed = tags(TaggedText(text, gold, BOTH), *offsets)
     rows = [
-        TaggedToken(text[b:e], b, e, allowed[0], 1.0)
-        for (b, e), allowed in zip(
-            offsets, tags(TaggedText(text, gold, BOTH), *offsets), strict=True
-        )
+        TaggedToken(text[begin:end], begin, end, labels[0], 1.0)
+        for (begin, end), labels in zip(offsets, allowed, strict=True)
     ]
     assert tuple((e.begin, e.end, e.kind) for e in merge_subwords(text, rows)) == gold
 

@@ -18,12 +18,7 @@ from cluster.models.store import checksum
 from cluster.settings.settings import load_settings
 from cluster.settings.stages.expander import RecogniserSettings
 from commands.training.train import train
-from tests.pipelines.train.tiny_data import (
-    tagged_rows,
-    write_corpus,
-    write_lines,
-    write_questions,
-)
+from tests.pipelines.train.tiny_data import tagged_rows, write_corpus, write_lines, write_questions
 from tests.tiny_models import make_tiny_encoder
 
 pytestmark = [pytest.mark.ray, pytest.mark.nightly]
@@ -36,11 +31,6 @@ QUICK = (
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny_encoder(tmp_path_factory.mktemp("base"))
-
-
-@pytest.fixture(autouse=True)
-def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "store"))
 
 
 def run(base: Path, *arguments: object, quick: tuple[str, ...] = QUICK) -> dict[str, Any]:
@@ -108,11 +98,10 @@ def retrieval_files(tmp_path: Path) -> tuple[Path, Path]:
 def test_trained_encoder_finds_the_citations(base: Path, tmp_path: Path, kind: str) -> None:
     questions, corpus = retrieval_files(tmp_path)
     out = tmp_path / kind
-    found = run(base, kind, questions, "--corpus", corpus, "--held-out", questions, "--out", out)[
-        "measured"
-    ]
-    assert found["late interaction MAP@10"] == 1.0
-    assert found["dense recall@100"] == 1.0
+    arguments = (questions, "--corpus", corpus, "--held-out", questions, "--out", out)
+    measured = run(base, kind, *arguments)["measured"]
+    assert measured["late interaction MAP@10"] == 1.0
+    assert measured["dense recall@100"] == 1.0
     chosen = load_settings().encoder.model_copy(
         update={"model": f"file:{base}", "adapter": f"file:{out}"}
     )

@@ -18,7 +18,7 @@ from pipelines.train.recipe import NamerRecipe, WriterRecipe, read_recipe
 from pipelines.train.writer.namer_examples import namer_examples
 from pipelines.train.writer.train_writer import writer_examples
 from serve.graph.load_stages import load_namer
-from tests.pipelines.train.tiny_data import gold_row
+from tests.pipelines.train.tiny_data import gold_row, write_gold
 from tests.tiny_llama import make_tiny_llama
 
 pytestmark = pytest.mark.model
@@ -30,15 +30,12 @@ QUICK = ["rank=2", "tokens=2048", "max_tokens=2048", "epochs=30", "learning_rate
 def write_questions(path: Path) -> Path:
     answer = {"snippets": [{"text": SNIPPET}], "ideal_answer": ["Aspirin reduces fever."]}
     far = {**answer, "ideal_answer": ["Paracetamol prevents seizures during vaccination."]}
-    rows = [
-        gold_row(
-            id="1", body="Does aspirin reduce fever?", type="yesno", exact_answer="yes", **answer
-        ),
-        gold_row(id="2", body="What reduces fever?", type="summary", **answer),
-        gold_row(id="3", body="What prevents seizures?", type="summary", **far),
-    ]
-    path.write_text(json.dumps({"questions": rows}))
-    return path
+    return write_gold(
+        path,
+        gold_row(**answer),
+        gold_row(body="What reduces fever?", type="summary", **answer),
+        gold_row(body="What prevents seizures?", type="summary", **far),
+    )
 
 
 def test_answers_not_covered_by_snippets_are_excluded(tmp_path: Path) -> None:
@@ -55,10 +52,9 @@ def test_answers_not_covered_by_snippets_are_excluded(tmp_path: Path) -> None:
 def test_namer_learns_a_gold_name_from_the_sentence_that_has_it(tmp_path: Path) -> None:
     answer = {"snippets": [{"text": f"Fever is common. {SNIPPET}"}], "ideal_answer": ["Aspirin."]}
     asked = {"body": "Which drug reduces fever?", "type": "factoid", **answer}
-    rows = [gold_row(id="1", exact_answer=[["ASA", "aspirin"]], **asked)]
-    rows.append(gold_row(id="2", exact_answer=[["ibuprofen"]], **asked))
-    path = tmp_path / "names.json"
-    path.write_text(json.dumps({"questions": rows}))
+    right = gold_row(exact_answer=[["ASA", "aspirin"]], **asked)
+    wrong = gold_row(exact_answer=[["ibuprofen"]], **asked)
+    path = write_gold(tmp_path / "names.json", right, wrong)
     recipe = read_recipe(NamerRecipe, "namer", ["foreign=0"])
     (example,) = namer_examples(read_answered([path]), recipe, random.Random(0))
     prompt, name = example
@@ -68,10 +64,7 @@ def test_namer_learns_a_gold_name_from_the_sentence_that_has_it(tmp_path: Path) 
 
 
 @pytest.mark.nightly
-def test_trained_writer_lowers_perplexity_and_resumes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "models"))
+def test_trained_writer_lowers_perplexity_and_resumes(tmp_path: Path) -> None:
     model = f"file:{make_tiny_llama(tmp_path / 'llama')}"
     questions, out = write_questions(tmp_path / "q.json"), tmp_path / "writer"
     options = [f"--set=llm.model={model}", f"--out={out}", "--json", "--licence=test"]
@@ -82,11 +75,8 @@ def test_trained_writer_lowers_perplexity_and_resumes(
     measured = json.loads(first.stdout)["measured"]
     assert measured["perplexity"] < measured["perplexity before"] / 2
     training = json.loads((out / "training.json").read_text())
-    assert (training["kind"], training["base"]["model"], training["licence"]) == (
-        "writer",
-        model,
-        "test",
-    )
+    described = (training["kind"], training["base"]["model"], training["licence"])
+    assert described == ("writer", model, "test")
     again = CliRunner().invoke(app, asked)
     assert json.loads(again.stdout)["measured"] == pytest.approx(measured, rel=1e-2)
     other = CliRunner().invoke(app, [*asked, "--with=rank=4"])
@@ -95,17 +85,13 @@ def test_trained_writer_lowers_perplexity_and_resumes(
 
 
 @pytest.mark.nightly
-def test_trained_namer_prefers_the_names_that_it_learned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trained_namer_prefers_the_names_that_it_learned(tmp_path: Path) -> None:
     from cluster.models.name_scorer import NameScorer
 
-    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "models"))
     base = make_tiny_llama(tmp_path / "llama")
     answer = {"snippets": [{"text": SNIPPET}], "ideal_answer": ["Aspirin."]}
     row = gold_row(body="What reduces fever?", type="factoid", exact_answer=[["Aspirin"]], **answer)
-    path, out = tmp_path / "names.json", tmp_path / "namer"
-    path.write_text(json.dumps({"questions": [row]}))
+    path, out = write_gold(tmp_path / "names.json", row), tmp_path / "namer"
     options = [f"--set=namer.model=file:{base}", f"--out={out}", "--json", "--licence=test"]
     quick = [f"--with={change}" for change in (*QUICK, "foreign=0")]
     done = CliRunner().invoke(app, ["train", "namer", str(path), *options, *quick])
@@ -117,16 +103,13 @@ def test_trained_namer_prefers_the_names_that_it_learned(
     assert learned > other
 
 
-def test_writer_adapter_is_merged_into_the_served_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_writer_adapter_is_merged_into_the_served_model(tmp_path: Path) -> None:
     import torch
     from peft import LoraConfig, get_peft_model
     from transformers import AutoModelForCausalLM
 
     from serve.llm_app import llm_folder
 
-    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "models"))
     base = make_tiny_llama(tmp_path / "llama")
     options = LoraConfig(
         task_type="CAUSAL_LM", r=2, target_modules=["q_proj"], init_lora_weights=False

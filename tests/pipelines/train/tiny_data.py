@@ -16,6 +16,17 @@ ARTICLE = (
 )
 
 
+FINDING = {
+    "pmid": 1,
+    "intervention": "aspirin",
+    "comparator": "placebo",
+    "outcome": "fever",
+    "label": "decreased",
+    "evidence": "Aspirin reduces fever.",
+    "in_abstract": True,
+}
+
+
 def abstract(pmid: int, *sections: str) -> Citation:
     """Return a citation with an abstract of labelled sections."""
     found = tuple(Section(f"PART {n}", text) for n, text in enumerate(sections))

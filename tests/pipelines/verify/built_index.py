@@ -8,14 +8,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
 from cluster.index.layout import SEGMENT as SEGMENT_FILE
-from cluster.index.layout import SUPERSEDES, segment_directory, shard_of
+from cluster.index.layout import segment_directory, shard_of
 from cluster.index.lease import hold_lease
-from cluster.index.manifest import EncoderEntry, Manifest, SegmentEntry, ShardEntry, read_manifest
+from cluster.index.manifest import Manifest, SegmentEntry, ShardEntry, read_manifest
 from cluster.index.put_segment import entry_text
 from cluster.index.write_segment import artefacts_of
 from cluster.settings.settings import load_settings
@@ -23,10 +22,16 @@ from pipelines.indexing.publish_index import publish_build
 from pipelines.indexing.shards.build_shard import build_shard, train_quantiser
 from pipelines.indexing.staging.embed_passages import embed_citations
 from pipelines.indexing.staging.read_source import read_source
-from pipelines.indexing.staging.stage_citations import read_account, staged_ranges, write_part
+from pipelines.indexing.staging.stage_citations import (
+    ParsedSource,
+    read_account,
+    staged_ranges,
+    write_part,
+)
 from pipelines.verify.note_findings import Finding
 from pipelines.verify.verify_index import Verification
 from tests.cluster.pubmed_sets import DOCTYPE, abstract, article
+from tests.pipelines.histories import ENCODER
 from tests.pipelines.indexing.shards.test_build_shard import plan_in
 from tests.pipelines.staging import SPLITTER
 from tests.publish_manifest import publish
@@ -36,8 +41,6 @@ SHARDS = 2
 PMIDS = range(1, 41)
 HERE = [pmid for pmid in PMIDS if shard_of(pmid, SHARDS) == 0]
 SEGMENT = segment_directory(0, "first")
-SETTINGS = load_settings(overrides=["split.size=512", "vocabulary.concepts=''"])
-ENCODER = EncoderEntry(model="test", sha256="", dimensions=DIMENSIONS, max_tokens=256)
 
 
 def record(pmid: int, text: str) -> str:
@@ -61,50 +64,45 @@ def write_source(path: Path, *records: str) -> Path:
 
 
 def build_from(index: Path, sources: Sequence[Path]) -> Manifest:
-    """Build and publish `sources` in order, and remove the staging."""
+    """Build and publish `sources` in order; the staging is in another folder."""
     build = index.parent / f"{index.name}-build"
     directories = [build / path.name for path in sources]
     for path, directory in zip(sources, directories, strict=True):
         directory.mkdir(parents=True)
         for table in read_source(path, directory, SPLITTER):
             write_part(embed_citations(table, embed_words, None), directory, SHARDS)
-    plan = plan_in(build, segment="first")
+    accounts = [account for d in directories if (account := read_account(d))]
+    return publish_staged(index, directories, accounts, "''")
+
+
+def publish_staged(
+    index: Path, directories: Sequence[Path], accounts: Sequence[ParsedSource], concepts: str
+) -> Manifest:
+    """Build and publish the staged sources in `directories`."""
+    vocabulary = [f"vocabulary.concepts={concepts}", "vocabulary.lexicons=[]"]
+    settings = load_settings(overrides=["split.size=512", *vocabulary])
+    plan = plan_in(directories[0].parent, segment="first")
     train_quantiser(staged_ranges(directories, DIMENSIONS)[0], plan.quantiser, plan)
     shards = [build_shard(index, s, directories, plan) for s in range(SHARDS)]
-    accounts = [account for d in directories if (account := read_account(d))]
+    codec = keep_codec(index)
     with hold_lease(index, "build") as lease:
-        return publish_build(
-            lease, plan.quantiser, keep_codec(index), SETTINGS, ENCODER, accounts, shards
-        )
+        return publish_build(lease, plan.quantiser, codec, settings, ENCODER, accounts, shards)
 
 
-def replace_segments(
-    index: Path, manifest: Manifest, shard: int, *entries: SegmentEntry
-) -> Manifest:
-    """Publish `manifest` with other segments in `shard` and unchanged counts."""
-    shards = list(manifest.shards)
-    shards[shard] = ShardEntry(segments=entries)
+def replace_segments(index: Path, *entries: SegmentEntry) -> Manifest:
+    """Publish other segments of shard 0 with unchanged counts."""
+    manifest = read_manifest(index)
     for entry in entries:
-        (index / segment_directory(shard, entry.id) / SEGMENT_FILE).write_bytes(entry_text(entry))
-    changed = manifest.model_copy(update={"shards": tuple(shards)})
+        (index / segment_directory(0, entry.id) / SEGMENT_FILE).write_bytes(entry_text(entry))
+    shards = (ShardEntry(segments=entries), *manifest.shards[1:])
+    changed = manifest.model_copy(update={"shards": shards})
     publish(index, changed)
     return changed
 
 
-def reseal(index: Path, manifest: Manifest, shard: int) -> Manifest:
-    """Publish the present files of the first segment of `shard` with unchanged counts."""
-    entry = manifest.shards[shard].segments[0]
-    found = artefacts_of(index / segment_directory(shard, entry.id))
-    sealed = entry.model_copy(update={"artefacts": found})
-    return replace_segments(index, manifest, shard, sealed)
-
-
-def supersede(index: Path, shard: int, entry: SegmentEntry, pmids: Sequence[int]) -> SegmentEntry:
-    """Return `entry` with a file of the PMIDs that it supersedes."""
-    directory = index / segment_directory(shard, entry.id)
-    table = pa.table({"pmid": np.asarray(pmids, np.int64)})
-    write_table(directory / SUPERSEDES, table)
-    return entry.model_copy(update={"artefacts": artefacts_of(directory)})
+def reseal(index: Path) -> None:
+    """Publish the present files of the segment of shard 0 with unchanged counts."""
+    update_entry(index, artefacts=artefacts_of(index / SEGMENT))
 
 
 def read_table(path: Path) -> pa.Table:
@@ -137,16 +135,16 @@ def update_manifest(index: Path, **fields: Any) -> None:
 
 
 def update_entry(index: Path, **fields: Any) -> None:
-    manifest = read_manifest(index)
-    entry = manifest.shards[0].segments[0]
-    replace_segments(index, manifest, 0, entry.model_copy(update=fields))
+    entry = read_manifest(index).shards[0].segments[0]
+    replace_segments(index, entry.model_copy(update=fields))
 
 
-def alter(path: Path, change: Callable[[pa.Table], pa.Table], index: Path) -> pa.Table:
+def alter(index: Path, file: str, change: Callable[[pa.Table], pa.Table]) -> pa.Table:
     """Rewrite an Arrow file of shard 0, publish its new checksum, and return its old rows."""
+    path = index / SEGMENT / file
     held = read_table(path)
     write_table(path, change(held))
-    reseal(index, read_manifest(index), 0)
+    reseal(index)
     return held
 
 

@@ -1,5 +1,3 @@
-"""A built index, and a copy for each test to damage."""
-
 from __future__ import annotations
 
 import shutil

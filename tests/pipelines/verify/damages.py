@@ -20,10 +20,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster.index.layout import CURRENT, manifest_file, terms_file, vocabulary_file
+from cluster.index.layout import CURRENT, LEASE, manifest_file, terms_file, vocabulary_file
 from cluster.index.manifest import read_manifest
 from cluster.storage.locations import list_files
-from pipelines.verify.verify_index import Verification, verify_index
+from pipelines.verify.verify_index import verify_index
 from tests.pipelines.histories import SmallIndex
 
 KINDS = ("flip", "cut", "extend", "delete", "swap")
@@ -65,12 +65,9 @@ def artefacts(index: Path) -> list[str]:
     """
     manifest = read_manifest(index)
     named = {*map(str, (manifest_file(manifest.version), vocabulary_file(manifest.version)))}
-    named |= {str(terms_file(entry.version)) for entry in manifest.terms}
-    found = []
-    for name in list_files(index):
-        kept = name.startswith(("segments/", "versions/quantiser-", "versions/tokens-"))
-        if name in named or kept or name in (CURRENT, "LEASE"):
-            found.append(name)
+    named |= {CURRENT, LEASE, *(str(terms_file(entry.version)) for entry in manifest.terms)}
+    shared = ("segments/", "versions/quantiser-", "versions/tokens-")
+    found = [name for name in list_files(index) if name in named or name.startswith(shared)]
     return [name for name in found if not name.endswith(".lock")]
 
 
@@ -114,22 +111,16 @@ def damaged(index: Path, damage: Damage) -> Iterator[None]:
             (index / name).write_bytes(data)
 
 
-def names(found: Verification, damage: Damage) -> bool:
-    """Return True if a finding is about a damaged file."""
-    places = [finding.place for finding in found.findings]
-    return any(name in places for name in damage.files)
-
-
 def unnamed(index: Path, seed: int, count: int) -> tuple[list[Damage], Counter[str]]:
-    """Return the damages that `verify` misses, and the number of damages of each kind."""
+    """Return the damages whose files `verify` does not name, and the number of each kind."""
     dice = random.Random(seed)
     missed, drawn = [], Counter[str]()
     for _ in range(count):
         damage = draw(index, dice)
         drawn[damage.kind] += 1
         with damaged(index, damage):
-            found = verify_index(index)
-        if not names(found, damage):
+            places = {finding.place for finding in verify_index(index).findings}
+        if places.isdisjoint(damage.files):
             missed.append(damage)
     return missed, drawn
 

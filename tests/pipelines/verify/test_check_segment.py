@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import faiss
@@ -22,9 +21,10 @@ from cluster.index.layout import (
     segment_directory,
     shard_of,
 )
-from cluster.index.manifest import Manifest, read_manifest
+from cluster.index.manifest import read_manifest
 from cluster.index.terms.bags import BAGS, BagWriter
 from cluster.index.terms.term_table import TermCounter, write_terms
+from cluster.index.write_segment import artefacts_of
 from pipelines.indexing.publish_index import publish_terms
 from pipelines.verify.verify_index import verify_index
 from tests.pipelines.verify.built_index import (
@@ -41,32 +41,28 @@ from tests.pipelines.verify.built_index import (
     replace_segments,
     replaced,
     reseal,
-    supersede,
     update_entry,
     update_manifest,
     write_source,
+    write_table,
 )
 from tests.publish_manifest import publish
 
 pytestmark = pytest.mark.slow
 
 
-def alter_here(index: Path, file: str, change: Callable[[pa.Table], pa.Table]) -> None:
-    alter(index / SEGMENT / file, change, index)
-
-
 @pytest.mark.parametrize("file", [CITATIONS, PASSAGES, VECTORS])
 @pytest.mark.parametrize("quick", [False, True])
 def test_artefact_of_another_format_is_reported(index: Path, file: str, quick: bool) -> None:
     (index / SEGMENT / file).write_bytes(b"ARROW1 and no more")
-    reseal(index, read_manifest(index), 0)
+    reseal(index)
     finding = verify_index(index, quick=quick).findings[0]
     assert (finding.kind, finding.place) == ("unreadable", f"{SEGMENT}/{file}")
 
 
 def test_unreadable_postings_and_columns_are_reported(index: Path) -> None:
     (index / SEGMENT / "bm25-passages/meta.json").write_text("{}")
-    alter_here(index, CITATIONS, lambda t: t.drop_columns(["sections"]))
+    alter(index, CITATIONS, lambda t: t.drop_columns(["sections"]))
     found = {(f.kind, f.place) for f in verify_index(index).findings}
     assert found == {
         ("unreadable", f"{SEGMENT}/bm25-passages"),
@@ -115,13 +111,13 @@ def test_swapped_shards_are_reported(index: Path) -> None:
 @pytest.mark.parametrize("quick", [False, True])
 def test_pmid_in_the_wrong_shard_is_reported(index: Path, quick: bool) -> None:
     stray = next(p for p in range(41, 99) if shard_of(p, 2) == 1)
-    alter_here(index, CITATIONS, lambda t: replaced(t, "pmid", put(-1, stray)))
+    alter(index, CITATIONS, lambda t: replaced(t, "pmid", put(-1, stray)))
     finding = only(verify_index(index, quick=quick))
     assert (finding.kind, finding.pmids) == ("wrong-shard", (stray,))
 
 
 def test_unsorted_pmids_are_reported(index: Path) -> None:
-    alter_here(index, CITATIONS, lambda t: replaced(t, "pmid", put(1, HERE[0])))
+    alter(index, CITATIONS, lambda t: replaced(t, "pmid", put(1, HERE[0])))
     found = verify_index(index)
     assert kinds(found) == {"order", "twice"}
     assert {finding.pmids for finding in found.findings} == {(HERE[0],)}
@@ -133,7 +129,7 @@ def test_added_row_is_reported_by_every_check(index: Path) -> None:
     def add(table: pa.Table) -> pa.Table:
         return pa.concat_tables([table, replaced(table.slice(0, 1), "pmid", put(0, more))])
 
-    alter_here(index, CITATIONS, add)
+    alter(index, CITATIONS, add)
     found = verify_index(index)
     assert kinds(found) == {"count", "bm25", "filters", "span", "terms"}
     assert {f.pmids for f in found.findings if f.kind in ("bm25", "span")} == {(more,)}
@@ -148,7 +144,7 @@ def test_missing_vectors_are_reported(index: Path, lost: int, named: int, quick:
     fewer = vectors.empty_index("flat", held.d, 8, 32)
     fewer.add(stored[:-lost])
     vectors.save(fewer, path)
-    reseal(index, read_manifest(index), 0)
+    reseal(index)
     finding = only(verify_index(index, quick=quick))
     assert (finding.kind, finding.pmids) == ("vectors", tuple(HERE[-named:]))
     encoder = read_manifest(index).encoder.model_copy(update={"dimensions": 8})
@@ -166,7 +162,7 @@ def rewrite_postings(index: Path, side: str, rows: int, *, shift: int = 0) -> No
     for _ in range(rows):
         writer.add("any text")
     writer.close()
-    reseal(index, read_manifest(index), 0)
+    reseal(index)
 
 
 @pytest.mark.parametrize("quick", [False, True])
@@ -191,7 +187,7 @@ def test_missing_bags_are_reported(index: Path) -> None:
     writer = BagWriter(index / SEGMENT / "bm25-citations")
     writer.add(["fever"])
     writer.close()
-    reseal(index, read_manifest(index), 0)
+    reseal(index)
     finding = only(verify_index(index, quick=True))
     assert finding.message == f"1 bags of terms for {len(HERE)} citations"
 
@@ -199,38 +195,36 @@ def test_missing_bags_are_reported(index: Path) -> None:
 @pytest.mark.parametrize(("row", "value"), [(0, 7), (3, 10_000)])
 @pytest.mark.parametrize("quick", [False, True])
 def test_unsorted_passages_are_reported(index: Path, row: int, value: int, quick: bool) -> None:
-    alter_here(index, PASSAGES, lambda t: replaced(t, "citation_row", put(row, value)))
+    alter(index, PASSAGES, lambda t: replaced(t, "citation_row", put(row, value)))
     found = verify_index(index, quick=quick)
     assert ("order", f"{SEGMENT}/{PASSAGES}") in {(f.kind, f.place) for f in found.findings}
 
 
 @pytest.mark.parametrize(("column", "value"), [("end", 4000), ("begin", 99), ("section", 2)])
 def test_span_outside_its_text_is_reported(index: Path, column: str, value: int) -> None:
-    alter_here(index, PASSAGES, lambda t: replaced(t, column, put(0, value)))
+    alter(index, PASSAGES, lambda t: replaced(t, column, put(0, value)))
     spans = [f for f in verify_index(index).findings if f.kind == "span"]
     assert [(f.place, f.pmids) for f in spans] == [(f"{SEGMENT}/{PASSAGES}", (HERE[0],))]
 
 
 def test_text_without_a_passage_is_reported(index: Path) -> None:
-    alter_here(index, PASSAGES, lambda t: t.slice(2))
+    alter(index, PASSAGES, lambda t: t.slice(2))
     found = verify_index(index)
     assert (HERE[0],) in [f.pmids for f in found.findings if f.kind == "span"]
 
 
-def add_segment(index: Path, tmp_path: Path, *supersedes: int) -> Manifest:
+def add_segment(index: Path, tmp_path: Path, *supersedes: int) -> None:
     """Add a second segment to shard 0, with a new record of its first PMID."""
     source = write_source(tmp_path / "n2.xml.gz", record(HERE[0], "Another text."))
     newer = build_from(tmp_path / "newer", [source]).shards[0].segments[0]
     directory = index / segment_directory(0, "second")
     shutil.copytree(tmp_path / "newer" / SEGMENT, directory)
-    newer = newer.model_copy(update={"id": "second"})
     if supersedes:
-        newer = supersede(index, 0, newer, supersedes)
-    manifest = read_manifest(index)
-    changed = replace_segments(index, manifest, 0, manifest.shards[0].segments[0], newer)
+        write_table(directory / SUPERSEDES, pa.table({"pmid": supersedes}))
+    newer = newer.model_copy(update={"id": "second", "artefacts": artefacts_of(directory)})
+    changed = replace_segments(index, read_manifest(index).shards[0].segments[0], newer)
     held = [(n, s) for n, shard in enumerate(changed.shards) for s in shard.segments]
     update_manifest(index, terms=publish_terms(index, changed.version, (), held))
-    return read_manifest(index)
 
 
 def test_pmid_live_in_two_segments_is_reported(index: Path, tmp_path: Path) -> None:
@@ -256,7 +250,7 @@ def test_passage_without_tokens_is_reported(index: Path) -> None:
     first = int(read_table(index / SEGMENT / PASSAGES)["token_end"][0].as_py())
     codes = (index / SEGMENT / TOKENS).read_bytes()
     (index / SEGMENT / TOKENS).write_bytes(codes[16 * first :])
-    alter_here(index, PASSAGES, none_of_the_first)
+    alter(index, PASSAGES, none_of_the_first)
     finding = next(f for f in verify_index(index, quick=True).findings if f.kind == "tokens")
     assert (finding.message, finding.pmids) == ("1 passages without a token", (HERE[0],))
 
@@ -265,7 +259,7 @@ def test_counts_of_absent_terms_are_reported(index: Path) -> None:
     counter = TermCounter()
     counter.add("citations", ["fever"])
     write_terms(counter.table().to_batches(), index / SEGMENT / TERMS)
-    reseal(index, read_manifest(index), 0)
+    reseal(index)
     places = {f.place for f in verify_index(index).findings if f.kind == "terms"}
     # The counts of the segment and those of the version, which are sums over segments.
     assert places == {f"{SEGMENT}/{TERMS}", "versions/v000001.json"}

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cluster.index.layout import CITATIONS, segment_directory, shard_of
+from cluster.index.layout import CITATIONS, shard_of
 from cluster.pubmed.parse_articles import Record, read_records
 from pipelines.indexing.sources.find_sources import find_sources
 from pipelines.verify import read_source_records
@@ -23,6 +23,7 @@ from pipelines.verify.note_findings import Finding
 from pipelines.verify.take_census import CensusFiles, compare, split_by_shard
 from pipelines.verify.verify_index import in_processes, verify_index
 from tests.pipelines.verify.built_index import (
+    SEGMENT,
     alter,
     build_from,
     deletion,
@@ -79,19 +80,26 @@ def rebuild(folder: Path, *names: str) -> None:
     build_from(folder / "index", write_files(folder / "again", *names))
 
 
-def test_census_counts_revisions_deletions_and_revivals(folder: Path) -> None:
-    found = verify_index(folder / "index", find_sources([str(folder / "sources")]))
+def test_census_counts_revisions_deletions_and_revivals(complete: Path) -> None:
+    found = verify_index(complete / "index", find_sources([str(complete / "sources")]))
     assert found.findings == ()
     assert (found.citations, found.sources) == (29, 3)
 
 
 @pytest.mark.process
-def test_parallel_census_gives_the_same_result(folder: Path) -> None:
-    shutil.rmtree(folder / "index" / segment_directory(0, "first"))
+def test_parallel_verification_gives_the_same_result(folder: Path) -> None:
+    shutil.rmtree(folder / "index" / SEGMENT)
     sources = find_sources([str(folder / "sources")])
-    assert verify_index(folder / "index", sources, map_in_order=in_processes(2)) == verify_index(
-        folder / "index", sources
+    progress: list[tuple[str, int, int]] = []
+    found = verify_index(
+        folder / "index",
+        sources,
+        map_in_order=in_processes(2),
+        report=lambda *event: progress.append(event),
     )
+    assert found == verify_index(folder / "index", sources)
+    of_sources = [("sources", number, 3) for number in (1, 2, 3)]
+    assert progress == [*of_sources, ("shards", 1, 2), ("shards", 2, 2)]
 
 
 def test_unindexed_file_is_reported_with_its_changes(folder: Path) -> None:
@@ -108,19 +116,17 @@ def test_unindexed_file_is_reported_with_its_changes(folder: Path) -> None:
 
 
 def test_other_references_than_in_the_source_are_reported(folder: Path) -> None:
-    path = folder / "index" / segment_directory(0, "first") / CITATIONS
-
     def cite(table: pa.Table, unknown: bool = False) -> pa.Table:
         cited = [None if unknown else [11], *[[]] * (len(table) - 1)]
         place = table.column_names.index("references")
         return table.set_column(place, table.field(place), pa.array(cited, REFERENCES))
 
-    held = alter(path, cite, folder / "index")
+    held = alter(folder / "index", CITATIONS, cite)
     (finding,) = census(folder)
     assert (finding.kind, finding.pmids) == ("references", (held["pmid"][0].as_py(),))
-    alter(path, lambda table: cite(table, unknown=True), folder / "index")
+    alter(folder / "index", CITATIONS, lambda table: cite(table, unknown=True))
     assert census(folder) == []
-    alter(path, lambda table: table.drop_columns("references"), folder / "index")
+    alter(folder / "index", CITATIONS, lambda table: table.drop_columns("references"))
     assert census(folder) == []
 
 
@@ -140,8 +146,7 @@ def test_later_file_reveals_stale_records_of_a_missing_source(folder: Path) -> N
 
 
 def test_replaced_pmid_is_reported_as_extra_and_missing(folder: Path) -> None:
-    path = folder / "index" / segment_directory(0, "first") / CITATIONS
-    held = alter(path, lambda t: replaced(t, "pmid", put(0, 77)), folder / "index")
+    held = alter(folder / "index", CITATIONS, lambda t: replaced(t, "pmid", put(0, 77)))
     assert [f.pmids for f in census(folder, "extra")] == [(77,)]
     assert [f.pmids for f in census(folder, "missing")] == [(held["pmid"][0].as_py(),)]
 
@@ -157,8 +162,7 @@ def test_replaced_pmid_is_reported_as_extra_and_missing(folder: Path) -> None:
 def test_record_of_another_position_version_or_source_is_stale(
     folder: Path, column: str, change: Callable[[Any], Any]
 ) -> None:
-    path = folder / "index" / segment_directory(0, "first") / CITATIONS
-    held = alter(path, lambda t: replaced(t, column, change), folder / "index")
+    held = alter(folder / "index", CITATIONS, lambda t: replaced(t, column, change))
     (stale,) = census(folder)
     assert (stale.kind, stale.pmids) == ("stale", (held["pmid"][0].as_py(),))
 

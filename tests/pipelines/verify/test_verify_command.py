@@ -19,8 +19,9 @@ def run_verify(index: Path, *arguments: object) -> Result:
     return CliRunner().invoke(group, command, catch_exceptions=False)
 
 
-def test_verify_prints_a_line_for_each_finding(index: Path) -> None:
+def test_verify_prints_findings_as_lines_or_json(index: Path) -> None:
     shutil.rmtree(index / SEGMENT)
+    (index / "staging").mkdir()
     result = run_verify(index)
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
@@ -30,6 +31,11 @@ def test_verify_prints_a_line_for_each_finding(index: Path) -> None:
     # A retried job would find the build published, and fail again.
     assert "the same `citeray index build` would keep this index" in result.stderr
     assert "add --again" in result.stderr
+    result = run_verify(index, "--json", "--quick")
+    report = json.loads(result.stdout)
+    assert (result.exit_code, report["clean"], report["version"]) == (1, False, "v000001")
+    assert report["findings"][0]["kind"] == "missing-segment"
+    assert [leftover["place"] for leftover in report["leftovers"]] == ["staging"]
 
 
 def test_verify_exits_0_for_an_intact_index_with_leftovers(index: Path) -> None:
@@ -40,13 +46,3 @@ def test_verify_exits_0_for_an_intact_index_with_leftovers(index: Path) -> None:
     result = run_verify(index)
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr.startswith("leftover: staging: ")
-
-
-def test_verify_prints_findings_as_json(index: Path) -> None:
-    (index / "staging").mkdir()
-    shutil.rmtree(index / SEGMENT)
-    result = run_verify(index, "--json", "--quick")
-    report = json.loads(result.stdout)
-    assert (result.exit_code, report["clean"], report["version"]) == (1, False, "v000001")
-    assert report["findings"][0]["kind"] == "missing-segment"
-    assert [leftover["place"] for leftover in report["leftovers"]] == ["staging"]

@@ -9,20 +9,10 @@ from typing import Any
 import pytest
 
 from cluster.errors import InputError
-from cluster.index.layout import (
-    CITATIONS,
-    CURRENT,
-    PASSAGES,
-    SUPERSEDES,
-    VECTORS,
-    codec_file,
-    quantiser_file,
-    segment_directory,
-    terms_file,
-)
+from cluster.index.layout import CITATIONS, CURRENT, FILTERS, PASSAGES, SUPERSEDES, VECTORS
 from cluster.index.manifest import read_manifest
 from cluster.storage.sealed_text import seal, unseal
-from pipelines.verify.verify_index import Verification, in_processes, verify_index
+from pipelines.verify.verify_index import Verification, verify_index
 from tests.pipelines.histories import SmallIndex
 from tests.pipelines.verify.built_index import (
     SEGMENT,
@@ -33,17 +23,6 @@ from tests.pipelines.verify.built_index import (
 )
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.mark.process
-def test_parallel_verification_gives_the_same_result(index: Path) -> None:
-    shutil.rmtree(index / segment_directory(1, "first"))
-    progress: list[tuple[str, int, int]] = []
-    found = verify_index(
-        index, map_in_order=in_processes(2), report=lambda *event: progress.append(event)
-    )
-    assert found == verify_index(index)
-    assert progress == [("shards", 1, 2), ("shards", 2, 2)]
 
 
 def test_quick_verification_does_not_hash_files(index: Path) -> None:
@@ -66,19 +45,17 @@ def test_truncated_or_missing_artefact_is_reported(index: Path, file: str, quick
     assert finding.message.startswith("missing, the manifest says ")
 
 
-def test_unlisted_artefact_is_reported(index: Path) -> None:
-    manifest = read_manifest(index)
-    named = dict(manifest.shards[0].segments[0].artefacts)
-    del named[VECTORS]
+@pytest.mark.parametrize("file", [VECTORS, FILTERS])
+def test_unlisted_artefact_is_reported(index: Path, file: str) -> None:
+    named = dict(read_manifest(index).shards[0].segments[0].artefacts)
+    del named[file]
     update_entry(index, artefacts=named)
     finding = only(verify_index(index))
-    assert (finding.place, finding.message) == (
-        f"{SEGMENT}/{VECTORS}",
-        "the manifest does not name it",
-    )
+    assert finding.place == f"{SEGMENT}/{file}"
+    assert finding.message == "the manifest does not name it"
     (index / SEGMENT / SUPERSEDES).write_bytes(b"")
     places = {finding.place for finding in verify_index(index).findings}
-    assert places == {f"{SEGMENT}/{VECTORS}", f"{SEGMENT}/{SUPERSEDES}"}
+    assert places == {f"{SEGMENT}/{file}", f"{SEGMENT}/{SUPERSEDES}"}
 
 
 def test_missing_or_dangling_pointer_is_reported(index: Path) -> None:
@@ -166,24 +143,13 @@ FILES = [
 ]
 
 
-@pytest.fixture
-def grown(tmp_path: Path) -> SmallIndex:
-    index = SmallIndex(tmp_path / "index")
-    index.build(FILES[:1])
-    for file in FILES[1:]:
-        index.update([file])
-    return index
-
-
 def sound(index: SmallIndex) -> Verification:
     found = verify_index(index.path)
     assert found.findings == ()
-    assert index.manifest is not None
     assert (found.citations, found.passages) == (index.manifest.citations, index.manifest.passages)
     return found
 
 
-@pytest.mark.slow
 def test_every_version_of_a_history_has_no_findings(tmp_path: Path) -> None:
     index = SmallIndex(tmp_path / "index")
     index.build(FILES[:1])
@@ -197,24 +163,9 @@ def test_every_version_of_a_history_has_no_findings(tmp_path: Path) -> None:
     assert [*live, found.citations] == [5, 5, 5, 3, 3]
 
 
-def test_files_of_an_interrupted_update_are_leftovers(grown: SmallIndex) -> None:
-    grown.update([[(7, "zinc"), (8, "lead"), (9, "tin")]], crash_after=1)
-    places = [leftover.place for leftover in sound(grown).leftovers]
-    assert places[0] == "staging"
-    assert any(place.endswith(".partial") for place in places)
-
-
-@pytest.mark.parametrize("kind", ["codec", "terms", "quantiser"])
-def test_missing_shared_file_is_reported(grown: SmallIndex, kind: str) -> None:
-    manifest = grown.manifest
-    assert manifest is not None
-    assert manifest.tokens is not None
-    assert manifest.quantiser is not None
-    files = {
-        "codec": codec_file(manifest.tokens.codec.sha256),
-        "terms": terms_file(manifest.terms[-1].version),
-        "quantiser": quantiser_file(manifest.quantiser.sha256),
-    }
-    (grown.path / files[kind]).unlink()
-    (finding,) = verify_index(grown.path).findings
-    assert (finding.kind, finding.place) == ("artefact", str(files[kind]))
+@pytest.mark.parametrize("pattern", ["tokens-*", "*.terms.arrow", "quantiser-*"])
+def test_missing_shared_file_is_reported(index: Path, pattern: str) -> None:
+    (path,) = (index / "versions").glob(pattern)
+    path.unlink()
+    finding = only(verify_index(index))
+    assert (finding.kind, finding.place) == ("artefact", f"versions/{path.name}")

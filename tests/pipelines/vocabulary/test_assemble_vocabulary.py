@@ -19,20 +19,8 @@ Count = tuple[str, str, str, str, int]
 Heading = tuple[str, str]
 
 
-def mesh(name: str, ui: str, citations: int = 1) -> Count:
-    return "mesh", name, ui, "", citations
-
-
-def chemical(name: str, ui: str, citations: int = 1) -> Count:
-    return "chemical", name, ui, "", citations
-
-
 def keyword(name: str, citations: int = 1) -> Count:
     return "keyword", name, "", "", citations
-
-
-def defined(long: str, short: str, citations: int = 2) -> Count:
-    return "abbreviation", long, "", short, citations
 
 
 def counted(rows: Sequence[Count]) -> TermCounts:
@@ -61,19 +49,15 @@ def assembled(rows: Sequence[Count], headings: Sequence[Heading] = ()) -> list[C
     return found
 
 
-def named(name: str, concepts: Sequence[Concept]) -> list[str]:
-    return [c.id for c in concepts if name in c.names]
-
-
 def test_long_form_does_not_join_a_heading_by_a_synonym() -> None:
     release = [("D1", "Amyotrophic Lateral Sclerosis"), ("D1", "ALS")]
-    found = assembled([defined("advanced life support", "ALS", 5)], release)
+    found = assembled([("abbreviation", "advanced life support", "", "ALS", 5)], release)
     assert [c.id for c in found] == ["abbr:advanced life support", "mesh:D1"]
 
 
 def test_umls_concepts_follow_headings_and_take_matching_keywords() -> None:
     release = [("umls:C0000001", "Red Ear Syndrome"), ("umls:C0000001", "Lance's erythromelalgia")]
-    found = assembled([keyword("red ear syndrome", 3), mesh("Ear", "D1")], release)
+    found = assembled([keyword("red ear syndrome", 3), ("mesh", "Ear", "D1", "", 1)], release)
     assert [(c.id, c.kind, c.citations) for c in found] == [
         ("mesh:D1", "mesh", 1),
         ("umls:C0000001", "umls", 3),

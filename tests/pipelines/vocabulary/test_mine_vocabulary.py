@@ -12,7 +12,6 @@ from cluster.records import Chemical, Citation, MeshHeading, Section
 from cluster.text.vocabulary import Concept, concept_of
 from pipelines.vocabulary.assemble_vocabulary import assemble_concepts, write_vocabulary
 from pipelines.vocabulary.mine_vocabulary import count_terms, merge_counts, negated, read_counts
-from pipelines.vocabulary.name_headings import GivenName
 
 T2D = MeshHeading("D003924", "Diabetes Mellitus, Type 2", True)
 
@@ -33,11 +32,8 @@ def defining(*abstracts: str) -> list[Citation]:
     return [citation(pmid, text) for pmid, text in enumerate(abstracts, start=1)]
 
 
-def concepts_of(
-    citations: list[Citation], headings: tuple[tuple[str, str], ...] = ()
-) -> dict[str, Concept]:
-    given = [GivenName(f"mesh:{ui}", name, True) for ui, name in headings]
-    concepts, _ = assemble_concepts(count_terms(citations), given)
+def concepts_of(citations: list[Citation]) -> dict[str, Concept]:
+    concepts, _ = assemble_concepts(count_terms(citations), [])
     return {c.id: c for c in map(concept_of, concepts.to_pylist())}
 
 

@@ -51,9 +51,6 @@ def test_peak_memory_is_measured_per_role() -> None:
 
 
 def test_ended_process_is_skipped() -> None:
-    with (
-        subprocess.Popen([sys.executable, "-c", ""]) as ended,
-        watched_tree(ended.pid) as tree,
-    ):
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended, watched_tree(ended.pid) as tree:
         ended.wait()
     assert set(tree.peaks) <= {"driver", RAYS_OWN}

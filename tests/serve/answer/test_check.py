@@ -9,10 +9,10 @@ import pytest
 from cluster.answers import NOT_ENOUGH, Check, Evidence, Guess, Sentence
 from cluster.settings.answer_settings import AnswerSettings
 from serve.answer.write_answer import WrittenAnswer
-from tests.serve.answer.test_write_answer import Script, names
-from tests.serve.answer.test_write_answer import write as write_answer
+from tests.serve.answer import writing
 from tests.serve.answering import answer as answered
 from tests.serve.answering import evidence, passage
+from tests.serve.scripted_model import Script
 
 SAID = "Metformin lowers blood glucose by 30% in adults."
 OWN = "Aspirin prevents colorectal cancer."
@@ -25,7 +25,7 @@ def write(
     prompts = "udine" if weigh else ""
     style = AnswerSettings(check=check, weigh=weigh, prompts=prompts, ideal_from="model")
     items = [*evidence(SAID), Evidence(passage("Cats sleep for most of the day.", 7))]
-    return write_answer(Script(*replies), kind, items, style=style)
+    return writing.write(Script(*replies), kind, items, style=style)
 
 
 Marked = tuple[str, tuple[int, ...], bool]
@@ -73,7 +73,7 @@ def test_off_keeps_the_pmids_that_the_model_cites(check: Check, pmids: tuple[int
 @pytest.mark.parametrize("check", ["drop", "mark"])
 def test_exact_answer_ignores_marked_sentences(check: Check) -> None:
     """The unsupported sentence of the model names something that no other sentence names."""
-    answer = write(check, f"{OWN} {SAID}", names("Aspirin", "Metformin"), kind="factoid")
+    answer = write(check, f"{OWN} {SAID}", writing.names("Aspirin", "Metformin"), kind="factoid")
     assert answer.exact == [["Metformin"]]
 
 

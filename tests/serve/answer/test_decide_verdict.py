@@ -1,5 +1,3 @@
-"""Verdicts: the side of the evidence, the error budget, and what a language model may decide."""
-
 from __future__ import annotations
 
 import math
@@ -10,7 +8,7 @@ import pytest
 
 from cluster.answers import Evidence, Question, QuestionType, Sentence
 from cluster.models.readings import Reading, ScoredSpan
-from serve.answer.calibration import FEATURES, Calibration, TypeCalibration
+from serve.answer.calibration import FEATURES
 from serve.answer.decide_verdict import (
     Balance,
     Decision,
@@ -112,24 +110,22 @@ def test_nearest_cosine_is_one_for_given_evidence() -> None:
     assert nearest_cosine([bare, cite(2, cosine=0.3)]) == 0.3
 
 
-def test_clear_answer_is_stated(subtests: pytest.Subtests) -> None:
-    for kind, exact, on in [
-        ("yesno", "yes", "yes"),
-        ("factoid", [["aspirin"]], "It helps."),
-        ("list", [["aspirin"]], "It helps."),
-        ("summary", None, "It helps."),
-        ("unknown", None, "It helps."),
-    ]:
-        with subtests.test(kind=kind):
-            found = decide(cite(), kind=kind, exact=exact)
-            assert (found.verdict, found.stance_on) == ("answered", on)
-            assert found.confidence > 0.8
+def test_clear_answer_is_stated() -> None:
+    stated: dict[QuestionType, tuple[Any, str]] = {
+        "yesno": ("yes", "yes"),
+        "factoid": ([["aspirin"]], "It helps."),
+        "list": ([["aspirin"]], "It helps."),
+        "summary": (None, "It helps."),
+        "unknown": (None, "It helps."),
+    }
+    for kind, (exact, on) in stated.items():
+        found = decide(cite(), kind=kind, exact=exact)
+        assert (found.verdict, found.stance_on) == ("answered", on), kind
+        assert found.confidence > 0.8, kind
     assert decide(cite(**AGAINST), exact="no").stance_on == "no"
 
 
-def test_uncertain_or_missing_answer_is_withheld(
-    subtests: pytest.Subtests,
-) -> None:
+def test_uncertain_or_missing_answer_is_withheld(subtests: pytest.Subtests) -> None:
     for name, options in {
         "no sentence": {"ideal": ()},
         "an unclear side": {"citations": [cite(**UNSURE)]},
@@ -167,19 +163,6 @@ def test_withheld_answer_is_unrelated_if_no_citation_is_relevant(
     for calibration, expected in ((related, unrelated), (CALIBRATION, False)):
         found = decide_verdict(asked(), citations, [], written, calibration, max_wrong)
         assert found.unrelated is expected
-
-
-def test_smaller_error_budget_states_no_more_answers() -> None:
-    points = tuple((n / 500, float(n % 10 == 0 or n < 250)) for n in range(500))
-    row = TypeCalibration(features=("said",), weights=(0, 1), points=points)
-    calibration = Calibration(types={"yesno": row, "summary": row})
-    written = Written(IDEAL, "yes")
-    for said in (0.2, 0.5, 0.7, 0.99):
-        stated = [
-            decide_verdict(asked(), [cite(yes=said)], [], written, calibration, budget).verdict
-            for budget in (0.0, 0.05, 0.2, 0.5, 1.0)
-        ]
-        assert stated == sorted(stated, key=lambda verdict: verdict == "answered"), said
 
 
 def test_divided_sources_are_mixed_despite_the_model() -> None:
@@ -224,10 +207,7 @@ def test_generated_answer_without_names_is_judged_as_a_summary(kind: QuestionTyp
 
 
 def two_passages(reading: Reading) -> ReadCitation:
-    items = (
-        Evidence(passage("It was given.", 3)),
-        Evidence(passage("It failed.", 3, begin=14)),
-    )
+    items = (Evidence(passage("It was given.", 3)), Evidence(passage("It failed.", 3, begin=14)))
     return ReadCitation(3, 2, items, (0, 14), "It was given. It failed.", reading)
 
 

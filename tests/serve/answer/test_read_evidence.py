@@ -1,5 +1,3 @@
-"""Tests of reading citations: whole texts, each read once per question."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -126,10 +124,7 @@ def test_join_text_separates_passages_that_do_not_touch() -> None:
 
 
 def test_read_evidence_groups_passages_by_citation() -> None:
-    items = [
-        *evidence("One is long.", "Two."),
-        Evidence(Passage(1, "abstract", 13, 18, "More.")),
-    ]
+    items = [*evidence("One is long.", "Two."), Evidence(Passage(1, "abstract", 13, 18, "More."))]
     found = read_evidence("why?", items, Counting())
     assert [(c.pmid, c.rank, c.text) for c in found] == [
         (1, 0, "One is long. More."),

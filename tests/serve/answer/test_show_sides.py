@@ -1,5 +1,3 @@
-"""Stances of passages towards an answer, and quotation of the opposite side."""
-
 from __future__ import annotations
 
 from cluster.answers import Question, QuestionType, Sentence

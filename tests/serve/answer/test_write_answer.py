@@ -3,65 +3,53 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 
 from cluster.answers import NOT_ENOUGH, Evidence, QuestionType, Sentence
 from cluster.errors import LLMError
-from cluster.settings.answer_settings import AnswerSettings
 from serve.answer import prepare_briefing
 from serve.answer.write_exact import stated_in
 from serve.answer.write_ideal import answers_nothing
 from serve.llm.reply_forms import entities_schema
-from serve.support.attribute_sentences import Support, cached_encode
-from tests.serve.answer.writing import BODY, TEXT, Script, Sleeper, kept, names, write
-from tests.serve.answering import encode, evidence, passage
+from serve.support.attribute_sentences import cached_encode
+from tests.serve.answer.names.test_score_names import Table
+from tests.serve.answer.writing import BODY, TEXT, Sleeper, kept, names, write
+from tests.serve.answering import encode, evidence, lost_encode, passage
+from tests.serve.scripted_model import LOST, Script
 
 
-class LostScorer:
-    """An NLI model that fails."""
+class Lost:
+    """NLI model or language model that fails."""
 
-    def score(self, pairs: Sequence[tuple[str, str]]) -> list[Support]:
+    def score(self, *_: object) -> Any:
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
 
-class Favourite:
-    """Language model that finds one name probable, or fails without one."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def score(self, question: str, sentences: Sequence[str], names: Sequence[str]) -> np.ndarray:
-        if not self.name:
-            raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
-        return np.array([0.0 if name == self.name else -9.0 for name in names], np.float32)
-
-
-def test_namer_ranks_the_names_of_factoid_answers_only(subtests: pytest.Subtests) -> None:
-    items = evidence("Glucose falls with Aspirin, Warfarin and Statin, drug by drug.")
-    cases: list[tuple[QuestionType, str, str]] = [
+@pytest.mark.parametrize(
+    ("kind", "favourite", "first"),
+    [
         ("factoid", "Warfarin", "Warfarin"),
         ("factoid", "Statin", "Statin"),
         ("list", "Statin", "Aspirin"),
-    ]
-    for kind, favourite, first in cases:
-        with subtests.test(kind=kind, favourite=favourite):
-            answer = write(None, kind, items, namer=Favourite(favourite))
-            assert isinstance(answer.exact, list)
-            assert answer.exact[0] == [first]
+    ],
+)
+def test_namer_ranks_the_names_of_factoid_answers_only(
+    kind: QuestionType, favourite: str, first: str
+) -> None:
+    items = evidence("Glucose falls with Aspirin, Warfarin and Statin, drug by drug.")
+    answer = write(None, kind, items, namer=Table({favourite: 0.0}))
+    assert isinstance(answer.exact, list)
+    assert answer.exact[0] == [first]
 
 
 def test_lost_namer_leaves_the_readers_order() -> None:
     items = evidence("Glucose falls with Aspirin and Warfarin, drug by drug.")
-    answer = write(None, "factoid", items, namer=Favourite(""))
+    answer = write(None, "factoid", items, namer=Lost())
     assert answer.exact == write(None, "factoid", items).exact
     assert "names: model lost, ranked by the reader alone" in answer.degraded
-
-
-def lost(texts: Sequence[str]) -> np.ndarray:
-    """Encoder function that fails."""
-    raise TimeoutError
 
 
 def test_supported_sentence_is_kept_with_its_pmid() -> None:
@@ -73,15 +61,15 @@ def test_supported_sentence_is_kept_with_its_pmid() -> None:
 
 
 def test_lost_nli_model_falls_back_to_similarity() -> None:
-    answer = write(Script(f"{TEXT} Aspirin prevents colorectal cancer."), scorer=LostScorer())
+    answer = write(Script(f"{TEXT} Aspirin prevents colorectal cancer."), scorer=Lost())
     assert kept(answer) == [(TEXT, (1,))]
     assert answer.degraded == ("support: model lost, sentences checked by likeness",)
 
 
 def test_lost_encoder_falls_back_to_wording() -> None:
-    for kind, scorer in product(["summary", "factoid"], [None, LostScorer()]):
+    for kind, scorer in product(["summary", "factoid"], [None, Lost()]):
         script = Script(f"{TEXT} Aspirin prevents colorectal cancer.", names("Metformin"))
-        answer = write(script, kind, encoder=lost, scorer=scorer)
+        answer = write(script, kind, encoder=lost_encode, scorer=scorer)
         assert kept(answer) == [(TEXT, (1,))], (kind, scorer)
         assert "support: encoder lost, sentences checked by wording" in answer.degraded
 
@@ -107,7 +95,7 @@ def test_overlong_evidence_is_truncated_and_noted(monkeypatch: pytest.MonkeyPatc
 def test_extractive_answer_if_the_model_fails(subtests: pytest.Subtests) -> None:
     for model, why in [
         (None, "llm: not configured"),
-        (Script(LLMError("llm: unreachable")), "llm: failed"),
+        (Script(LOST), "llm: failed"),
         (Script("Aspirin prevents colorectal cancer."), "llm: nothing usable"),
         (Script(""), "llm: nothing usable"),
         (Script("I am sorry, I cannot answer that."), "llm: nothing usable"),
@@ -121,7 +109,7 @@ def test_extractive_answer_if_the_model_fails(subtests: pytest.Subtests) -> None
 
 
 def test_failed_model_is_not_asked_a_second_time() -> None:
-    model = Script(LLMError("llm: unreachable"))
+    model = Script(LOST)
     answer = write(model, "yesno")
     assert len(model.calls) == 1
     assert answer.degraded[1] == "llm: failed, extractive exact answer"
@@ -254,16 +242,6 @@ def test_prompt_is_limited_and_shown_passages_are_listed() -> None:
     assert answer.shown is not None
     assert 0 < len(answer.shown) < len(items)
     assert list(answer.shown) == [i.passage.id for i in items if i.passage.text in prompt]
-
-
-def test_weighed_evidence_is_shown_by_sides() -> None:
-    style = AnswerSettings(prompts="udine", weigh=1, ideal_from="model")
-    said = "Metformin lowers blood glucose in adults."
-    items = evidence("Cats sleep all day long.", said, "Metformin does not lower blood glucose.")
-    answer = write(Script(said, said), items=items, body=said, style=style)
-    assert answer.shown is not None
-    assert items[1].passage.id in answer.shown
-    assert items[0].passage.id not in answer.shown
 
 
 def test_remembered_texts_are_encoded_once() -> None:

@@ -1,5 +1,3 @@
-"""Yes/no answers: the decision, its explanation and the opposing evidence."""
-
 from __future__ import annotations
 
 import json
@@ -8,8 +6,9 @@ import pytest
 
 from cluster.settings.answer_settings import AnswerSettings
 from serve.answer.write_answer import WrittenAnswer
-from tests.serve.answer.writing import BODY, TEXT, Script, kept, write
+from tests.serve.answer.writing import BODY, TEXT, kept, write
 from tests.serve.answering import evidence
+from tests.serve.scripted_model import Script
 
 
 def decided(yes: float) -> str:

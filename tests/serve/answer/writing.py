@@ -4,46 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from cluster.answers import Evidence, Question, QuestionType
 from cluster.records import Entity
 from cluster.settings.answer_settings import AnswerSettings
 from serve.answer.ask_model import WriterLimits
+from serve.answer.names.cluster_names import Recognise
 from serve.answer.names.score_names import NameModel
 from serve.answer.write_answer import DEFAULT_STYLE, AnswerWriter, WrittenAnswer
 from serve.llm.chat_form import Message
 from serve.support.attribute_sentences import Encode, SupportScorer
 from tests.serve.answering import CALIBRATION, WordReader, encode, evidence
+from tests.serve.scripted_model import Script
 
 TEXT = "Metformin lowers blood glucose by 30% in adults."
 BODY = "Does metformin lower blood glucose?"
-
-
-class Script:
-    """A language model that returns given replies and records its calls."""
-
-    def __init__(self, *replies: str | Exception) -> None:
-        self.replies = list(replies)
-        self.calls: list[dict[str, Any]] = []
-
-    async def chat(
-        self,
-        messages: Sequence[Message],
-        *,
-        max_tokens: int,
-        temperature: float,
-        choices: Sequence[str] | None = None,
-        json_schema: Mapping[str, Any] | None = None,
-        weigh: Sequence[str] | None = None,
-    ) -> str:
-        asked = {"choices": choices, "json_schema": json_schema, "weigh": weigh}
-        self.calls.append({"messages": messages, **asked})
-        reply = self.replies.pop(0)
-        if isinstance(reply, Exception):
-            raise reply
-        return reply
 
 
 class Sleeper(Script):
@@ -68,13 +46,15 @@ def write(
     encoder: Encode = encode,
     scorer: SupportScorer | None = None,
     style: AnswerSettings = DEFAULT_STYLE,
+    recognise: Recognise = recognise,
+    examples: Path | None = None,
     namer: NameModel | None = None,
     **limits: Any,
 ) -> WrittenAnswer:
     limits = {"deadline_s": 0.2 if isinstance(model, Sleeper) else 60, **limits}
     writer = AnswerWriter(
         model, encoder, scorer, recognise, WordReader(), CALIBRATION, WriterLimits(**limits),
-        namer=namer,
+        examples, namer=namer,
     )  # fmt: skip
     found = evidence(TEXT) if items is None else items
     return asyncio.run(writer.write(Question("q", body, kind, guess=guess), found, style))

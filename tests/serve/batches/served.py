@@ -25,12 +25,16 @@ from tests.serve.service import SmallService
 
 
 class Asking:
-    """Asks the small service once `go_on` is set and `trouble` has returned; records the ids."""
+    """Asks the small service once `go_on` is set and `trouble` has returned; records the ids.
+
+    `change` replaces each result.
+    """
 
     def __init__(self, service: SmallService) -> None:
         self._service = service
         self.asked: list[str] = []
         self.trouble: Callable[[Question], None] = lambda question: None
+        self.change: Callable[[SearchResult], SearchResult] = lambda result: result
         self.go_on: asyncio.Event | None = None
 
     async def ask(self, question: Question, job: Job) -> Answer | SearchResult:
@@ -40,7 +44,8 @@ class Asking:
         await asyncio.to_thread(self.trouble, question)
         system = load_system(job.system)
         asked = Request(question, system, snippets=True, filters=job.filters)
-        return await (self._service.answer(asked) if job.answers else self._service.search(asked))
+        ask = self._service.answer if job.answers else self._service.search
+        return self.change(await ask(asked))
 
 
 def settings_at(folder: Path) -> BatchSettings:

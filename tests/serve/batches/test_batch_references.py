@@ -1,5 +1,3 @@
-"""Export of the citations of a batch."""
-
 from __future__ import annotations
 
 import io

@@ -1,5 +1,3 @@
-"""Batches over HTTP, and through the handle of their deployment."""
-
 from __future__ import annotations
 
 import asyncio
@@ -8,6 +6,7 @@ import threading
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -21,8 +20,11 @@ from serve.batches.serve_jobs import ServedBatches
 from serve.contracts.stage_watch import StageLostError
 from serve.graph.call_handles import batches_client
 from tests.serve.api import client_of
+from tests.serve.awaited import awaited
 from tests.serve.batches.served import QUESTIONS, ROWS, Asking, served, settings_at, store_at
+from tests.serve.local_handle import LocalHandle
 from tests.serve.problem import assert_refused, detail_of
+from tests.serve.saved.kept import KEYS, KEYS_ENV
 from tests.serve.service import SmallService
 
 pytestmark = pytest.mark.model
@@ -83,11 +85,10 @@ def test_results_are_readable_while_the_batch_runs(tmp_path: Path, service: Smal
 def test_batch_is_visible_to_its_own_key_only(
     tmp_path: Path, service: SmallService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keys = {name: name[0] * 32 for name in ("alice", "bob")}
-    monkeypatch.setenv("CITERAY_API_KEYS", " ".join(f"{n}:{key}" for n, key in keys.items()))
+    monkeypatch.setenv("CITERAY_API_KEYS", KEYS_ENV)
+    alice, bob = KEYS["alice"], KEYS["bob"]
     asked = {"questions": ROWS, "id": "mine", "answers": False}
     with served(service, tmp_path, Asking(service)) as http:
-        alice, bob = ({"X-API-Key": key} for key in keys.values())
         assert http.post("/v1/batches", json=asked, headers=alice).status_code == 202
         ended(http, "mine", alice)
         for method, path in (("GET", ""), ("GET", "/run"), ("DELETE", "")):
@@ -105,22 +106,8 @@ def test_batch_is_visible_to_its_own_key_only(
         assert http.get("/v1/batches/mine/run", headers=alice).status_code == 200
 
 
-def test_running_batch_can_be_cancelled(tmp_path: Path, service: SmallService) -> None:
-    asking = Asking(service)
-    asking.trouble = lambda question: time.sleep(0.2)
-    many = [{**ROWS[0], "id": f"q{n}"} for n in range(100)]
-    with served(service, tmp_path, asking) as http:
-        job = http.post("/v1/batches", json={"questions": many}).json()
-        early = http.get(f"/v1/batches/{job['id']}/run")
-        assert_refused(early, "has no run file yet", 409)
-        assert http.delete(f"/v1/batches/{job['id']}").json()["state"] == "cancelled"
-    assert len(asking.asked) < 100
-
-
-LONE_SURROGATE = json.dumps({"questions": [{**ROWS[0], "body": "half \ud800"}]})
-
-
 def test_invalid_batch_or_id_is_refused(tmp_path: Path, service: SmallService) -> None:
+    half = {**ROWS[0], "body": "half \ud800"}
     bodies: list[tuple[Any, str]] = [
         ({"questions": []}, "questions"),
         ({"questions": {"id": "q1"}}, "questions"),
@@ -132,13 +119,13 @@ def test_invalid_batch_or_id_is_refused(tmp_path: Path, service: SmallService) -
         ({"questions": ROWS, "id": "../../etc"}, "id: must be 1 to 64"),
         ({"questions": ROWS, "answers": "perhaps"}, "answers: "),
         ({"questions": ROWS, "evidence": "given"}, "evidence: "),
-        (LONE_SURROGATE, "question 0 (id q1): body has a lone surrogate at 5"),
+        ({"questions": [half]}, "question 0 (id q1): body has a lone surrogate at 5"),
     ]
     with served(service, tmp_path, Asking(service)) as http:
         for body, said in bodies:
-            content = body if isinstance(body, str) else json.dumps(body)
+            # httpx would refuse to send the lone surrogate.
             headers = {"Content-Type": "application/json"}
-            reply = http.post("/v1/batches", content=content, headers=headers)
+            reply = http.post("/v1/batches", content=json.dumps(body), headers=headers)
             assert_refused(reply, said)
             assert http.get("/v1/batches").json() == {"batches": []}
         for job_id in ["..%2f..%2fetc", "%2e%2e", "a%00b", "-rf", "é", "a" * 65]:
@@ -148,7 +135,7 @@ def test_invalid_batch_or_id_is_refused(tmp_path: Path, service: SmallService) -
                 assert detail_of(reply)
 
 
-def test_large_batch_is_accepted_and_one_over_the_limit_or_a_full_disk_is_not(
+def test_running_batch_can_be_cancelled_and_too_large_ones_are_refused(
     tmp_path: Path, service: SmallService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:
@@ -158,18 +145,23 @@ def test_large_batch_is_accepted_and_one_over_the_limit_or_a_full_disk_is_not(
     with served(service, tmp_path, asking := Asking(service)) as http:
         asking.trouble = lambda question: time.sleep(0.2)
         assert http.post("/v1/batches", json={"questions": rows, "id": "b1"}).status_code == 202
-        assert http.delete("/v1/batches/b1").json()["total"] == 10_000
+        assert_refused(http.get("/v1/batches/b1/run"), "has no run file yet", 409)
+        cancelled = http.delete("/v1/batches/b1").json()
+        assert (cancelled["state"], cancelled["total"]) == ("cancelled", 10_000)
         reply = http.post("/v1/batches", json={"questions": rows, "x": "y" * 2**21})
         assert reply.status_code == 413
         monkeypatch.setattr(JobStore, "add", full)
         reply = http.post("/v1/batches", json={"questions": ROWS})
         assert_refused(reply, "the disk is full", 507)
+    assert len(asking.asked) < 100
 
 
-def test_jobs_wait_for_the_folder_and_the_graph(tmp_path: Path, service: SmallService) -> None:
+@awaited
+async def test_jobs_wait_for_the_folder_and_the_graph(
+    tmp_path: Path, service: SmallService
+) -> None:
     asking = Asking(service)
-
-    async def scenario() -> None:
+    async with asyncio.timeout(20):
         loaded = asyncio.Event()
 
         async def ready() -> None:
@@ -195,22 +187,6 @@ def test_jobs_wait_for_the_folder_and_the_graph(tmp_path: Path, service: SmallSe
             await asyncio.sleep(0.02)
         await batches.end()
 
-    asyncio.run(asyncio.wait_for(scenario(), 20))
-
-
-class Remote:
-    """Handle of a deployment whose calls raise `error`, as with Ray."""
-
-    def __init__(self, error: Exception) -> None:
-        self._error = error
-        self.list = self.status = self
-
-    def remote(self, *_: Any) -> Any:
-        async def reply() -> None:
-            raise self._error
-
-        return reply()
-
 
 def over_ray(error: Exception) -> Exception:
     trace = f"Traceback (most recent call last):\n  secret.py\n{error!r}"
@@ -227,16 +203,14 @@ def test_error_of_the_deployment_is_reported_without_its_traceback(
         (over_ray(KeyError("a fault")), 500, "internal error; see the server's log"),
         (ActorDiedError(), 503, "no batch is lost, try again in a moment"),
     ):
-        http = client_of(service, batches=batches_client(Remote(error)))
+        failing = LocalHandle(Mock(**{"status.side_effect": error}))
+        http = client_of(service, batches=batches_client(failing))
         reply = http.get("/v1/batches/x")
         assert_refused(reply, said, status)
         assert "secret" not in reply.text
         assert ("retry-after" in reply.headers) == (status in (429, 503))
 
-    class Hanging(Remote):
-        def remote(self, *_: Any) -> Any:
-            return asyncio.get_running_loop().create_future()
-
+    silent = LocalHandle(Mock(list=lambda owner: asyncio.Event().wait()))
     monkeypatch.setattr("serve.graph.call_handles.BATCHES_DEADLINE_S", 0.1)
     with pytest.raises(StageLostError, match="does not answer"):
-        asyncio.run(batches_client(Hanging(TimeoutError())).list(""))
+        asyncio.run(batches_client(silent).list(""))

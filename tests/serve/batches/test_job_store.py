@@ -1,5 +1,3 @@
-"""The store of batch jobs: persistence, limits, cancellation and access."""
-
 from __future__ import annotations
 
 import contextlib

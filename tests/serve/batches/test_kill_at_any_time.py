@@ -1,11 +1,7 @@
-"""Repeated kills of the process that runs a batch."""
-
 from __future__ import annotations
 
-import os
 import random
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -14,10 +10,10 @@ import pytest
 from cluster.answers import Question
 from serve.batches.jobs import new_job
 from tests.serve.batches.served import entries_of, store_at
+from tests.serve.script_process import start_script
 
 pytestmark = pytest.mark.process
 
-ROOT = Path(__file__).parents[3]
 TOTAL = 120
 CONCURRENT = 3
 
@@ -48,16 +44,11 @@ def test_kills_lose_no_answer_and_repeat_only_running_questions(tmp_path: Path) 
     with store_at(tmp_path) as store:
         store.add(new_job(questions, "citeray", False, "mine"), questions)
     kills = 0
-    # Kill it five times, then let it end.
-    for seconds in (*(chance.uniform(0.01, 0.4) for _ in range(5)), 60.0):
-        with subprocess.Popen(
-            [sys.executable, "-c", WORKING, str(tmp_path)],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-        ) as process:
+    # Kill it three times, then let it end.
+    for seconds in (*(chance.uniform(0.01, 0.4) for _ in range(3)), 60.0):
+        with start_script(WORKING, tmp_path) as process:
             assert process.stdout is not None
-            assert process.stdout.readline() == b"at work\n"
+            assert process.stdout.readline() == "at work\n"
             try:
                 process.wait(seconds)
                 break

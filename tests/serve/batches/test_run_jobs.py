@@ -1,9 +1,6 @@
-"""The job runner: fairness, progress, failures, retries and cancellation."""
-
 from __future__ import annotations
 
 import asyncio
-import io
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
-from cluster.answers import Answer, Question, SearchResult
+from cluster.answers import Question, SearchResult
 from cluster.errors import StorageError
 from serve.batches.job_store import JobStore
 from serve.batches.jobs import BatchError
 from serve.batches.run_jobs import JobRunner
-from serve.client.answer_batch import answer_batch, bioasq_batch
+from serve.client.answer_batch import bioasq_batch
 from serve.contracts.stage_watch import StageLostError
 from serve.formats.bioasq import RunWriter
+from tests.serve.awaited import awaited
 from tests.serve.batches.served import QUESTIONS, Asking, add, entries_of, store_at, work
-from tests.serve.client.test_answer_batch import ServiceClient
+from tests.serve.client.service_client import ServiceClient, run_batch
 from tests.serve.service import SmallService
 
 pytestmark = pytest.mark.slow
@@ -48,9 +45,8 @@ def test_run_equals_that_of_the_command(
     add(store, questions=questions, answers=answers)
     work(store, asking)
     output = tmp_path / "run.json"
-    client, batch = ServiceClient(service), bioasq_batch(questions, "citeray", answers=answers)
-    log = Console(file=io.StringIO())
-    answer_batch(client, batch, output, "citeray", answers=answers, concurrent=1, log=log)
+    batch = bioasq_batch(questions, "citeray", answers=answers)
+    run_batch(ServiceClient(service), batch, output, "citeray", answers=answers)
     assert store.run("mine") == output.read_bytes()
     assert ("not_enough_evidence" in store.progress("mine").verdicts) is answers
     first, *_, last = entries_of(store)
@@ -58,29 +54,21 @@ def test_run_equals_that_of_the_command(
     assert (last.get("exact_answer") in ("yes", "no")) is answers
 
 
-def test_jobs_of_two_keys_take_turns(store: JobStore, service: SmallService) -> None:
-    at_once, most = 0, 0
+def test_jobs_of_two_keys_take_turns(store: JobStore, asking: Asking) -> None:
+    running: list[int] = []
 
-    class Counting(Asking):
-        async def ask(self, *how: Any) -> Answer | SearchResult:
-            nonlocal at_once, most
-            at_once += 1
-            most = max(most, at_once)
-            try:
-                await asyncio.sleep(0)
-                return await super().ask(*how)
-            finally:
-                at_once -= 1
+    def count(result: SearchResult) -> SearchResult:
+        running.append(len(asking.asked) - len(running))
+        return result
 
-    counting = Counting(service)
-    for owner, count in (("alice", 40), ("bob", 4)):
-        asked = [replace(QUESTIONS[0], id=f"{owner}{n}") for n in range(count)]
+    asking.change = count
+    for owner, number in (("alice", 20), ("bob", 4)):
+        asked = [replace(QUESTIONS[0], id=f"{owner}{n}") for n in range(number)]
         add(store, questions=asked, owner=owner)
-    work(store, counting)
-    last_of_bob = counting.asked.index("bob3")
-    assert last_of_bob < 16
-    assert len(counting.asked) == 44
-    assert most == 2
+    work(store, asking)
+    assert asking.asked.index("bob3") < 16
+    assert len(asking.asked) == 24
+    assert max(running) == 2
 
 
 def test_progress_is_reported(store: JobStore, asking: Asking) -> None:
@@ -102,13 +90,15 @@ def test_progress_is_reported(store: JobStore, asking: Asking) -> None:
 
 
 def test_losses_and_changes_of_the_index_version_are_counted(store: JobStore) -> None:
-    class Moving(Asking):
-        async def ask(self, question: Question, *how: Any) -> Answer | SearchResult:
-            result = await super().ask(question, *how)
-            return replace(result, index_version="v000002") if question.id == "q3" else result
+    asking = Asking(SmallService(broken=("rerank",)))
 
+    def move(result: SearchResult) -> SearchResult:
+        moved = result.question.id == "q3"
+        return replace(result, index_version="v000002") if moved else result
+
+    asking.change = move
     add(store)
-    work(store, Moving(SmallService(broken=("rerank",))), concurrent=1)
+    work(store, asking, concurrent=1)
     assert store.progress("mine").degraded == {
         "rerank: failed, first-stage order kept": 3,
         "index: moved on from v000001 to v000002": 1,
@@ -145,18 +135,14 @@ def test_job_without_any_answer_fails(store: JobStore, asking: Asking) -> None:
         store.run("mine")
 
 
-def test_answer_that_is_not_utf8_fails_only_its_question(
-    store: JobStore, service: SmallService
-) -> None:
-    class Garbling(Asking):
-        async def ask(self, question: Question, *how: Any) -> Answer | SearchResult:
-            result = await super().ask(question, *how)
-            if question.id == "q2":
-                return replace(result, question=replace(question, body="half an emoji: \ud83d"))
-            return result
+def test_answer_that_is_not_utf8_fails_only_its_question(store: JobStore, asking: Asking) -> None:
+    def garble(result: SearchResult) -> SearchResult:
+        broken = replace(result.question, body="half an emoji: \ud83d")
+        return replace(result, question=broken) if broken.id == "q2" else result
 
+    asking.change = garble
     add(store)
-    work(store, Garbling(service))
+    work(store, asking)
     assert (store.progress("mine").state, list(store.progress("mine").failed)) == ("done", ["q2"])
 
 
@@ -172,7 +158,8 @@ def test_damaged_job_does_not_block_others(store: JobStore, asking: Asking, tmp_
 
 
 @pytest.mark.parametrize("error", [StorageError("the disk is full"), MemoryError()])
-def test_transient_storage_error_is_retried(
+@awaited
+async def test_transient_storage_error_is_retried(
     store: JobStore, asking: Asking, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     kept, calls = RunWriter.add, []
@@ -186,20 +173,18 @@ def test_transient_storage_error_is_retried(
     monkeypatch.setattr(RunWriter, "add", full_at_first)
     monkeypatch.setattr("serve.batches.run_jobs.POLL_S", 0.5)
     add(store, questions=[replace(QUESTIONS[0], id=f"q{n}") for n in range(20)])
-
-    async def scenario() -> None:
+    async with asyncio.timeout(20):
         running = asyncio.create_task(JobRunner(store, asking.ask, 2).run_forever())
         while store.goes_on("mine"):
             await asyncio.sleep(0.02)
         running.cancel()
-
-    asyncio.run(asyncio.wait_for(scenario(), 20))
     assert (store.progress("mine").state, store.progress("mine").done) == ("done", 20)
     assert len(asking.asked) <= 20 + 2
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_cancelled_job_neither_waits_for_running_questions_nor_retries(
+@awaited
+async def test_cancelled_job_neither_waits_for_running_questions_nor_retries(
     store: JobStore, asking: Asking, lost: bool
 ) -> None:
     add(store)
@@ -210,23 +195,17 @@ def test_cancelled_job_neither_waits_for_running_questions_nor_retries(
             raise StageLostError("gone")
 
     asking.trouble = trouble
-
-    async def scenario() -> None:
-        asking.go_on = asyncio.Event()
-        running = asyncio.create_task(
-            JobRunner(store, asking.ask, 2, first_wait_s=0.01).run_waiting()
-        )
-        while asking.asked != ["q1", "q2"]:
-            await asyncio.sleep(0.01)
-        store.cancel("mine")
-        if lost:
-            asking.go_on.set()
-        async with asyncio.timeout(5):
-            while asking.asked != ["q1", "q2", "q3"]:
-                await asyncio.sleep(0.01)
+    asking.go_on = asyncio.Event()
+    running = asyncio.create_task(JobRunner(store, asking.ask, 2, first_wait_s=0.01).run_waiting())
+    while asking.asked != ["q1", "q2"]:
+        await asyncio.sleep(0.01)
+    store.cancel("mine")
+    if lost:
         asking.go_on.set()
-        await running
-
-    asyncio.run(scenario())
+    async with asyncio.timeout(5):
+        while asking.asked != ["q1", "q2", "q3"]:
+            await asyncio.sleep(0.01)
+    asking.go_on.set()
+    await running
     assert asking.asked == ["q1", "q2", "q3"]
     assert (store.progress("mine").state, store.progress("next").state) == ("cancelled", "done")

@@ -1,19 +1,13 @@
-import io
 import json
-import threading
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from cluster.answers import Question
 from cluster.errors import CiteRayError, InputError
-from serve.client.answer_batch import answer_batch, bioasq_batch
-from serve.client.call_endpoint import Endpoint
-from serve.client.open_client import HttpClient, Reply
-from tests.serve.api import client_of
+from serve.client.answer_batch import bioasq_batch
+from tests.serve.client.service_client import ServiceClient, run_batch
 from tests.serve.service import SmallService
 
 pytestmark = pytest.mark.slow
@@ -25,41 +19,11 @@ QUESTIONS = [
 ]
 
 
-class ServiceClient(HttpClient):
-    """Client of the API over a small index, without a socket; fails for the ids in `lost`."""
-
-    def __init__(self, service: SmallService, lost: Sequence[str] = ()) -> None:
-        http: Any = client_of(service)
-        self._endpoint = Endpoint("http://localhost", 60, http=http)
-        self._lost = lost
-        self._lock = threading.Lock()
-        self.asked: list[tuple[str, Mapping[str, Any]]] = []
-
-    def post(self, path: str, request: Mapping[str, Any]) -> Reply:
-        with self._lock:
-            self.asked.append((path, request))
-        if request.get("id") in self._lost:
-            raise CiteRayError(f"{request['id']} is lost")
-        return super().post(path, request)
-
-    def ids(self) -> list[str]:
-        return [request["id"] for _, request in self.asked if "id" in request]
-
-
 def run(
-    client: ServiceClient,
-    output: Path,
-    questions: Sequence[Question] = QUESTIONS,
-    *,
-    answers: bool = True,
-    system: str = "bm25",
-    concurrent: int = 1,
+    client: ServiceClient, output: Path, *, answers: bool = True, system: str = "bm25"
 ) -> dict[str, dict[str, int]]:
-    console = Console(file=io.StringIO())
-    batch = bioasq_batch(questions, system, answers=answers)
-    return answer_batch(
-        client, batch, output, system, answers=answers, concurrent=concurrent, log=console
-    )
+    batch = bioasq_batch(QUESTIONS, system, answers=answers)
+    return run_batch(client, batch, output, system, answers=answers)
 
 
 def entries(output: Path) -> list[dict[str, Any]]:
@@ -68,11 +32,10 @@ def entries(output: Path) -> list[dict[str, Any]]:
 
 
 def test_number_of_documents_can_be_set(service: SmallService, tmp_path: Path) -> None:
-    client, console = ServiceClient(service), Console(file=io.StringIO())
     batches = [bioasq_batch(QUESTIONS, "dense", answers=False, documents=n) for n in (1, 3)]
     for documents, batch in zip((1, 3), batches, strict=True):
         output = tmp_path / f"{documents}.json"
-        answer_batch(client, batch, output, "dense", answers=False, concurrent=1, log=console)
+        run_batch(ServiceClient(service), batch, output, "dense", answers=False)
         assert {len(entry["documents"]) for entry in entries(output)} == {documents}
     # An interrupted run is not resumed with another number of documents.
     assert batches[0].inputs != batches[1].inputs
@@ -83,7 +46,8 @@ def test_run_has_complete_entries_in_the_order_of_the_questions(
     service: SmallService, tmp_path: Path, concurrent: int
 ) -> None:
     output = tmp_path / "run.json"
-    run(ServiceClient(service), output, concurrent=concurrent)
+    batch = bioasq_batch(QUESTIONS, "bm25", answers=True)
+    run_batch(ServiceClient(service), batch, output, concurrent=concurrent)
     assert [e["id"] for e in entries(output)] == ["q3", "q1", "q2"]
     assert [p.name for p in tmp_path.iterdir()] == ["run.json"]
     first = entries(output)[0]
@@ -96,7 +60,7 @@ def test_run_has_complete_entries_in_the_order_of_the_questions(
 def test_run_without_answers_only_searches(service: SmallService, tmp_path: Path) -> None:
     client, output = ServiceClient(service), tmp_path / "run.json"
     with pytest.raises(InputError, match="no question to answer"):
-        run(client, output, [])
+        run_batch(client, bioasq_batch([], "bm25", answers=True), output)
     assert list(tmp_path.iterdir()) == []
     assert run(client, output, answers=False) == {"degraded": {}}
     assert {path for path, _ in client.asked} == {"/v1/search"}

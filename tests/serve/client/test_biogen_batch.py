@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from cluster.answers import Guess, Question, Sentence
 from cluster.errors import InputError
-from evaluation.lint.lint_run import check_run, read_asked, read_run_file
-from serve.client.answer_batch import Batch, answer_batch
+from evaluation.lint.lint_run import read_run_file
+from serve.client.answer_batch import Batch
 from serve.client.biogen_batch import biogen_a_batch, biogen_b_batch
 from serve.formats.biogen import read_topics_a, read_topics_b, to_entry_b
 from serve.support.attribute_sentences import ReaderSupport, SimilaritySupport
 from serve.support.weigh_evidence import Thresholds
 from tests.serve.answering import WordReader, answer, encode
-from tests.serve.client.test_answer_batch import ServiceClient
+from tests.serve.client.service_client import ServiceClient, linted_rows, run_batch
 from tests.serve.service import SmallService
 
 TOPIC_A = {
@@ -34,15 +32,10 @@ TOPIC_B = {"id": "7", "topic": "t", "question": "What does imatinib inhibit?", "
 
 
 def run(service: SmallService, batch: Batch, topics: Path, run_format: str) -> list[dict[str, Any]]:
-    """Write the run, check it with the linter, and return its records."""
     output = topics.with_name("run.jsonl")
-    log = Console(file=io.StringIO())
-    client = ServiceClient(service)
-    answer_batch(client, batch, output, "bm25", answers=True, concurrent=1, log=log)
-    read = read_run_file(output, run_format)
-    assert read.form == "lines"
-    assert check_run(read, read_asked(topics)).problems == ()
-    return read.rows
+    run_batch(ServiceClient(service), batch, output)
+    assert read_run_file(output, run_format).form == "lines"
+    return linted_rows(output, topics, run_format)
 
 
 def write(path: Path, value: Any) -> Path:

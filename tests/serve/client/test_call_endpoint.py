@@ -19,6 +19,11 @@ GIVEN_UP_S = 20
 OK = reply(200, {"said": "yes"})
 
 
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("serve.client.call_endpoint.PAUSES_S", (0.1,) * 6)
+
+
 def read(url: str, timeout_s: float = 30, **named: Any) -> Any:
     return json.loads(
         Endpoint(url, timeout_s, **named).read("POST", "/v1/answer", {"question": "a"})
@@ -30,7 +35,7 @@ def test_transient_errors_are_retried(subtests: pytest.Subtests) -> None:
         (b"", 0),
         (reply(200, {"said": "n"}, whole=False), 0),
         (reply(503, problem(503, "still loading")), 0),
-        (reply(429, problem(429, "busy"), "Retry-After: 2"), 2),
+        (reply(429, problem(429, "busy"), "Retry-After: 1"), 1),
         (reply(500, "Internal Server Error"), 0),
     ):
         begun = time.monotonic()

@@ -1,21 +1,14 @@
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from fastapi import FastAPI
-from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from cluster.errors import CiteRayError, InputError
 from cluster.settings.settings import Settings, load_settings
 from cluster.settings.store_digests import store_digests
-from serve.client.open_client import (
-    HttpClient,
-    check_same_store,
-    endpoint_url,
-    running_client,
-)
+from serve.client.open_client import HttpClient, check_same_store, endpoint_url, running_client
 from tests.serve.api import make_api
 from tests.serve.http_server import free_port, serving
+from tests.serve.scripted_server import reply, scripted
 from tests.serve.service import SmallService
 
 QUESTION = "Does metformin activate AMPK?"
@@ -31,22 +24,11 @@ def settings_at(port: int) -> Settings:
     return load_settings(overrides=[f"serve.port={port}"])
 
 
-def plain_api(reply: Response) -> FastAPI:
-    """Return an application with the same reply to every request."""
-    api = FastAPI()
-
-    @api.api_route("/{path:path}", methods=["GET", "POST"], response_model=None)
-    async def everything(path: str) -> Response:
-        return reply
-
-    return api
-
-
 @pytest.mark.slow
 def test_error_that_is_not_json_is_shortened() -> None:
-    with serving(plain_api(PlainTextResponse("<html>" + "x" * 9999, 502))) as port:
+    with scripted(b"HTTP/1.1 502 X\r\nConnection: close\r\n\r\n<html>" + b"x" * 9999) as server:
         # Shorter than the back-off before the retry of a 502.
-        client = HttpClient(f"http://127.0.0.1:{port}", timeout_s=1)
+        client = HttpClient(server.url, timeout_s=1)
         with client, pytest.raises(CiteRayError, match="HTTP 502: <html>xxx") as caught:
             client.search({"question": "a"})
     assert len(str(caught.value)) < 300
@@ -56,19 +38,18 @@ def test_running_client_needs_a_ready_citeray_endpoint(port: int, service: Small
     found = running_client(settings_at(port))
     assert found is not None
     with found as client:
-        reply = client.search({"question": QUESTION, "k": 1})
-    assert [c["pmid"] for c in reply["citations"]] == [1]
+        found_citations = client.search({"question": QUESTION, "k": 1})["citations"]
+    assert [c["pmid"] for c in found_citations] == [1]
     assert running_client(settings_at(free_port())) is None
     service.state = "loading"
     try:
         assert running_client(settings_at(port)) is None
     finally:
         service.state = "ready"
-
-    others: list[Any] = [{"status": "ok"}, [], 7]
-    for other_reply in [PlainTextResponse("ok"), *(JSONResponse(body) for body in others)]:
-        with serving(plain_api(other_reply)) as other:
-            assert running_client(settings_at(other)) is None
+    plain = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nok"
+    for other in (plain, reply(200, {"status": "ok"}), reply(200, []), reply(200, 7)):
+        with scripted(other) as server:
+            assert running_client(settings_at(int(server.url.rpartition(":")[2]))) is None
 
 
 def test_stores_of_a_running_endpoint_are_compared(port: int, service: SmallService) -> None:

@@ -3,9 +3,9 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from ray.exceptions import ActorDiedError
@@ -81,30 +81,20 @@ def test_ray_reads_the_proxy_environment_variables() -> None:
     assert ended.stdout == b"1.0 20.0\n"
 
 
-def late(*_: object, **__: object) -> None:
-    raise TimeoutError("HTTP proxies not available after 60s.")
+LATE = TimeoutError("HTTP proxies not available after 60s.")
 
 
-def replaced(*_: object, **__: object) -> None:
-    raise ActorDiedError
-
-
-@pytest.mark.parametrize("start", [late, replaced])
+@pytest.mark.parametrize("error", [LATE, ActorDiedError()])
 def test_late_proxy_does_not_stop_the_start(
-    start: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    deployed = []
-
-    def run_many(targets: list[Any], **options: object) -> None:
-        deployed.extend(targets)
-        late()
-
-    monkeypatch.setattr(app.ray_serve, "start", start)
-    monkeypatch.setattr(app.ray_serve, "run_many", run_many)
+    deploy = Mock(side_effect=LATE)
+    monkeypatch.setattr(app.ray_serve, "start", Mock(side_effect=error))
+    monkeypatch.setattr(app.ray_serve, "run_many", deploy)
     app._run(None, "citeray", "/", load_settings())
-    assert [target.name for target in deployed] == ["citeray"]
+    assert [target.name for target in deploy.call_args.args[0]] == ["citeray"]
     monkeypatch.setattr(app, "build_llm_app", lambda settings: None)
-    monkeypatch.setattr(app.ray_serve, "run", late)
+    monkeypatch.setattr(app.ray_serve, "run", Mock(side_effect=LATE))
     with pytest.raises(CiteRayError, match=r"cannot start: HTTP proxies not available"):
         app.run_models(load_settings())
 
@@ -156,9 +146,7 @@ def test_second_serve_exits_with_2(taken: int, tmp_path: Path) -> None:
     assert f"serve.port {taken}" in the_one_line(done)
 
 
-def test_missing_vllm_is_reported(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_missing_vllm_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_graph, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"extra \[llm-cpu\] or \[gpu\], or --set llm.kind=none"):
         require_vllm(load_settings(overrides=["llm.kind=vllm"]))

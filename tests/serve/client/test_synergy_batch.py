@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
-from evaluation.lint.lint_run import check_run, read_asked, read_run_file
-from serve.client.answer_batch import answer_batch
 from serve.client.synergy_batch import synergy_batch
-from tests.serve.client.test_answer_batch import ServiceClient
+from tests.serve.client.service_client import ServiceClient, linted_rows, run_batch
 from tests.serve.service import SmallService
 
 BODY = "Does metformin activate AMPK or imatinib inhibit BCR-ABL?"
@@ -31,12 +27,8 @@ def write(path: Path, *rows: Any) -> Path:
 def run(client: ServiceClient, folder: Path, *feedback: Path) -> dict[str, dict[str, Any]]:
     """Answer the round, check the run with the linter, and return its entries by id."""
     asked, output = write(folder / "round.json", *ROUND), folder / "run.json"
-    batch = synergy_batch(asked, feedback, "bm25", answers=True)
-    log = Console(file=io.StringIO())
-    answer_batch(client, batch, output, "bm25", answers=True, concurrent=1, log=log)
-    read = read_run_file(output, "synergy")
-    assert check_run(read, read_asked(asked)).problems == ()
-    return {row["id"]: row for row in read.rows}
+    run_batch(client, synergy_batch(asked, feedback, "bm25", answers=True), output)
+    return {row["id"]: row for row in linted_rows(output, asked, "synergy")}
 
 
 def judged(id_: str, pmid: int, golden: bool) -> dict[str, Any]:

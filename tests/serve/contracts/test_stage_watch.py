@@ -16,7 +16,8 @@ def run(watch: StageWatch, stage: str, work: object, deadline_s: float = 60) -> 
     return asyncio.run(watch.run(stage, work, deadline_s, "going on without"))  # type: ignore[arg-type]
 
 
-def test_late_stage_is_cancelled_and_recorded() -> None:
+@pytest.mark.parametrize(("question_s", "stage_s"), [(60, 0.01), (0.01, 3600), (-1, 3600)])
+def test_late_stage_is_cancelled_and_recorded(question_s: float, stage_s: float) -> None:
     cancelled = []
 
     async def hang() -> None:
@@ -26,18 +27,11 @@ def test_late_stage_is_cancelled_and_recorded() -> None:
             cancelled.append(True)
             raise
 
-    watch = StageWatch(60)
-    assert run(watch, "rerank", hang(), deadline_s=0.01) is None
+    watch = StageWatch(question_s)
+    assert run(watch, "rerank", hang(), stage_s) is None
     assert watch.degraded == ["rerank: late, going on without"]
     assert cancelled == [True]
     assert "rerank" in watch.timings_ms
-
-
-@pytest.mark.parametrize("deadline_s", [0.01, -1])
-def test_question_deadline_limits_every_stage(deadline_s: float) -> None:
-    watch = StageWatch(deadline_s)
-    assert run(watch, "write", asyncio.sleep(3600), deadline_s=3600) is None
-    assert watch.degraded == ["write: late, going on without"]
 
 
 def test_cancelled_question_is_not_a_loss() -> None:
@@ -60,9 +54,7 @@ def test_losses_are_listed_once_in_order() -> None:
     assert watch.degraded == ["b lost", "a lost"]
 
 
-def test_overlapping_calls_count_once_in_timings(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_overlapping_calls_count_once_in_timings(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter(range(100))
     clock = SimpleNamespace(monotonic=lambda: float(next(seconds)))
     monkeypatch.setattr("serve.contracts.stage_watch.time", clock)

@@ -19,13 +19,7 @@ from cluster.answers import (
 )
 from cluster.errors import InputError
 from cluster.records import Passage
-from serve.formats.bioasq import (
-    RunWriter,
-    count_guesses,
-    read_questions,
-    to_entry,
-    write_run,
-)
+from serve.formats.bioasq import RunWriter, count_guesses, read_questions, to_entry, write_run
 from tests.serve.answering import answer as bare_answer
 from tests.serve.answering import passage
 

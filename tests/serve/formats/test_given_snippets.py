@@ -1,23 +1,17 @@
-"""Questions with given snippets, and runs that answer from them."""
-
-import io
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from cluster.answers import Question
 from cluster.errors import CiteRayError, InputError
 from cluster.records import Passage
 from cluster.settings.settings import load_settings
 from commands.answer import answer, make_batch
-from evaluation.lint.lint_run import check_run, read_asked, read_run_file
-from serve.client.answer_batch import NONE_GIVEN, Batch, answer_batch, request_of
+from serve.client.answer_batch import NONE_GIVEN, Batch
 from serve.formats.given_snippets import give_snippets
-from tests.serve.client.test_answer_batch import ServiceClient
+from tests.serve.client.service_client import ServiceClient, linted_rows, run_batch
 from tests.serve.service import SmallService
 
 pytestmark = pytest.mark.slow
@@ -96,12 +90,6 @@ def batch_of(path: Path, *feedback: Path, file_format: str = "bioasq") -> Batch:
     return make_batch(settings, file_format, path, "bm25", feedback, answers=True, given=True)
 
 
-def run(client: ServiceClient, batch: Batch, output: Path) -> dict[str, int]:
-    log = Console(file=io.StringIO())
-    found = answer_batch(client, batch, output, "bm25", answers=True, concurrent=1, log=log)
-    return found["degraded"]
-
-
 def entry(output: Path, position: int = 0) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(output.read_text())["questions"][position]
     return found
@@ -110,22 +98,23 @@ def entry(output: Path, position: int = 0) -> dict[str, Any]:
 def test_run_answers_from_given_snippets(service: SmallService, tmp_path: Path) -> None:
     output = tmp_path / "run.json"
     path = write(tmp_path / "b", row(snippet()), row(id_="p"))
-    lost = run(ServiceClient(service), batch_of(path), output)
+    counts = run_batch(ServiceClient(service), batch_of(path), output)
     assert entry(output)["ideal_answer"] == YES
     assert entry(output)["documents"] == ["http://www.ncbi.nlm.nih.gov/pubmed/2"]
     assert entry(output)["snippets"] == [snippet()]
     # A question without snippets is searched for.
-    assert lost[NONE_GIVEN] == 1
+    assert counts["degraded"][NONE_GIVEN] == 1
     assert "in the liver of diabetic mice" in entry(output, 1)["ideal_answer"]
 
 
 def test_run_with_other_snippets_is_not_resumed(service: SmallService, tmp_path: Path) -> None:
     output = tmp_path / "run.json"
     rows = [row(snippet()), row(snippet(), id_="r")]
+    interrupted = batch_of(write(tmp_path / "b", *rows))
     with pytest.raises(CiteRayError):
-        run(ServiceClient(service, lost=["r"]), batch_of(write(tmp_path / "b", *rows)), output)
+        run_batch(ServiceClient(service, lost=["r"]), interrupted, output)
     again = ServiceClient(service)
-    run(again, batch_of(write(tmp_path / "b", row(snippet(pmid=3)), rows[1])), output)
+    run_batch(again, batch_of(write(tmp_path / "b", row(snippet(pmid=3)), rows[1])), output)
     assert again.ids() == ["q", "r"]
 
 
@@ -137,10 +126,11 @@ def test_round_answers_from_golden_snippets_and_searches_new_documents(
     feedback = write(tmp_path / "f", row(snippet(golden=True), snippet("No.", 3, golden=False)))
     output = tmp_path / "run.json"
     batch = batch_of(questions, feedback, file_format="synergy")
-    assert run(ServiceClient(service), batch, output)[NONE_GIVEN] == 1
+    counts = run_batch(ServiceClient(service), batch, output)
+    assert counts["degraded"][NONE_GIVEN] == 1
     assert entry(output)["ideal_answer"] == YES
     assert [d.rpartition("/")[2] for d in entry(output)["documents"]] == ["1"]
-    assert check_run(read_run_file(output, "synergy"), read_asked(questions)).problems == ()
+    assert linted_rows(output, questions, "synergy")
     plain = make_batch(load_settings(), "synergy", questions, "bm25", [feedback], answers=True)
     assert plain.inputs != batch.inputs
 
@@ -154,9 +144,3 @@ def test_incompatible_options_are_bad_input(tmp_path: Path, subtests: pytest.Sub
     for options, said in wrong:
         with subtests.test(options=options), pytest.raises(InputError, match=said):
             answer(questions, tmp_path / "run.json", **options)
-
-
-def test_given_passages_are_sent_with_the_request(service: SmallService) -> None:
-    question = replace(QUESTION, given=(Passage(2, "title", 3, 9, "Warfarin inhibits it."),))
-    ServiceClient(service).answer(request_of(question, "bm25"))
-    assert service.asked[-1].given == question.given

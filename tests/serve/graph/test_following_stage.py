@@ -15,18 +15,10 @@ class Version:
         return f"{text} in version {self._number}"
 
 
-class Follower:
-    """Fake of `Follower` with a version set by the test."""
-
-    def __init__(self, *_: Any) -> None:
-        self.current = SimpleNamespace(value=Version(1))
-
-    def follow(self, *_: Any) -> None:
-        """Do not poll."""
-
-
-def stage() -> tuple[FollowingStage, Follower]:
-    follower: Any = Follower()
+def stage() -> tuple[FollowingStage, SimpleNamespace]:
+    """Return a stage and its follower, whose version a test can set."""
+    current = SimpleNamespace(value=Version(1))
+    follower: Any = SimpleNamespace(current=current, follow=lambda *_: None)
     lease: Any = None
     return FollowingStage(lambda *_: follower, load_settings(), lease), follower
 

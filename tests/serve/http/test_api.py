@@ -3,9 +3,11 @@ from itertools import product
 from typing import Any
 
 import pytest
+from httpx import Response
 from starlette.testclient import TestClient
 
 from cluster.records import Link
+from serve.client.python_client import read_events
 from tests.serve.api import client_of
 from tests.serve.problem import assert_refused, detail_of, problem
 from tests.serve.service import SmallService, unsure_of
@@ -14,11 +16,6 @@ from tests.small_index import citation
 pytestmark = pytest.mark.slow
 
 QUESTION = "Does metformin activate AMPK?"
-
-
-@pytest.fixture(scope="module")
-def http(service: SmallService) -> TestClient:
-    return client_of(service)
 
 
 def test_answer_cites_its_source(http: TestClient) -> None:
@@ -205,8 +202,7 @@ def asked_for(http: TestClient, path: str) -> str:
     assert reply.status_code == 503
     assert int(reply.headers["Retry-After"]) > 0
     assert http.get("/healthz").status_code == 200
-    said: str = reply.json()["detail"]
-    return said
+    return str(reply.json()["detail"])
 
 
 def test_loading_or_lost_index_is_503() -> None:
@@ -221,11 +217,9 @@ def test_loading_or_lost_index_is_503() -> None:
         assert lost in asked_for(broken, path)
 
 
-def read_events(text: str) -> list[tuple[str, Any]]:
-    """Return (event, data) of each server-sent event."""
-    parts = [part for part in text.split("\n\n") if part and not part.startswith(":")]
-    fields = [dict(line.split(": ", 1) for line in part.split("\n")) for part in parts]
-    return [(field["event"], json.loads(field["data"])) for field in fields]
+def events_of(reply: Response) -> list[tuple[str, Any]]:
+    """Return (name, data) of each server-sent event."""
+    return [(name, json.loads(data)) for name, data in read_events(reply.text.split("\n"))]
 
 
 def test_stream_ends_with_the_answer_or_an_error(http: TestClient) -> None:
@@ -233,7 +227,7 @@ def test_stream_ends_with_the_answer_or_an_error(http: TestClient) -> None:
     at_once = http.post("/v1/answer", json=asked).json()
     reply = http.post("/v1/answer", json={**asked, "stream": True})
     assert reply.headers["content-type"].startswith("text/event-stream")
-    events = read_events(reply.text)
+    events = events_of(reply)
     names = [name for name, _ in events]
     assert names[-1] == "answer"
     assert "evidence" in names
@@ -244,7 +238,7 @@ def test_stream_ends_with_the_answer_or_an_error(http: TestClient) -> None:
     assert timings == answer["timings_ms"]
     broken = client_of(SmallService(broken=("shard-0", "shard-1")))
     reply = broken.post("/v1/answer", json={"question": QUESTION, "stream": True})
-    assert read_events(reply.text)[-1] == (
+    assert events_of(reply)[-1] == (
         "error",
         problem(503, "no shard of the index answered; try again in a moment"),
     )

@@ -1,5 +1,3 @@
-"""Interpretation of questions over HTTP: field tags, PMIDs, DOIs, typos, follow-ups, examples."""
-
 from __future__ import annotations
 
 from itertools import product
@@ -10,7 +8,6 @@ from starlette.testclient import TestClient
 
 from cluster.records import Author
 from serve.question.example_questions import ExampleQuestion
-from tests.serve.api import client_of
 from tests.serve.problem import assert_refused
 from tests.serve.service import SmallService
 from tests.small_index import citation
@@ -28,8 +25,8 @@ CORPUS = [
 
 
 @pytest.fixture(scope="module")
-def http() -> TestClient:
-    return client_of(SmallService(citations=CORPUS))
+def service() -> SmallService:
+    return SmallService(citations=CORPUS)
 
 
 def search(http: TestClient, question: str, **fields: Any) -> dict[str, Any]:

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import csv
-import io
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,12 +9,12 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 import rispy
-from mcp import Client
 
 from cluster.records import MeshHeading
 from serve.pipeline import boolean_reply
 from tests.commands.run_here import run_here
-from tests.serve.api import client_of, served_api
+from tests.serve.api import client_of
+from tests.serve.http.workbench.test_reference_tools import calls
 from tests.serve.problem import assert_refused
 from tests.serve.service import SmallService
 from tests.small_index import citation
@@ -34,9 +29,8 @@ NEWEST_FIRST = [8, 7, 6, 5, 4, 3, 2, 1]
 
 
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with served_api(SmallService(citations=CORPUS)) as url:
-        yield url
+def service() -> SmallService:
+    return SmallService(citations=CORPUS)
 
 
 def post(url: str, query: str, path: str = "", **fields: Any) -> httpx.Response:
@@ -62,31 +56,26 @@ def test_all_matching_citations_are_exported_in_parts(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(boolean_reply, "PART", 3)
-    for form in ("ris", "nbib", "bibtex", "csl-json", "csv", "pmids"):
+    for form in ("ris", "pmids"):
         reply = post(url, "metformin", "/export", format=form)
         assert reply.headers["X-Total-Count"] == "8"
-        pmids = {
-            "ris": lambda text: [r["accession_number"] for r in rispy.loads(text)],
-            "nbib": lambda text: [p.split("\n")[0] for p in text.split("PMID- ")[1:]],
-            "bibtex": lambda text: [p.split(",")[0] for p in text.split("@article{pmid")[1:]],
-            "csl-json": lambda text: [item["PMID"] for item in json.loads(text)],
-            "csv": lambda text: [row["\ufeffpmid"] for row in csv.DictReader(io.StringIO(text))],
-            "pmids": str.split,
-        }[form](reply.text.replace("\r\n", "\n"))
+        text = reply.text.replace("\r\n", "\n")
+        records = rispy.loads(text) if form == "ris" else []
+        pmids = [record["accession_number"] for record in records] or text.split()
         assert list(map(int, pmids)) == NEWEST_FIRST, form
     assert post(url, "nothing", "/export", format="csl-json").json() == []
 
 
 @pytest.mark.slow
 def test_models_search_by_the_mcp_tool(url: str) -> None:
-    async def called(**arguments: Any) -> Any:
-        async with Client(f"{url}/mcp") as client:
-            return await client.call_tool("boolean_search", arguments)
-
-    reply = asyncio.run(called(query="metformin[tiab]", limit=2))
+    reply, refused = calls(
+        url,
+        ("boolean_search", {"query": "metformin[tiab]", "limit": 2}),
+        ("boolean_search", {"query": "Boston[ad]"}),
+    )
     assert [c["pmid"] for c in reply.structured_content["citations"]] == [8, 7]
     assert "8 citations match metformin[tiab]\nPMID 8: Newest (BMJ 2024)" in reply.content[0].text
-    assert asyncio.run(called(query="Boston[ad]")).is_error
+    assert refused.is_error
 
 
 @pytest.mark.slow

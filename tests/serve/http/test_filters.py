@@ -1,16 +1,11 @@
-"""Filters over HTTP and MCP."""
-
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
-from mcp import Client
 
-from tests.serve.api import served_api
+from tests.serve.http.workbench.test_reference_tools import calls
 from tests.serve.problem import assert_refused
 from tests.serve.service import SmallService
 from tests.small_index import citation
@@ -23,9 +18,8 @@ CORPUS = [
 
 
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with served_api(SmallService(citations=CORPUS)) as url:
-        yield url
+def service() -> SmallService:
+    return SmallService(citations=CORPUS)
 
 
 def post(url: str, path: str, **filters: Any) -> httpx.Response:
@@ -60,18 +54,15 @@ def test_unknown_values_and_filters_without_a_match_are_reported(url: str) -> No
     unknown = "filters.languages: no article in this index has 'xyz'"
     empty = "No article in this index passes the filters. Articles without year_from (2030): 2."
 
-    async def called() -> list[Any]:
-        async with Client(f"{url}/mcp") as client:
-            return [
-                await client.call_tool(tool, {"question": QUESTION, "filters": filters})
-                for tool in tools.values()
-                for filters in ({"languages": ["xyz"]}, {"year_from": 2030})
-            ]
-
     for path in tools:
         assert_refused(post(url, path, languages=["xyz"]), unknown)
         none = post(url, path, year_from=2030).json()
         assert (none["filtered_out"], none.get("ideal", [])) == (empty, [])
-    replies = [(reply.is_error, reply.content[0].text) for reply in asyncio.run(called())]
+    asked = [
+        (tool, {"question": QUESTION, "filters": filters})
+        for tool in tools.values()
+        for filters in ({"languages": ["xyz"]}, {"year_from": 2030})
+    ]
+    replies = [(reply.is_error, reply.content[0].text) for reply in calls(url, *asked)]
     assert [error for error, _ in replies] == [True, False] * 2
     assert all(said in text for said, (_, text) in zip([unknown, empty] * 2, replies, strict=True))

@@ -35,16 +35,10 @@ IDLE = 1000
 
 
 @pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Install the limits for the duration of the test."""
+def port(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[int]:
+    """Port of a server with the limits, which are installed for the duration of the test."""
     monkeypatch.setitem(HTTP_PROTOCOLS, "auto", HTTP_PROTOCOLS["auto"])
     install()
-
-
-@pytest.fixture
-def port(
-    installed: None, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> Iterator[int]:
     monkeypatch.setenv(HEADER_S_VARIABLE, getattr(request, "param", "1"))
     api = FastAPI()
 

@@ -1,10 +1,10 @@
 import asyncio
 
-from fastapi import FastAPI, Response
 from prometheus_client.parser import text_string_to_metric_families
 
 from serve.http.join_metrics import fetch_metrics, join_metrics
-from tests.serve.http_server import free_port, serving
+from tests.serve.http_server import free_port
+from tests.serve.scripted_server import scripted
 
 ONE = """# HELP citeray_requests_total HTTP requests.
 # TYPE citeray_requests_total counter
@@ -38,13 +38,7 @@ def test_samples_of_all_nodes_are_grouped_by_metric() -> None:
 
 
 def test_unreachable_node_is_left_out() -> None:
-    api = FastAPI()
-
-    @api.get("/metrics")
-    def metrics() -> Response:
-        return Response(ONE)
-
-    with serving(api) as port:
-        urls = [f"http://127.0.0.1:{p}/metrics" for p in (port, free_port())]
+    with scripted(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + ONE.encode()) as server:
+        urls = [f"{server.url}/metrics", f"http://127.0.0.1:{free_port()}/metrics"]
         page = asyncio.run(fetch_metrics(urls))
     assert samples(page)["citeray_requests_total", "a"] == 3

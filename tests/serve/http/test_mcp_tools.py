@@ -1,9 +1,7 @@
-"""MCP's own client against the API."""
-
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
@@ -19,14 +17,6 @@ from tests.serve.service import SmallService
 pytestmark = pytest.mark.slow
 
 QUESTION = "Does metformin activate AMPK?"
-# Client modes: protocol versions with a handshake and without.
-MODES = ["legacy", "auto"]
-
-
-@pytest.fixture(scope="module")
-def url(service: SmallService) -> Iterator[str]:
-    with served_api(service) as url:
-        yield url
 
 
 def ask(url: str, work: Callable[[Client], Awaitable[Any]], mode: str = "auto") -> Any:
@@ -56,7 +46,8 @@ def test_tools_are_read_only_and_mark_abstracts_as_data(url: str) -> None:
     assert all(field["description"] for field in fields.values())
 
 
-@pytest.mark.parametrize("mode", MODES)
+# Modes of the client: protocol versions with a handshake and without.
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
 def test_replies_have_a_record_and_text(url: str, mode: str) -> None:
     filters = {"year_to": None, "until": "", "journals": None}
     left_out = {"filters": filters, "turns": None, "sort": "", "exclude": [2.0]}
@@ -100,20 +91,15 @@ def test_failed_call_is_a_tool_error_of_one_sentence(url: str, subtests: pytest.
     assert (result.is_error, "still loading: shard-0001" in words(result)) == (True, True)
 
 
-HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-LIST = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
-
-
-def post(url: str, content: bytes = LIST, **headers: str) -> httpx.Response:
-    """Send a message without a handshake."""
-    return httpx.post(f"{url}/mcp", content=content, headers={**HEADERS, **headers})
-
-
 def test_invalid_message_is_a_bad_request(url: str, subtests: pytest.Subtests) -> None:
+    # Messages without a handshake.
+    accept = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+    listing = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
     for body in [b"", b"{", b"[]", b"7", b'{"jsonrpc": "2.0"}', b"\xff\xfe", b"[" * 100_000]:
         with subtests.test(body=body[:20]):
-            assert 400 <= post(url, body).status_code < 500
-            assert post(url).status_code == 200
+            refused = httpx.post(f"{url}/mcp", content=body, headers=accept)
+            assert 400 <= refused.status_code < 500
+            assert httpx.post(f"{url}/mcp", content=listing, headers=accept).status_code == 200
 
 
 def test_call_is_logged_like_a_question(url: str, caplog: pytest.LogCaptureFixture) -> None:

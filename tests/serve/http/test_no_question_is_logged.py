@@ -6,12 +6,11 @@ with tracebacks and fields.
 
 from __future__ import annotations
 
-import io
-import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
@@ -21,28 +20,16 @@ from starlette.testclient import TestClient
 
 from cluster.answers import Question
 from serve.contracts import stage_watch
+from serve.http.middleware.request_log import Meters
 from serve.llm.chat_form import Message
 from tests.serve.api import client_of
 from tests.serve.batches.served import Asking, served
-from tests.serve.http.middleware.test_guard import NotingMeters
 from tests.serve.saved.kept import saved_at
 from tests.serve.service import SmallService
 
 RARE = "zyxomethaquinone"
 ASKED = f"Does {RARE} activate AMPK?"
 LOST = [(), ("encode", "expand", "rerank"), ("read", "embed"), ("write",), ("shard-0", "shard-1")]
-
-
-class Everything(logging.Handler):
-    """Handler that keeps each record with all its fields, as a JSON log would."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.NOTSET)
-        self.written = io.StringIO()
-        self._formatter = logging.Formatter()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        print(self._formatter.format(record), vars(record), file=self.written)
 
 
 class Parrot:
@@ -53,23 +40,21 @@ class Parrot:
 
 
 @pytest.fixture
-def logged() -> Iterator[Everything]:
-    root, everything = logging.getLogger(), Everything()
-    level = root.level
+def logged(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> pytest.LogCaptureFixture:
     # A gateway of an earlier test may have attached our logger to Serve's.
-    ours = logging.getLogger("citeray")
-    above, ours.parent = ours.parent, root
-    root.addHandler(everything)
-    root.setLevel(logging.DEBUG)
+    monkeypatch.setattr(logging.getLogger("citeray"), "parent", logging.getLogger())
+    caplog.set_level(logging.DEBUG)
     # The test's own client logs URLs with questions.
     for name in ("httpx", "httpx2", "httpcore", "httpcore2"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-    try:
-        yield everything
-    finally:
-        root.removeHandler(everything)
-        root.setLevel(level)
-        ours.parent = above
+        caplog.set_level(logging.WARNING, name)
+    return caplog
+
+
+def written(logged: pytest.LogCaptureFixture) -> str:
+    """Return all log lines, and all fields of each record, as a JSON log would have them."""
+    return "\n".join([logged.text, *(str(vars(record)) for record in logged.records)])
 
 
 @pytest.fixture
@@ -109,34 +94,29 @@ def ask_in_every_way(http: TestClient) -> list[int]:
     return [reply.status_code for reply in replies]
 
 
-def assert_nothing_told(
-    logged: Everything, meters: NotingMeters, spans: InMemorySpanExporter
-) -> None:
-    written = logged.written.getvalue()
-    written += json.dumps([meters.requests, meters.questions])
-    written += "".join(span.to_json() for span in spans.get_finished_spans())
-    assert "request" in written
-    lines = [line for line in written.splitlines() if RARE[:8] in line.lower()]
-    assert lines == []
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("lost", LOST, ids=[" and ".join(lost) or "nothing" for lost in LOST])
 def test_no_word_of_a_question_is_logged_counted_or_traced(
-    tmp_path: Path, logged: Everything, spans: InMemorySpanExporter, lost: tuple[str, ...]
+    tmp_path: Path,
+    logged: pytest.LogCaptureFixture,
+    spans: InMemorySpanExporter,
+    lost: tuple[str, ...],
 ) -> None:
     service = SmallService(broken=lost, writer=Parrot())
-    meters = NotingMeters()
+    meters = Mock(spec=Meters)
     saved = saved_at(tmp_path / "kept")
     statuses = ask_in_every_way(client_of(service, meters=meters, saved=saved))
     assert {200, 404, 422} <= set(statuses)
     assert (503 in statuses) == ("shard-0" in lost)
     assert spans.get_finished_spans()
-    assert_nothing_told(logged, meters, spans)
+    told = written(logged) + str(meters.mock_calls)
+    told += "".join(span.to_json() for span in spans.get_finished_spans())
+    assert "request" in told
+    assert [line for line in told.splitlines() if RARE[:8] in line.lower()] == []
 
 
 @pytest.mark.slow
-def test_no_word_of_a_batch_is_logged(tmp_path: Path, logged: Everything) -> None:
+def test_no_word_of_a_batch_is_logged(tmp_path: Path, logged: pytest.LogCaptureFixture) -> None:
     service = SmallService()
     asking = Asking(service)
 
@@ -151,6 +131,5 @@ def test_no_word_of_a_batch_is_logged(tmp_path: Path, logged: Everything) -> Non
         while job["state"] in ("waiting", "running"):
             job = http.get("/v1/batches/b1").json()
     assert (job["done"], job["failed_count"]) == (1, 1)
-    written = logged.written.getvalue()
-    assert "question q2 failed" in written
-    assert [line for line in written.splitlines() if RARE in line] == []
+    assert "question q2 failed" in written(logged)
+    assert [line for line in written(logged).splitlines() if RARE in line] == []

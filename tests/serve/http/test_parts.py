@@ -1,8 +1,5 @@
-"""Questions with several parts over HTTP, as a response, as a stream, and as a document."""
-
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -11,14 +8,10 @@ from starlette.testclient import TestClient
 from cluster.answers import Answer
 from serve.client.open_client import as_answer
 from tests.serve.api import client_of
+from tests.serve.http.test_api import events_of
 from tests.serve.service import SmallService, unsure_of
 
 QUESTION = "Does metformin activate AMPK? What inhibits BCR-ABL?"
-
-
-@pytest.fixture(scope="module")
-def http() -> TestClient:
-    return client_of(SmallService())
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +31,7 @@ def test_response_has_an_answer_for_each_part(reply: dict[str, Any]) -> None:
 
 
 def test_parts_are_streamed_one_after_another(http: TestClient, reply: dict[str, Any]) -> None:
-    streamed = http.post("/v1/answer", json={"question": QUESTION, "stream": True}).text
-    events = [block.split("\n") for block in streamed.strip().split("\n\n")]
-    named = [(lines[0][7:], json.loads(lines[1][6:])) for lines in events if len(lines) > 1]
+    named = events_of(http.post("/v1/answer", json={"question": QUESTION, "stream": True}))
     names = [name for name, _ in named if name != "stage"]
     assert names == ["evidence", "part", "part", "answer"]
     parts = [data for name, data in named if name == "part"]
@@ -48,13 +39,6 @@ def test_parts_are_streamed_one_after_another(http: TestClient, reply: dict[str,
     assert [data["answer"] for data in parts] == named[-1][1]["parts"]
     ideal = [part["ideal"] for part in reply["parts"]]
     assert [data["answer"]["ideal"] for data in parts] == ideal
-
-
-def test_chat_completion_numbers_the_parts(http: TestClient) -> None:
-    chat = {"model": "citeray", "messages": [{"role": "user", "content": QUESTION}]}
-    said = http.post("/v1/chat/completions", json=chat).json()["choices"][0]["message"]
-    assert "1. Does metformin activate AMPK?\nYes." in said["content"]
-    assert "2. What inhibits BCR-ABL?\nImatinib." in said["content"]
 
 
 def test_document_states_each_part_and_lists_all_references(

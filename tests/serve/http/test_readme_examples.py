@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import re
 import shlex
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import httpx
@@ -43,11 +44,10 @@ def test_python_examples_print_a_cited_answer(url: str, subtests: pytest.Subtest
     for code in PYTHON:
         with subtests.test(code=code):
             assert ADDRESS in code
-            command = [sys.executable, "-c", code.replace(ADDRESS, url)]
-            done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-            assert done.returncode == 0, done.stderr
-            assert "Metformin activates AMPK" in done.stdout
-            assert re.search(r"\b1\b", done.stdout), "names the PMID"
+            with redirect_stdout(io.StringIO()) as out:
+                exec(code.replace(ADDRESS, url), {})
+            assert "Metformin activates AMPK" in out.getvalue()
+            assert re.search(r"\b1\b", out.getvalue()), "names the PMID"
 
 
 def test_curl_examples_are_answered(url: str, tmp_path: Path) -> None:

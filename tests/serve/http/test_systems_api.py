@@ -1,5 +1,3 @@
-"""List of presets, and records of several PMIDs."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -17,14 +15,8 @@ from tests.serve.service import SmallService
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def client(service: SmallService) -> TestClient:
-    service.models = {}
-    return client_of(service)
-
-
-def systems(client: TestClient) -> dict[str, dict]:
-    return {card["name"]: card for card in client.get("/v1/systems").json()["systems"]}
+def systems(http: TestClient) -> dict[str, dict]:
+    return {card["name"]: card for card in http.get("/v1/systems").json()["systems"]}
 
 
 @pytest.fixture
@@ -36,8 +28,8 @@ def ward(service: SmallService) -> Iterator[TestClient]:
     name_systems({})
 
 
-def test_every_shipped_preset_has_a_title(client: TestClient) -> None:
-    cards = systems(client)
+def test_every_shipped_preset_has_a_title(http: TestClient) -> None:
+    cards = systems(http)
     files = {path.stem for path in (CONFIGS / "systems").glob("*.yaml")}
     assert {name for name in files if cards[name]["title"] == name} == set()
 
@@ -60,31 +52,32 @@ def test_operators_preset_is_usable_and_listed_last(ward: TestClient) -> None:
 
 
 def test_presets_without_their_models_are_unavailable_with_a_reason(
-    client: TestClient, service: SmallService
+    http: TestClient, service: SmallService
 ) -> None:
-    cards = systems(client)
+    service.models = {}
+    cards = systems(http)
     assert cards["citeray"]["available"]
     assert (cards["sinai"]["missing"], cards["huang"]["missing"]) == (["writer"], ["rewriter"])
     card = cards["citeray-model"]
     assert (card["available"], card["missing"]) == (False, ["writer"])
     assert "needs a language model that writes" in card["reason"]
     service.models = {"llm": "none", "rewriter-0": "small"}
-    cards = systems(client)
+    cards = systems(http)
     assert cards["huang"]["available"]
     assert cards["udine-b"]["missing"] == ["writer", "ranker"]
     service.models = {"llm": "qwen"}
-    assert all(card["available"] for card in systems(client).values())
+    assert all(card["available"] for card in systems(http).values())
 
 
 def test_records_are_in_the_requested_order_and_missing_ones_listed(
-    client: TestClient, service: SmallService
+    http: TestClient, service: SmallService
 ) -> None:
-    found = client.get("/v1/citations?pmids=2,1,9,2").json()
+    found = http.get("/v1/citations?pmids=2,1,9,2").json()
     assert [citation["pmid"] for citation in found["citations"]] == [2, 1]
     assert found["missing"] == [9]
     for pmids in ["", "x", "1,,2", "0", "1_0", ",".join(["1"] * 101)]:
-        assert_refused(client.get("/v1/citations", params={"pmids": pmids}), "pmids")
+        assert_refused(http.get("/v1/citations", params={"pmids": pmids}), "pmids")
     service.state = "loading"
-    reply = client.get("/v1/citations?pmids=1")
+    reply = http.get("/v1/citations?pmids=1")
     assert (reply.status_code, bool(reply.headers["retry-after"])) == (503, True)
     service.state = "ready"

@@ -1,5 +1,3 @@
-"""Questions with several parts: events, verdicts, search context, time limits."""
-
 from __future__ import annotations
 
 import asyncio
@@ -15,7 +13,7 @@ from serve.pipeline import answer_question
 from serve.pipeline.answer_parts import Clock, parts_of
 from serve.pipeline.answer_question import QuestionAnswerer
 from tests.serve.service import CORPUS, DISPUTED, dispute, unsure_of
-from tests.serve.small_graph import Decide, as_written, make_answerer
+from tests.serve.small_graph import Decide, as_written, calls_of, make_answerer
 
 BODY = "Does metformin activate AMPK? What inhibits BCR-ABL?"
 
@@ -96,19 +94,11 @@ def test_part_without_own_evidence_uses_that_of_the_whole_question() -> None:
 
 
 def test_single_question_is_searched_and_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[str] = []
     answerer = answerer_of()
-    backend = answerer.backend
-    call = backend.call
-
-    async def counted(stage: str, method: str, *arguments: object) -> object:
-        calls.append(method)
-        return await call(stage, method, *arguments)
-
-    monkeypatch.setattr(backend, "call", counted)
+    calls = calls_of(answerer)
     answer = asyncio.run(answerer.answer(request("Does metformin activate AMPK?")))
     assert answer.parts == ()
-    assert calls.count("write") == 1
+    assert calls.count("writer write") == 1
     once = len(calls)
     calls.clear()
     monkeypatch.setattr(answer_question, "parts_of", lambda _: ())

@@ -1,5 +1,3 @@
-"""Tests of sort order, counts, sides, agreement, caveats and concept coverage of answers."""
-
 from __future__ import annotations
 
 import time

@@ -1,7 +1,5 @@
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -11,12 +9,10 @@ from cluster.settings.presets import load_system
 from cluster.settings.search_settings import LadderSettings, RungSettings
 from cluster.settings.settings import load_settings
 from cluster.settings.system_settings import SystemSettings
-from serve.contracts.request import Request
-from serve.llm.chat_form import Message
 from serve.pipeline.cascade import Budget, Costs, is_confident, run_cascade
-from tests.serve.chat_endpoint import chat_endpoint
+from tests.serve.scripted_model import Script
 from tests.serve.service import CORPUS
-from tests.serve.small_graph import SmallReranker, make_answerer
+from tests.serve.small_graph import SmallReranker, make_answerer, reply_of
 from tests.small_index import citation
 
 QUESTION = Question("q", "Does metformin activate AMPK?", "yesno")
@@ -106,9 +102,8 @@ MANY = [*CORPUS, *(citation(n, f"Metformin was given to group {n}.") for n in ra
 
 
 def ask(system: SystemSettings, budget_ms: int = 0) -> SearchResult:
-    answerer = make_answerer(None, MANY)
     question = replace(QUESTION, budget_ms=budget_ms)
-    return asyncio.run(answerer.search(Request(question, system, 3)))
+    return reply_of(make_answerer(None, MANY).search, question, system, limit=3)
 
 
 def never_sure(name: str) -> SystemSettings:
@@ -127,20 +122,18 @@ def test_reply_states_the_time_and_the_steps() -> None:
         assert (len(reply.citations), reply.degraded) == (3, ())
 
 
-class Helpful:
-    """Model that replies with a ranking to numbered passages, otherwise with sub-questions."""
-
-    async def chat(self, messages: Sequence[Message], **options: Any) -> str:
-        ranks = "[1]" in messages[-1]["content"]
-        return "[2] > [1]" if ranks else "Query 1: What is AMPK?\nQuery 2: What is metformin?"
+def help_search(prompt: str) -> str:
+    """Reply with a ranking to numbered passages, otherwise with sub-questions."""
+    ranks = "[1]" in prompt
+    return "[2] > [1]" if ranks else "Query 1: What is AMPK?\nQuery 2: What is metformin?"
 
 
 def test_cascade_reaches_the_language_model_if_uncertain() -> None:
-    answerer = make_answerer(None, MANY, model=Helpful())
+    answerer = make_answerer(None, MANY, model=Script(help_search, repeats=True))
     rungs = ("hybrid", "rerank", "sub-questions", "listwise")
     for budget_ms, expected in [(1, ("bm25",)), (2000, rungs[:2]), (0, rungs)]:
         question = replace(QUESTION, budget_ms=budget_ms)
-        reply = asyncio.run(answerer.search(Request(question, never_sure("auto-model"), 3)))
+        reply = reply_of(answerer.search, question, never_sure("auto-model"), limit=3)
         assert reply.spent is not None
         assert (reply.spent.rungs, reply.degraded) == (expected, ())
 
@@ -166,18 +159,12 @@ def test_budget_skips_optional_steps_of_a_fixed_preset(monkeypatch: pytest.Monke
 
 
 def test_model_writes_only_if_the_budget_allows() -> None:
-    system = load_system("citeray-model")
-    with chat_endpoint("Metformin activates AMPK in the liver of diabetic mice.") as endpoint:
-        serve = load_settings().serve
-        answerer = make_answerer(None, CORPUS, serve=serve, writer=endpoint.model())
-
-        async def scenario() -> tuple[str, str, tuple[str, ...]]:
-            free = await answerer.answer(Request(QUESTION, system, 3))
-            for _ in range(30):
-                answerer.costs.learn("write citeray-model", 20_000)
-            short = await answerer.answer(Request(replace(QUESTION, budget_ms=1000), system, 3))
-            return free.origin, short.origin, short.degraded
-
-        free, short, lost = asyncio.run(scenario())
-    assert (free, short) == ("generated", "extractive")
-    assert "llm: no time in the budget, extractive answer" in lost
+    text = "Metformin activates AMPK in the liver of diabetic mice."
+    writer = Script('{"yes": 1.0, "no": 0.0}', text)
+    answerer = make_answerer(None, CORPUS, serve=load_settings().serve, writer=writer)
+    free = reply_of(answerer.answer, QUESTION, "citeray-model", limit=3)
+    for _ in range(30):
+        answerer.costs.learn("write citeray-model", 20_000)
+    short = reply_of(answerer.answer, replace(QUESTION, budget_ms=1000), "citeray-model", limit=3)
+    assert (free.origin, short.origin) == ("generated", "extractive")
+    assert "llm: no time in the budget, extractive answer" in short.degraded

@@ -1,5 +1,3 @@
-"""Exposure of answers to retractions, over small indexes with fake models."""
-
 from __future__ import annotations
 
 import asyncio
@@ -11,13 +9,11 @@ import pytest
 from cluster.answers import Answer, Question
 from cluster.exposure import ExposedSource, Knockout
 from cluster.records import RETRACTED_TYPE, Citation, Link
-from cluster.settings.presets import load_system
 from serve.client.print_answer import as_answer
-from serve.contracts.request import Request
 from serve.http.answer_words import answer_words
 from tests.serve.api import client_of
 from tests.serve.service import SmallService
-from tests.serve.small_graph import make_answerer
+from tests.serve.small_graph import make_answerer, reply_of
 from tests.small_index import citation
 
 BODY = "Does metformin activate AMPK?"
@@ -40,9 +36,7 @@ def citing(cited: Citation, *pmids: int) -> Citation:
 
 def ask(*corpus: Citation) -> Answer:
     answerer = make_answerer(None, [*corpus, WITHDRAWN, NOTICE])
-    return asyncio.run(
-        answerer.answer(Request(Question("q", BODY, "yesno"), load_system("bm25"), 10))
-    )
+    return reply_of(answerer.answer, Question("q", BODY, "yesno"))
 
 
 def words(answer: Answer) -> str:
@@ -53,11 +47,8 @@ def test_answer_without_exposed_sources_has_no_caveat() -> None:
     found = ask(citing(YES), ALSO)
     assert found.exposure is not None
     assert set(found.exposure.sources) == {1, 2}
-    assert (found.exposure.exposed, found.exposure.unknown, found.exposure.without) == (
-        (),
-        (),
-        None,
-    )
+    assert (found.exposure.exposed, found.exposure.unknown) == ((), ())
+    assert found.exposure.without is None
     assert found.caveats == ()
     assert found.timings_ms["exposure"] < 1000
 
@@ -109,9 +100,8 @@ def test_verdict_changes_without_the_exposed_sources(
 
 
 def test_notice_and_republication_are_not_exposed_by_their_own_article() -> None:
-    found = ask(
-        replace(YES, links=(Link("RetractedandRepublishedFrom", 12, ""),), references=(12,))
-    )
+    republished = (Link("RetractedandRepublishedFrom", 12, ""),)
+    found = ask(replace(YES, links=republished, references=(12,)))
     assert found.exposure is not None
     assert found.exposure.exposed == ()
 
@@ -140,18 +130,8 @@ def test_exposure_is_in_the_reply_and_its_document() -> None:
     assert caveat in answer_words(as_answer(answer))
 
 
-def test_exposure_is_not_known_if_a_shard_does_not_tell_its_doubts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_exposure_is_not_known_if_a_shard_does_not_tell_its_doubts() -> None:
     """A partial exposure would make a known one seem new when two versions are compared."""
-    answerer = make_answerer(None, [citation(1, "A."), WITHDRAWN, NOTICE])
-    assert asyncio.run(answerer.exposure([1])) is not None
-    call = answerer.backend.call
-
-    async def failing(stage: str, method: str, *arguments: object) -> object:
-        if method == "doubts":
-            raise RuntimeError("no disk")
-        return await call(stage, method, *arguments)
-
-    monkeypatch.setattr(answerer.backend, "call", failing)
-    assert asyncio.run(answerer.exposure([1])) is None
+    for broken, is_known in (((), True), (("shard-0001 doubts",), False)):
+        answerer = make_answerer(None, [citation(1, "A."), WITHDRAWN, NOTICE], broken=broken)
+        assert (asyncio.run(answerer.exposure([1])) is not None) is is_known

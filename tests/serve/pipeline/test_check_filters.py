@@ -9,28 +9,26 @@ from cluster.answers import Question, SearchResult
 from cluster.errors import InputError
 from cluster.index.filters.filters import Filters
 from cluster.index.filters.inspect_filters import closest_values
-from cluster.settings.presets import load_system
-from serve.contracts.backend import BackendWrapper
-from serve.contracts.request import Request
 from serve.http.answer_words import search_words
 from serve.pipeline.answer_question import QuestionAnswerer
 from serve.pipeline.boolean_reply import match_query
-from tests.serve.small_graph import make_answerer
+from tests.serve.small_graph import make_answerer, reply_of
 from tests.small_index import citation
 
 TRIAL, REVIEW = "Randomized Controlled Trial", "Review"
 TEXT = "Metformin lowers glucose."
-OF: list[dict[str, Any]] = [
-    {"year": 1999, "languages": ("eng",), "journal": "BMJ", "publication_types": (TRIAL,)},
-    {"year": 2020, "month": 5, "languages": ("fre",), "journal": "The Lancet",
-     "publication_types": (REVIEW,)},
-    {"year": 2010, "languages": ("eng", "fre"), "publication_types": (REVIEW,)},
-]  # fmt: skip
 CORPUS = [
-    citation(1, TEXT, "One", **OF[0]),
-    citation(2, TEXT, "Two", **OF[1]),
-    citation(3, "Cats sleep.", "Cats", **OF[2]),
-]
+    citation(
+        1, TEXT, "One", year=1999, languages=("eng",), journal="BMJ", publication_types=(TRIAL,)
+    ),
+    citation(
+        2, TEXT, "Two", year=2020, month=5, languages=("fre",), journal="The Lancet",
+        publication_types=(REVIEW,),
+    ),
+    citation(
+        3, "Cats sleep.", "Cats", year=2010, languages=("eng", "fre"), publication_types=(REVIEW,)
+    ),
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -38,13 +36,11 @@ def answerer() -> QuestionAnswerer:
     return make_answerer(None, CORPUS)
 
 
-def request(system: str = "bm25", **filters: Any) -> Request:
-    question = Question("q", "Does metformin lower glucose?", "yesno")
-    return Request(question, load_system(system), 10, filters=Filters(**filters))
+QUESTION = Question("q", "Does metformin lower glucose?", "yesno")
 
 
 def find(answerer: QuestionAnswerer, **filters: Any) -> SearchResult:
-    return asyncio.run(answerer.search(request(**filters)))
+    return reply_of(answerer.search, QUESTION, filters=Filters(**filters))
 
 
 def test_unknown_filter_values_are_rejected_with_suggestions(
@@ -66,10 +62,9 @@ def test_unknown_filter_values_are_rejected_with_suggestions(
 
 def test_unknown_values_in_answers_and_field_tags_are_rejected(answerer: QuestionAnswerer) -> None:
     with pytest.raises(InputError, match="did you mean 'the lancet'"):
-        asyncio.run(answerer.answer(request(journals=["Lancet"])))
-    tagged = Request(Question("q", "glucose AND Lancet[ta]", "summary"), load_system("bm25"), 10)
+        reply_of(answerer.answer, QUESTION, filters=Filters(journals=["Lancet"]))
     with pytest.raises(InputError, match="did you mean 'the lancet'"):
-        asyncio.run(answerer.search(tagged))
+        reply_of(answerer.search, Question("q", "glucose AND Lancet[ta]", "summary"))
 
 
 def test_unknown_journals_of_boolean_searches_are_rejected(answerer: QuestionAnswerer) -> None:
@@ -111,17 +106,8 @@ def test_filters_without_a_match_are_explained_with_counts(
             assert found.filtered_out in search_words(found)
 
 
-class ShardLost(BackendWrapper):
-    """Loses every call that inspects the filters of one shard."""
-
-    async def call(self, stage: str, method: str, *arguments: Any) -> Any:
-        if method == "inspect_filters" and stage == "shard-0001":
-            raise ConnectionError("lost")
-        return await super().call(stage, method, *arguments)
-
-
-def test_values_are_not_rejected_while_a_shard_is_lost(answerer: QuestionAnswerer) -> None:
-    answerer.backend = ShardLost(answerer.backend)
+def test_values_are_not_rejected_while_a_shard_is_lost() -> None:
+    answerer = make_answerer(None, CORPUS, broken=["shard-0001 inspect_filters"])
     found = find(answerer, journals=["Lancet"])
     assert (found.citations, found.filtered_out) == ((), "")
 

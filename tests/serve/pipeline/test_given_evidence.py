@@ -1,6 +1,3 @@
-"""Questions with given evidence, over a small index with fake models."""
-
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,13 +5,12 @@ import pytest
 
 from cluster.answers import Answer, Question
 from cluster.records import Passage
-from cluster.settings.presets import load_system, system_names
-from serve.contracts.request import Request
+from cluster.settings.presets import system_names
 from serve.contracts.stage_watch import StageLostError
 from serve.pipeline.answer_question import QuestionAnswerer
 from serve.pipeline.given_evidence import NOT_HELD, RETRACTED
 from tests.serve.answering import passage
-from tests.serve.small_graph import make_answerer
+from tests.serve.small_graph import make_answerer, reply_of
 from tests.small_index import citation
 
 BODY = "Does metformin activate AMPK?"
@@ -37,11 +33,10 @@ def ask(
     *given: Passage,
     system: str = "bm25",
     exclude: tuple[int, ...] = (),
-    limit: int = 10,
-    snippets: bool = False,
+    **options: Any,
 ) -> Answer:
     question = Question("q", BODY, "yesno", exclude, given)
-    return asyncio.run(answerer.answer(Request(question, load_system(system), limit, snippets)))
+    return reply_of(answerer.answer, question, system, **options)
 
 
 def pmids(ideal: Sequence[object]) -> set[int]:

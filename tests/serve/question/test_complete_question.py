@@ -1,11 +1,7 @@
-"""Follow-up questions are completed, and self-contained questions stay unchanged."""
-
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,62 +28,34 @@ from serve.question.complete_question import (
 )
 from serve.question.guess_type import typed
 from serve.question.understand_question import ENTITIES
+from tests.serve.scripted_model import Reply, Script
+from tests.serve.small_graph import NamedThings
 from tests.small_index import make_index
 
 NAMES = ("metformin", "AMPK", "aspirin", "cancer", "asthma", "semaglutide", "TP53", "pregnancy")
-
-
-def entities(text: str) -> list[Entity]:
-    """Return the first occurrence of each name in `text`; overlapping shorter names are skipped."""
-    found: list[Entity] = []
-    for name in sorted(NAMES, key=len, reverse=True):
-        at = text.find(name)
-        if at >= 0 and not any(e.begin < at + len(name) and at < e.end for e in found):
-            found.append(Entity(name, at, at + len(name), "", ""))
-    return sorted(found, key=lambda e: e.begin)
+ABSENT = NoModelError(NO_MODEL)
 
 
 class Said:
-    """Language model that returns or raises `reply`; by default no model is available."""
+    """Stages with a language model that replies `reply`; by default no model is available."""
 
-    def __init__(self, reply: str | Exception | None = None, *, completes: bool = True) -> None:
+    def __init__(self, reply: Reply = ABSENT, *, completes: bool = True) -> None:
+        self.script = Script(reply, repeats=True)
         self.watch = StageWatch(math.inf)
-        self.completes = completes
-        self._reply = reply if reply is not None else NoModelError(NO_MODEL)
-        self.heard: list[Any] = []
+        self.model = WatchedModel(self.script, self.watch)
+        self.backend = SimpleNamespace(facts=IndexFacts(1, 1.2, 0.75, completes=completes))
 
-    def model(self, *_: object) -> Any:
-        return self
-
-    async def chat(self, messages: Sequence[Any], **_: Any) -> str:
-        self.heard = list(messages)
-        if isinstance(self._reply, Exception):
-            raise self._reply
-        return self._reply
-
-
-FACTS = IndexFacts(1, 1.2, 0.75)
-
-
-def completed(
-    body: str, *before: str, stages: Said | None = None, answer: str = ""
-) -> tuple[str, str]:
-    asked: Any = _Stages(stages or Said())
-    turns = [Turn(question, answer) for question in before]
-    return asyncio.run(complete_question(body, turns, asked))
-
-
-class _Stages:
-    """The parts of StageCalls that completing a question needs."""
-
-    def __init__(self, said: Said) -> None:
-        self.chat_model, self.watch = said.model, said.watch
-        self.model = WatchedModel(said, said.watch)
-        self.backend = SimpleNamespace(facts=replace(FACTS, completes=said.completes))
+    def chat_model(self, *_: object) -> Script:
+        return self.script
 
     async def call(self, method: StageMethod[..., Any], text: str) -> list[Entity]:
         assert method == ENTITIES
-        return entities(text)
+        return NamedThings(NAMES).entities(text)
+
+
+def completed(body: str, *before: str, said: Any = None, answer: str = "") -> tuple[str, str]:
+    turns = [Turn(question, answer) for question in before]
+    return asyncio.run(complete_question(body, turns, said or Said()))
 
 
 WHOLE = "Does metformin activate AMPK?"
@@ -111,24 +79,20 @@ ALONE = [
 ]
 
 
-def test_self_contained_or_first_question_is_unchanged(subtests: pytest.Subtests) -> None:
-    for body in ALONE:
-        with subtests.test(body=body):
-            said = Said("Something else?")
-            assert completed(body, WHOLE, stages=said) == (body, "")
-            assert said.heard == []
+def test_self_contained_or_first_question_is_unchanged() -> None:
+    said = Said("Something else?")
+    found = {body: completed(body, WHOLE, said=said) for body in ALONE}
+    assert found == {body: (body, "") for body in ALONE}
+    assert said.script.calls == []
     assert completed("and in children?") == ("and in children?", "")
 
 
-def test_follow_up_question_is_joined_to_the_last_self_contained_one(
-    subtests: pytest.Subtests,
-) -> None:
-    for body in RESTING:
-        with subtests.test(body=body):
-            stages = Said()
-            assert completed(body, WHOLE, stages=stages) == (f"{WHOLE} {body}", "rules")
-            # A missing model does not count as a loss.
-            assert (stages.watch.degraded, stages.watch.model_calls) == ([], 0)
+def test_follow_up_question_is_joined_to_the_last_self_contained_one() -> None:
+    said = Said()
+    found = {body: completed(body, WHOLE, said=said) for body in RESTING}
+    assert found == {body: (f"{WHOLE} {body}", "rules") for body in RESTING}
+    # A missing model does not count as a loss.
+    assert (said.watch.degraded, said.watch.model_calls) == ([], 0)
     before = [ALONE[0], WHOLE, "And in pregnancy?", "Why?"]
     assert completed("How does it work?", *before)[0] == f"{WHOLE} How does it work?"
     assert completed("Why?", "In mice?", "And in rats?")[0] == "In mice? Why?"
@@ -136,17 +100,17 @@ def test_follow_up_question_is_joined_to_the_last_self_contained_one(
 
 def test_model_completes_the_question_from_quoted_turns() -> None:
     said = Said("Is metformin safe for children?\n")
-    asked = completed("and in children?", "Is metformin </x> safe?", stages=said, answer="Yes.")
+    asked = completed("and in children?", "Is metformin </x> safe?", said=said, answer="Yes.")
     assert asked == ("Is metformin safe for children?", "model")
-    assert "Assistant: Yes." in said.heard[-1]["content"]
-    assert "</x>" not in said.heard[-1]["content"]
+    assert "Assistant: Yes." in said.script.users()[-1]
+    assert "</x>" not in said.script.users()[-1]
 
 
 def test_model_too_small_to_write_answers_completes_no_question() -> None:
     said = Said("Metformin is safe for children.", completes=False)
     whole = f"{WHOLE} and in children?"
-    assert completed("and in children?", WHOLE, stages=said) == (whole, "rules")
-    assert said.heard == []
+    assert completed("and in children?", WHOLE, said=said) == (whole, "rules")
+    assert said.script.calls == []
     assert said.watch.degraded == []
 
 
@@ -162,7 +126,7 @@ def test_failed_or_unusable_model_reply_is_noted_and_replaced_by_rules(
     reply: str | Exception,
 ) -> None:
     said, joined = Said(reply), f"{WHOLE} and in children?"
-    assert completed("and in children?", WHOLE, stages=said) == (joined, "rules")
+    assert completed("and in children?", WHOLE, said=said) == (joined, "rules")
     assert said.watch.degraded == ["rewrite: failed, follow-up question completed by rules"]
 
 
@@ -191,7 +155,7 @@ def test_joined_question_has_the_type_of_the_current_question() -> None:
     ]:
         question = Question("q", body, given)  # type: ignore[arg-type]
         request = Request(question, load_system("citeray"), turns=(Turn(WHOLE, ""),))
-        stages: Any = _Stages(Said())
+        stages: Any = Said()
         read = asyncio.run(read_request(request, stages))
         assert read.request.question.body == f"{WHOLE} {body}"
         assert typed(read.request.question).type == kind, body

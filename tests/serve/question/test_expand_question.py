@@ -26,9 +26,15 @@ def concept(ident: str, *names: str) -> Concept:
     return Concept(ident, "mesh", names[0], names, (1,) * len(names), 1)
 
 
+def vocabulary_of(folder: Path, *concepts: Concept) -> Vocabulary:
+    write_each(concepts, folder / "vocabulary.arrow")
+    return Vocabulary.open(folder / "vocabulary.arrow")
+
+
 @pytest.fixture
 def recogniser(tmp_path: Path) -> VocabularyRecogniser:
-    concepts = [
+    vocabulary = vocabulary_of(
+        tmp_path,
         concept("mesh:1", "Diabetes Mellitus"),
         concept("mesh:2", "Diabetes Mellitus, Type 2", "type 2 diabetes mellitus", "T2DM"),
         concept("mesh:3", "Role"),
@@ -37,41 +43,30 @@ def recogniser(tmp_path: Path) -> VocabularyRecogniser:
         concept("mesh:6", "What"),
         concept("abbr:x", "ankylosing spondylitis", "AS"),
         concept("kw:2", "2"),
-    ]
-    write_each(concepts, tmp_path / "vocabulary.arrow")
-    return VocabularyRecogniser(Vocabulary.open(tmp_path / "vocabulary.arrow"))
+    )
+    return VocabularyRecogniser(vocabulary)
 
 
 def found(recogniser: VocabularyRecogniser, text: str) -> list[tuple[str, str]]:
     return [(e.text, e.concept) for e in recogniser.entities(text)]
 
 
-def test_vocabulary_names_are_recognised(
-    recogniser: VocabularyRecogniser, subtests: pytest.Subtests
-) -> None:
-    for why, text, entities in [
-        (
-            "the longest wins",
-            "Is type-2 diabetes mellitus curable?",
-            [("type-2 diabetes mellitus", "mesh:2")],
-        ),
-        (
-            "left to right without overlap",
-            "Does Alzheimer disease progression follow diabetes mellitus?",
-            [("Alzheimer disease", "mesh:4"), ("diabetes mellitus", "mesh:1")],
-        ),
-        ("everyday words", "What is the role of roles, and WHAT is the ROLE?", []),
-        ("numbers alone", "Which 2 are they?", []),
-        (
-            "short forms are not the everyday word",
-            "Is AS as common as AD?",
-            [("AS", "abbr:x"), ("AD", "mesh:4")],
-        ),
-        ("nothing", "", []),
-        ("no words", "((((" * 500, []),
-    ]:
-        with subtests.test(why):
-            assert [(e.text, e.concept) for e in recogniser.entities(text)] == entities
+def test_vocabulary_names_are_recognised(recogniser: VocabularyRecogniser) -> None:
+    progression = [("Alzheimer disease", "mesh:4"), ("diabetes mellitus", "mesh:1")]
+    recognised: dict[str, list[tuple[str, str]]] = {
+        # The longest name wins.
+        "Is type-2 diabetes mellitus curable?": [("type-2 diabetes mellitus", "mesh:2")],
+        # Names are found from left to right, without overlap.
+        "Does Alzheimer disease progression follow diabetes mellitus?": progression,
+        # A short form is not the everyday word.
+        "Is AS as common as AD?": [("AS", "abbr:x"), ("AD", "mesh:4")],
+        # Everyday words, numbers alone, and texts without words.
+        "What is the role of roles, and WHAT is the ROLE?": [],
+        "Which 2 are they?": [],
+        "": [],
+        "((((" * 500: [],
+    }
+    assert {text: found(recogniser, text) for text in recognised} == recognised
 
 
 def test_entity_spans_are_code_points(recogniser: VocabularyRecogniser) -> None:
@@ -89,31 +84,17 @@ def entity(text: str, *synonyms: str) -> Entity:
     return Entity(text, 0, len(text), "mesh:1", "mesh", synonyms)
 
 
-def test_expansion_terms_skip_words_of_the_question(
-    subtests: pytest.Subtests,
-) -> None:
-    als = "amyotrophic lateral sclerosis"
+def test_expansion_terms_skip_words_of_the_question() -> None:
+    als, bronchial = "amyotrophic lateral sclerosis", "bronchial disease"
+    diabetes, leukemia = "Type 2 diabetes mellitus", "acute lymphoblastic leukemia"
     for question, entities, terms in [
-        (
-            "ALS or asthma?",
-            [entity("ALS", als), entity("asthma", "bronchial disease")],
-            [als, "bronchial disease"],
-        ),
-        (
-            "Type 2 diabetes mellitus?",
-            [entity("Type 2 diabetes mellitus", "Diabetes Mellitus, Type 2", "T2DM")],
-            ["T2DM"],
-        ),
+        ("ALS or asthma?", [entity("ALS", als), entity("asthma", bronchial)], [als, bronchial]),
+        (f"{diabetes}?", [entity(diabetes, "Diabetes Mellitus, Type 2", "T2DM")], ["T2DM"]),
         ("Cereblon (CRBN)?", [entity("cereblon", "CRBN"), entity("CRBN", "cereblon")], []),
         # This short form is also an everyday word.
-        (
-            "acute lymphoblastic leukemia?",
-            [entity("acute lymphoblastic leukemia", "ALL")],
-            [],
-        ),
+        (f"{leukemia}?", [entity(leukemia, "ALL")], []),
     ]:
-        with subtests.test(question):
-            assert expansion_terms(question, entities) == terms
+        assert expansion_terms(question, entities) == terms, question
 
 
 def test_expansion_terms_are_limited() -> None:
@@ -156,7 +137,7 @@ def test_subwords_are_merged_with_the_mean_score() -> None:
     assert merged.score == pytest.approx(0.7)
 
 
-def test_words_are_merged_into_entities_by_label(subtests: pytest.Subtests) -> None:
+def test_words_are_merged_into_entities_by_label() -> None:
     long = [("trypa", 0.8), ("##nosomiases", 0.6)]
     heart = [("chagas", 0.9), ("heart", 0.9), ("disease", 0.6)]
     for text, tokens, labels, entities in [
@@ -168,9 +149,9 @@ def test_words_are_merged_into_entities_by_label(subtests: pytest.Subtests) -> N
         ("chagas heart disease", heart, ["B-D", "I-D", "I-D"], ["chagas heart disease"]),
         ("chagas heart disease", heart, ["B-D", "B-D", "I-C"], ["chagas", "heart", "disease"]),
     ]:
-        with subtests.test(text, labels=labels):
-            tagged = [(token, label, s) for (token, s), label in zip(tokens, labels, strict=True)]
-            assert [e.text for e in merge_subwords(text, rows(text, *tagged))] == entities
+        tagged = [(token, label, s) for (token, s), label in zip(tokens, labels, strict=True)]
+        merged = [e.text for e in merge_subwords(text, rows(text, *tagged))]
+        assert merged == entities, (text, labels)
     assert merge_subwords("x", [TaggedToken("[CLS]", 0, 0, "B-D", 0.9)]) == []
 
 
@@ -182,10 +163,8 @@ def model_dir(tmp_path: Path) -> Path:
 def test_tagger_returns_whole_words(model_dir: Path) -> None:
     text = "\U0001f9e0 trypanosomiases hurt"
     entities = TransformerRecogniser(model_dir, ["Disease"]).entities(text)
-    assert [(e.text, e.begin, e.end) for e in entities[-2:]] == [
-        ("trypanosomiases", 2, 17),
-        ("hurt", 18, 22),
-    ]
+    spans = [(e.text, e.begin, e.end) for e in entities[-2:]]
+    assert spans == [("trypanosomiases", 2, 17), ("hurt", 18, 22)]
     assert entities[-1].score == pytest.approx(1.0)
 
 
@@ -215,12 +194,7 @@ class Finding:
 
 @pytest.fixture
 def vocabulary(tmp_path: Path) -> Vocabulary:
-    concepts = [
-        concept("mesh:1", "Heart Attack", "myocardial infarction"),
-        concept("mesh:2", "Neoplasms", "tumour"),
-    ]
-    write_each(concepts, tmp_path / "linking.arrow")
-    return Vocabulary.open(tmp_path / "linking.arrow")
+    return vocabulary_of(tmp_path, concept("mesh:1", "Heart Attack", "myocardial infarction"))
 
 
 @pytest.mark.parametrize(
@@ -237,7 +211,7 @@ def test_mention_is_linked_despite_articles_and_plurals(
     vocabulary: Vocabulary, said: str, concept: str, synonyms: tuple[str, ...]
 ) -> None:
     text = f"After {said}?"
-    (found,) = Finding(said).entities(text)
+    (mention,) = Finding(said).entities(text)
     (entity,) = LinkedRecogniser(Finding(said), vocabulary).entities(text)
     # The span, kind and score of the mention are kept.
-    assert entity == replace(found, concept=concept, synonyms=synonyms)
+    assert entity == replace(mention, concept=concept, synonyms=synonyms)

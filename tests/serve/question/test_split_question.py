@@ -9,27 +9,20 @@ import yaml
 import pipelines.sample
 from serve.question.split_question import MAX_PARTS, split_question
 
+# Questions with their parts and the types of these.
 SPLIT = {
-    "Is aspirin effective and if so, at what dose?": (
-        ("Is aspirin effective?", "yesno"),
-        ("If so, at what dose?", "factoid"),
-    ),
-    "Does metformin lower mortality and, if so, in whom?": (
-        ("Does metformin lower mortality?", "yesno"),
-        ("If so, in whom?", "factoid"),
-    ),
+    "Is aspirin effective and if so, at what dose?":
+        (("Is aspirin effective?", "yesno"), ("If so, at what dose?", "factoid")),
+    "Does metformin lower mortality and, if so, in whom?":
+        (("Does metformin lower mortality?", "yesno"), ("If so, in whom?", "factoid")),
     "Can statins cause diabetes? If so, which statins carry the risk?": (
         ("Can statins cause diabetes?", "yesno"),
         ("If so, which statins carry the risk?", "factoid"),
     ),
-    "Is ibuprofen safe in adults? And in children?": (
-        ("Is ibuprofen safe in adults?", "yesno"),
-        ("And in children?", "yesno"),
-    ),
-    "1. Which ligands does TREM2 bind? 2. Is it a drug target?": (
-        ("Which ligands does TREM2 bind?", "factoid"),
-        ("Is it a drug target?", "yesno"),
-    ),
+    "Is ibuprofen safe in adults? And in children?":
+        (("Is ibuprofen safe in adults?", "yesno"), ("And in children?", "yesno")),
+    "1. Which ligands does TREM2 bind? 2. Is it a drug target?":
+        (("Which ligands does TREM2 bind?", "factoid"), ("Is it a drug target?", "yesno")),
     "For metformin: (a) does it cause acidosis; and (b) what is the maximum dose?": (
         ("For metformin: Does it cause acidosis?", "yesno"),
         ("For metformin: What is the maximum dose?", "summary"),
@@ -38,7 +31,7 @@ SPLIT = {
         ("I have migraine. Which drugs help?", "factoid"),
         ("Can I take them during pregnancy?", "yesno"),
     ),
-}
+}  # fmt: skip
 
 WHOLE = [
     "What is gout and how is it treated?",

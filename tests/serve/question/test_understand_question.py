@@ -1,5 +1,3 @@
-"""Spelling correction, completion and headings from the words of an index."""
-
 from __future__ import annotations
 
 import numpy as np

@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from serve.saved.stores import Saved
 from tests.serve.api import client_of
-from tests.serve.saved.kept import URL_FILE, saved_at
+from tests.serve.saved.kept import KEYS_ENV, URL_FILE, saved_at
 from tests.serve.saved.postgres_server import PostgresServer, postgres_server
 from tests.serve.service import SmallService
 
@@ -36,4 +36,11 @@ def saved(tmp_path: Path) -> Saved:
 
 @pytest.fixture
 def http(service: SmallService, saved: Saved) -> TestClient:
+    return client_of(service, saved=saved)
+
+
+@pytest.fixture
+def keyed(service: SmallService, saved: Saved, monkeypatch: pytest.MonkeyPatch) -> TestClient:
+    """API that requires one of the keys `KEYS`."""
+    monkeypatch.setenv("CITERAY_API_KEYS", KEYS_ENV)
     return client_of(service, saved=saved)

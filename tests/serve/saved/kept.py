@@ -8,7 +8,7 @@ from typing import Any
 from cluster.settings.settings import Settings, load_settings
 from serve.saved.stores import Saved, open_saved
 
-KEYS = {name: {"X-API-Key": name[0] * 32} for name in ("alice", "bob")}
+KEYS = {name: {"X-API-Key": name[0] * 32} for name in ("alice", "bob", "carol")}
 KEYS_ENV = " ".join(f"{name}:{name[0] * 32}" for name in KEYS)
 
 URL_FILE = "database.url"

@@ -1,12 +1,7 @@
-"""The database: concurrent writers, crashes, permissions, errors and deletion."""
-
 from __future__ import annotations
 
-import os
 import signal
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,8 +14,8 @@ from serve.saved.stored_answers import AskedWith
 from serve.saved.tables import FACTS
 from tests.serve.answering import answer
 from tests.serve.saved.kept import saved_at, settings_at
+from tests.serve.script_process import start_script
 
-ROOT = Path(__file__).parents[3]
 STORING = """
 import sys
 from pathlib import Path
@@ -35,20 +30,10 @@ for number in range(int(sys.argv[2])):
 """
 
 
-def storing(folder: Path, count: int, owner: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", STORING, str(folder), str(count), owner],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
 @pytest.mark.process
 @pytest.mark.usefixtures("each_database")
 def test_two_processes_create_and_write_the_database_concurrently(tmp_path: Path) -> None:
-    both = [storing(tmp_path, 25, owner) for owner in ("alice", "bob")]
+    both = [start_script(STORING, tmp_path, 25, owner) for owner in ("alice", "bob")]
     printed = [process.communicate(timeout=60)[0].split() for process in both]
     assert [process.returncode for process in both] == [0, 0]
     store = saved_at(tmp_path).answers
@@ -60,7 +45,7 @@ def test_two_processes_create_and_write_the_database_concurrently(tmp_path: Path
 @pytest.mark.process
 @pytest.mark.usefixtures("each_database")
 def test_acknowledged_answers_survive_a_kill(tmp_path: Path) -> None:
-    with storing(tmp_path, 10_000, "alice") as process:
+    with start_script(STORING, tmp_path, 10_000, "alice") as process:
         assert process.stdout is not None
         stored = [process.stdout.readline().strip() for _ in range(20)]
         process.send_signal(signal.SIGKILL)

@@ -1,5 +1,3 @@
-"""Feedback on stored answers, and the gold file made from it."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -10,11 +8,8 @@ from starlette.testclient import TestClient
 
 from evaluation.bioasq.read_bioasq import read_gold
 from serve.answer.examples.example_store import store_examples
-from serve.saved.stores import Saved
-from tests.serve.api import client_of
 from tests.serve.problem import assert_refused
-from tests.serve.saved.kept import KEYS, KEYS_ENV
-from tests.serve.service import SmallService
+from tests.serve.saved.kept import KEYS
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_database")]
 
@@ -23,18 +18,11 @@ ASKED = {"question": QUESTION, "type": "yesno", "store": True}
 
 
 def stored(http: TestClient, **asked: Any) -> str:
-    place: str = http.post("/v1/answer", json={**ASKED, **asked}).json()["answer_id"]
-    return place
+    return str(http.post("/v1/answer", json={**ASKED, **asked}).json()["answer_id"])
 
 
 def say(http: TestClient, where: str, **said: Any) -> Any:
     return http.post(f"/v1/answers/{where}/feedback", json=said)
-
-
-def gold_of(http: TestClient, folder: Path) -> Path:
-    path = folder / "gold.json"
-    path.write_text(http.get("/v1/feedback/gold").text)
-    return path
 
 
 def test_repeated_rating_is_stored_once_with_its_answer(http: TestClient) -> None:
@@ -58,7 +46,8 @@ def test_gold_contains_approved_and_corrected_answers(http: TestClient, tmp_path
     say(http, rejected, rating="down", note="wrong")
     listed = stored(http, question="Which drugs inhibit BCR-ABL?", type="list")
     say(http, listed, rating="down", exact=[["imatinib", "Gleevec"], ["dasatinib"]])
-    gold = gold_of(http, tmp_path)
+    gold = tmp_path / "gold.json"
+    gold.write_text(http.get("/v1/feedback/gold").text)
     found = read_gold(gold)
     assert found.keys() == {approved, corrected, listed}
     entry = found[approved]
@@ -109,18 +98,14 @@ def test_feedback_belongs_to_a_stored_answer_and_is_limited_in_number(
     assert say(http, place, rating="up").status_code == 404
 
 
-def test_feedback_is_visible_to_its_author_and_the_answers_owner(
-    service: SmallService, saved: Saved, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CITERAY_API_KEYS", f"{KEYS_ENV} carol:{'c' * 32}")
-    http = client_of(service, saved=saved)
-    alice, bob, carol = *KEYS.values(), {"X-API-Key": "c" * 32}
+def test_feedback_is_visible_to_its_author_and_the_answers_owner(keyed: TestClient) -> None:
+    http, (alice, bob, carol) = keyed, KEYS.values()
     place = http.post("/v1/answer", json=ASKED, headers=alice).json()["answer_id"]
     path = f"/v1/answers/{place}/feedback"
     given = http.post(path, json={"rating": "down", "exact": "no"}, headers=bob).json()["id"]
     seen = {
         name: [item["mine"] for item in http.get("/v1/feedback", headers=key).json()["feedback"]]
-        for name, key in (("alice", alice), ("bob", bob), ("carol", carol))
+        for name, key in KEYS.items()
     }
     assert seen == {"alice": [False], "bob": [True], "carol": []}
     assert http.get("/v1/feedback/gold", headers=carol).json() == {"questions": []}

@@ -1,5 +1,3 @@
-"""Saved data on a real Postgres server: special characters, concurrency and crashes."""
-
 from __future__ import annotations
 
 import threading
@@ -18,8 +16,6 @@ from tests.serve.saved.postgres_server import PostgresServer
 from tests.serve.service import SmallService
 
 pytestmark = pytest.mark.process
-
-NOTHING = AskedWith({}, {}, {})
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +55,7 @@ def test_server_crash_loses_nothing_and_is_recovered_from(
     tmp_path: Path, postgres: PostgresServer
 ) -> None:
     store = saved_at(tmp_path).answers
-    kept = store.keep(answer("A?"), NOTHING, "alice")
+    kept = store.keep(answer("A?"), AskedWith({}, {}, {}), "alice")
     postgres.stop()
     try:
         with pytest.raises(SavedError, match="cannot be used now") as caught:

@@ -1,9 +1,6 @@
-"""Review of feedback, and the gold file of accepted feedback."""
-
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -85,23 +82,24 @@ def test_feedback_list_is_filtered_by_rating_and_state(http: TestClient, four: l
 def test_only_reviewers_see_all_feedback_and_review_it(
     service: SmallService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CITERAY_API_KEYS", f"{KEYS_ENV} carol:{'c' * 32}")
+    monkeypatch.setenv("CITERAY_API_KEYS", KEYS_ENV)
     http = client_of(service, saved=saved_at(tmp_path, reviewers='["carol"]'))
-    given = given_by(http, KEYS["bob"], rating="down", exact="no")
-    assert listed(http, headers=CAROL) == [given]
-    for key in KEYS.values():
+    alice, bob, carol = KEYS.values()
+    given = given_by(http, bob, rating="down", exact="no")
+    assert listed(http, headers=carol) == [given]
+    for key in (alice, bob):
         refused = review(http, given, "accepted", headers=key)
         assert (refused.status_code, "serve.saved.reviewers" in refused.text) == (403, True)
         assert http.get("/v1/feedback", headers=key).json()["may_review"] is False
-    assert review(http, given, "accepted", headers=CAROL).json()["reviewed_by"] == "carol"
-    (seen,) = http.get("/v1/feedback", headers=KEYS["bob"]).json()["feedback"]
+    assert review(http, given, "accepted", headers=carol).json()["reviewed_by"] == "carol"
+    (seen,) = http.get("/v1/feedback", headers=bob).json()["feedback"]
     assert (seen["state"], seen["reviewed_by"]) == ("accepted", "")
-    assert http.get("/v1/feedback", headers=CAROL).json()["may_review"] is True
-    given_by(http, KEYS["alice"], rating="up")
+    assert http.get("/v1/feedback", headers=carol).json()["may_review"] is True
+    given_by(http, alice, rating="up")
     for query, key, exact in (
-        ("?state=accepted", CAROL, ["no"]),
-        ("", CAROL, ["no", "yes"]),
-        ("?state=accepted", KEYS["alice"], ["no"]),
+        ("?state=accepted", carol, ["no"]),
+        ("", carol, ["no", "yes"]),
+        ("?state=accepted", alice, ["no"]),
     ):
         rows = http.get(f"/v1/feedback/gold{query}", headers=key).json()["questions"]
         assert [row["exact_answer"] for row in rows] == exact
@@ -121,14 +119,10 @@ def test_rejected_feedback_is_not_gold_and_its_review_is_deleted_with_it(
         assert connection.execute(REVIEWS.select()).all() == []
 
 
-CAROL = {"X-API-Key": "c" * 32}
-
-
-def given_by(http: TestClient, giver: Mapping[str, str], **said: Any) -> str:
+def given_by(http: TestClient, giver: dict[str, str], **said: Any) -> str:
     asked = http.post("/v1/answer", json=ASKED, headers=KEYS["alice"]).json()["answer_id"]
     path = f"/v1/answers/{asked}/feedback"
-    given: str = http.post(path, json=said, headers=dict(giver)).json()["id"]
-    return given
+    return str(http.post(path, json=said, headers=giver).json()["id"])
 
 
 def test_feedback_commands_review_and_export_accepted_feedback(

@@ -1,8 +1,5 @@
-"""Stored answers over HTTP: storing, reading, replay, expiry and deletion."""
-
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -19,22 +16,15 @@ from serve.http.workbench.answers_api import NOT_KEPT
 from serve.saved.stores import Saved
 from serve.saved.tables import ANSWERS
 from tests.serve.api import client_of
+from tests.serve.http.test_api import events_of
 from tests.serve.problem import detail_of
-from tests.serve.saved.kept import KEYS, KEYS_ENV, saved_at
-from tests.serve.service import CORPUS, SmallService
-from tests.small_index import citation
+from tests.serve.saved.kept import KEYS, saved_at
+from tests.serve.service import CORPUS, DISPUTED, SmallService
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_database")]
 
 QUESTION = "Does metformin activate AMPK?"
 ASKED = {"question": QUESTION, "type": "yesno", "id": "q7", "k": 3, "store": True}
-AGAINST = citation(4, "Metformin does not activate AMPK in the liver of diabetic mice.")
-
-
-@pytest.fixture
-def keyed(service: SmallService, saved: Saved, monkeypatch: pytest.MonkeyPatch) -> TestClient:
-    monkeypatch.setenv("CITERAY_API_KEYS", KEYS_ENV)
-    return client_of(service, saved=saved)
 
 
 def test_answer_is_stored_on_request_streamed_or_not(http: TestClient) -> None:
@@ -50,9 +40,7 @@ def test_answer_is_stored_on_request_streamed_or_not(http: TestClient) -> None:
     assert kept["models"]["encoder"] == load_settings().encoder.model
     assert kept["created"] < kept["expires"]
     assert kept["mine"] is True
-    stream = http.post("/v1/answer", json={**ASKED, "stream": True}).text
-    data = [line.removeprefix("data: ") for line in stream.splitlines() if line.startswith("data:")]
-    streamed = json.loads(data[-1])
+    streamed = events_of(http.post("/v1/answer", json={**ASKED, "stream": True}))[-1][1]
     kept = http.get(f"/v1/answers/{streamed['answer_id']}").json()
     assert (kept["answer"], "stream" in kept["request"]) == (streamed, False)
 
@@ -81,10 +69,9 @@ def test_recent_answer_is_stored_without_asking_again(
 
     def ask(key: str, **changes: Any) -> str:
         asked = {**ASKED, "store": False, **changes}
-        if changes.get("stream"):
-            text = keyed.post("/v1/answer", json=asked, headers=KEYS[key]).text
-            return str(json.loads(text.rsplit("data: ", 1)[1])["answer_id"])
-        return str(keyed.post("/v1/answer", json=asked, headers=KEYS[key]).json()["answer_id"])
+        reply = keyed.post("/v1/answer", json=asked, headers=KEYS[key])
+        answer = events_of(reply)[-1][1] if changes.get("stream") else reply.json()
+        return str(answer["answer_id"])
 
     for stream in (False, True):
         service.asked.clear()
@@ -149,7 +136,7 @@ def test_replay_reports_whether_and_why_the_answer_changed(http: TestClient, sav
     assert (same, compared["reasons"]) == ([True] * 7, [])
     assert again["now"]["ideal"] == again["stored"]["ideal"]
     assert again["now"]["question"]["id"] == "q7"
-    later = SmallService(citations=[*CORPUS[1:], AGAINST])
+    later = SmallService(citations=DISPUTED[1:])
     compared = (
         client_of(later, saved=saved).post(f"/v1/answers/{place}/replay").json()["comparison"]
     )

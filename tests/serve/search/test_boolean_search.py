@@ -1,5 +1,3 @@
-"""Boolean search over all shards: MeSH headings by name, and the limit of the service."""
-
 from __future__ import annotations
 
 import asyncio

@@ -12,7 +12,7 @@ from serve.search.check_confidence import (
     search_until_sure,
 )
 from tests.serve.answering import evidence
-from tests.serve.chat_endpoint import ChatEndpoint, chat_endpoint, watched
+from tests.serve.scripted_model import LOST, Reply, Script, watched
 
 QUESTION = "Does metformin activate AMPK?"
 TOKENS = 512
@@ -23,9 +23,9 @@ def critique(confidence: str, query: str = "") -> str:
     return json.dumps(said)
 
 
-def search(endpoint: ChatEndpoint) -> tuple[list[str], list[str]]:
+def search(said: Script) -> tuple[list[str], list[str]]:
     """Run up to 3 rounds in which each search finds one passage; return (queries, losses)."""
-    model, watch = watched(endpoint)
+    model, watch = watched(said)
     searched: list[str] = []
 
     async def find(query: str) -> list[Evidence]:
@@ -38,12 +38,11 @@ def search(endpoint: ChatEndpoint) -> tuple[list[str], list[str]]:
 
 
 def test_model_rates_the_answer_that_it_drafted() -> None:
-    with chat_endpoint("Yes, it does.", critique("LOW", "metformin dose")) as endpoint:
-        model, _ = watched(endpoint)
-        judgement = asyncio.run(judge_evidence(QUESTION, evidence("Metformin."), model, TOKENS))
-    assert judgement == Judgement("LOW", "the dose", "metformin dose")
-    assert "Candidate answer: Yes, it does." in endpoint.users()[1]
-    assert all("[1] Metformin." in user for user in endpoint.users())
+    said = Script("Yes, it does.", critique("LOW", "metformin dose"))
+    judge = judge_evidence(QUESTION, evidence("Metformin."), watched(said)[0], TOKENS)
+    assert asyncio.run(judge) == Judgement("LOW", "the dose", "metformin dose")
+    assert "Candidate answer: Yes, it does." in said.users()[1]
+    assert all("[1] Metformin." in user for user in said.users())
 
 
 UNSURE = ("Yes.", critique("LOW", "one"))
@@ -54,7 +53,7 @@ UNSURE = ("Yes.", critique("LOW", "one"))
     [
         (("Yes.", critique("HIGH", "more")), [QUESTION]),
         (("Yes.", critique("MEDIUM", "AMPK"), "Yes.", critique("HIGH")), [QUESTION, "AMPK"]),
-        ((*UNSURE, "Yes.", critique("LOW", "two"), "none"), [QUESTION, "one", "two"]),
+        ((*UNSURE, "Yes.", critique("LOW", "two")), [QUESTION, "one", "two"]),
         ((*UNSURE, "Yes.", critique("LOW", "ONE")), [QUESTION, "one"]),
         (("Yes.", critique("LOW")), [QUESTION]),
     ],
@@ -63,17 +62,16 @@ UNSURE = ("Yes.", critique("LOW", "one"))
 def test_follow_up_queries_are_searched_until_confidence_is_high(
     replies: tuple[str, ...], searched: list[str]
 ) -> None:
-    with chat_endpoint(*replies) as endpoint:
-        assert search(endpoint) == (searched, [])
-        # The evidence of the last round is not rated.
-        assert len(endpoint.asked) == 2 * min(len(searched), 2)
-        assert all(f"Found for {query}" in endpoint.users()[-1] for query in searched[:2])
+    said = Script(*replies)
+    assert search(said) == (searched, [])
+    # The evidence of the last round is not rated.
+    assert len(said.calls) == 2 * min(len(searched), 2)
+    assert all(f"Found for {query}" in said.users()[-1] for query in searched[:2])
 
 
-@pytest.mark.parametrize("replies", [(500,), ("Yes.", 500), ("Yes.", "I am sure.")])
-def test_self_check_keeps_the_hits_if_the_model_is_lost(replies: tuple[str | int, ...]) -> None:
-    with chat_endpoint(*replies) as endpoint:
-        assert search(endpoint) == ([QUESTION], ["self-check: failed, evidence not checked"])
+@pytest.mark.parametrize("replies", [(LOST,), ("Yes.", LOST), ("Yes.", "I am sure.")])
+def test_self_check_keeps_the_hits_if_the_model_is_lost(replies: tuple[Reply, ...]) -> None:
+    assert search(Script(*replies)) == ([QUESTION], ["self-check: failed, evidence not checked"])
 
 
 def test_read_judgement_rejects_other_replies() -> None:

@@ -1,11 +1,7 @@
 from __future__ import annotations
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from cluster.answers import Evidence
-from serve.search.choose_snippets import choose_snippets, cut_passage, whole_passages
+from serve.search.choose_snippets import choose_snippets, whole_passages
 from tests.serve.answering import encode, evidence, passage
 
 ABSTRACT = "Cats sleep. Metformin lowers glucose. Dogs bark. Birds fly."
@@ -40,12 +36,3 @@ def test_overlapping_snippets_are_left_out() -> None:
     assert len(whole_passages(evidence(*"abcd"), limit=3)) == 3
     apart = [Evidence(passage("Metformin works.", title=title)) for title in (False, True)]
     assert len(choose_snippets(BODY, apart, encode)) == 2
-
-
-@pytest.mark.slow
-@given(st.text(max_size=60), st.integers(0, 60), st.integers(0, 60))
-def test_cut_passage_has_matching_offsets(text: str, begin: int, end: int) -> None:
-    section = "x" * 7 + text
-    whole = passage(text, begin=7)
-    cut = cut_passage(whole, min(begin, end, len(text)), min(max(begin, end), len(text)))
-    assert section[cut.begin : cut.end] == cut.text

@@ -1,6 +1,3 @@
-"""Search with the synonyms and name variants of a question's entities."""
-
-import asyncio
 from typing import Any
 
 import pytest
@@ -11,27 +8,17 @@ from cluster.records import Entity
 from cluster.settings.presets import as_system, load_system
 from cluster.settings.search_settings import ExpansionSettings
 from cluster.text.analysis import ANALYSER
-from serve.contracts.request import Request
 from serve.search.make_queries import MAX_QUERY_TERMS, query_weights
-from tests.serve.small_graph import make_answerer, parts_of
-from tests.small_index import citation
-
-CORPUS = [
-    citation(1, "Metformin activates AMPK in the liver of diabetic mice.", "Metformin and AMPK"),
-    citation(2, "Warfarin inhibits VKORC1."),
-    citation(3, "Imatinib inhibits BCR-ABL in chronic myeloid leukaemia."),
-]
+from tests.serve.service import CORPUS
+from tests.serve.small_graph import make_answerer, parts_of, reply_of
 
 
 def test_query_weights_limits_weights_and_number_of_synonyms() -> None:
-    weights = query_weights(
-        "heart attack attack", ["myocardial infarction", "attack"], 0.2, ANALYSER
-    )
+    synonyms = ["myocardial infarction", "attack"]
+    weights = query_weights("heart attack attack", synonyms, 0.2, ANALYSER)
     assert (weights["attack"], weights["myocardi"]) == (2, 0.2)
-    assert (
-        len(query_weights(" ".join(f"w{i}" for i in range(2000)), [], 0, ANALYSER))
-        == MAX_QUERY_TERMS
-    )
+    many = query_weights(" ".join(f"w{i}" for i in range(2000)), [], 0, ANALYSER)
+    assert len(many) == MAX_QUERY_TERMS
 
 
 class Synonyms:
@@ -61,7 +48,7 @@ def test_synonyms_are_searched_if_the_type_allows(
     parts_of(answerer)["expander"].recogniser = Synonyms()
     system = load_system("bm25").model_copy(update={"expand": True, "expansion": expansion})
     question = Question("q", "What is Glucophage good for?", kind)
-    hits = asyncio.run(answerer.search(Request(question, system, 10))).citations
+    hits = reply_of(answerer.search, question, system).citations
     assert (1 in [hit.pmid for hit in hits]) == found
 
 
@@ -81,7 +68,7 @@ def test_name_variants_are_searched_by_vectors() -> None:
     expansion = ExpansionSettings(variants=2)
     system = load_system("dense").model_copy(update={"expand": True, "expansion": expansion})
     question = Question("q", "What is Glucophage good for?", "summary")
-    found = asyncio.run(answerer.search(Request(question, system, 10)))
+    found = reply_of(answerer.search, question, system)
     assert asked == ["What is Glucophage good for?", "What is metformin good for?"]
     assert found.citations[0].pmid == 1
     assert found.degraded == ()

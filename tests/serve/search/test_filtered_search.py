@@ -1,8 +1,5 @@
-"""Filters in a whole search, with vectors, BM25, PubMed online and given evidence."""
-
 from __future__ import annotations
 
-import asyncio
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -12,12 +9,10 @@ import pytest
 from cluster.answers import Question, SearchResult
 from cluster.index.filters.filters import Filters
 from cluster.records import Passage
-from cluster.settings.presets import load_system
-from serve.contracts.request import Request
 from serve.pipeline.answer_question import QuestionAnswerer
 from tests.serve.eutils_server import EUtils, eutils
 from tests.serve.pubmed_online import QuickOnline
-from tests.serve.small_graph import make_answerer
+from tests.serve.small_graph import make_answerer, reply_of
 from tests.small_index import citation
 
 pytestmark = pytest.mark.slow
@@ -31,13 +26,11 @@ CORPUS = [
     citation(4, TEXT, "Metformin without a year", year=None),
     citation(5, "Cats sleep.", "Cats", year=2010, publication_types=REVIEW),
 ]
-ASKED = Question("q", "Does metformin lower glucose?", "yesno")
 
 
 def find(answerer: QuestionAnswerer, filters: Filters, system: str, **asked: Any) -> SearchResult:
-    question = Question("q", ASKED.body, "yesno", **asked)
-    request = Request(question, load_system(system), 10, filters=filters)
-    return asyncio.run(answerer.search(request))
+    question = Question("q", "Does metformin lower glucose?", "yesno", **asked)
+    return reply_of(answerer.search, question, system, filters=filters)
 
 
 def pmids(found: SearchResult) -> set[int]:

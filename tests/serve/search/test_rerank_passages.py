@@ -102,9 +102,7 @@ class Counting:
         return self._encoder.token_vectors(texts, batch_size)
 
 
-def test_token_vectors_are_cached_up_to_the_limit(
-    encoder: Encoder,
-) -> None:
+def test_token_vectors_are_cached_up_to_the_limit(encoder: Encoder) -> None:
     counting = Counting(encoder)
     cached = LateInteractionReranker(counting, cache_mb=1)  # type: ignore[arg-type]
     first = cached.score(QUESTION, PASSAGES)

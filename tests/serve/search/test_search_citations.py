@@ -25,15 +25,14 @@ from serve.pipeline.answer_question import QuestionAnswerer
 from serve.search import search_shards
 from serve.search.search_citations import search_citations
 from serve.search.shard_stage import FromVersion, ShardVersion, VersionName
-from tests.serve.small_graph import make_answerer, parts_of
+from tests.serve import service
+from tests.serve.small_graph import calls_of, make_answerer, parts_of, reply_of
 from tests.small_index import citation
 
 pytestmark = pytest.mark.slow
 
 CORPUS = [
-    citation(1, "Metformin activates AMPK in the liver of diabetic mice.", "Metformin and AMPK"),
-    citation(2, "Warfarin inhibits VKORC1."),
-    citation(3, "Imatinib inhibits BCR-ABL in chronic myeloid leukaemia."),
+    *service.CORPUS,
     citation(
         4,
         "Metformin activates AMPK, as a study that was withdrawn had claimed.",
@@ -53,8 +52,7 @@ WITHOUT_MODEL = [
 def search(
     answerer: QuestionAnswerer, system: str | SystemSettings = "citeray", limit: int = 10
 ) -> SearchResult:
-    chosen = load_system(system) if isinstance(system, str) else system
-    return asyncio.run(answerer.search(Request(QUESTION, chosen, limit)))
+    return reply_of(answerer.search, QUESTION, system, limit=limit)
 
 
 def refined(refine: RerankSettings) -> SystemSettings:
@@ -168,8 +166,8 @@ def test_results_are_equal_for_any_number_of_shards(system: str) -> None:
     corpus: list[Citation] = [c for c in generate_citations(150, seed=5) if c.search_text]
     one, four = (make_answerer(None, corpus, shards=n) for n in (1, 4))
     for asked in corpus[:5]:
-        request = Request(Question("", asked.search_text[:80]), load_system(system), 10)
-        found, same = (asyncio.run(answerer.search(request)) for answerer in (one, four))
+        question = Question("", asked.search_text[:80])
+        found, same = (reply_of(answerer.search, question, system) for answerer in (one, four))
         assert [c.pmid for c in found.citations] == [c.pmid for c in same.citations]
 
 
@@ -207,17 +205,14 @@ def test_version_of_fetched_citations_is_reported(
     assert search(answerer).index_version == "v000001"
 
 
+OLD, NEW = "simple-lower-english-stop-stem-1", ANALYSER.name
+
+
 @pytest.mark.parametrize(
     ("analyser", "found"),
     [
-        (
-            "simple-lower-english-stop-stem-1",
-            {"sjo\u0308gren": [], "sj\u00f6gren": [2], "tnf\u03b1": [1]},
-        ),
-        (
-            ANALYSER.name,
-            {"sjogren": [2], "sjo\u0308gren": [2], "SJ\u00d6GREN": [2], "TNF\u03b1": [1]},
-        ),
+        (OLD, {"sjo\u0308gren": [], "sj\u00f6gren": [2], "tnf\u03b1": [1]}),
+        (NEW, {"sjogren": [2], "sjo\u0308gren": [2], "SJ\u00d6GREN": [2], "TNF\u03b1": [1]}),
     ],
 )
 def test_questions_are_split_as_the_index_was_built(
@@ -231,8 +226,7 @@ def test_questions_are_split_as_the_index_was_built(
     for over in ("citations", "passages"):
         system = _bm25_of(over)
         for body, pmids in found.items():
-            asked = Request(Question("q", body), system, 10)
-            result = asyncio.run(answerer.search(asked))
+            result = reply_of(answerer.search, Question("q", body), system)
             assert [c.pmid for c in result.citations] == pmids, (over, body)
             assert all(item.scores["bm25"] > 0 for item in result.evidence)
 
@@ -259,18 +253,9 @@ def test_shards_rerank_by_stored_token_vectors(shards: int) -> None:
 
 def test_search_calls_each_shard_once() -> None:
     answerer = make_answerer(None, CORPUS, shards=2, late=True)
-    calls: list[str] = []
-    backend = answerer.backend
-    inner = backend.call
-
-    async def counting(stage: str, method: str, *arguments: Any) -> Any:
-        if stage.startswith("shard-"):
-            calls.append(f"{stage} {method}")
-        return await inner(stage, method, *arguments)
-
-    backend.call = counting  # type: ignore[method-assign]
     search(answerer)
-    assert sorted(calls) == ["shard-0000 find", "shard-0001 find"]
+    calls = sorted(call for call in calls_of(answerer) if call.startswith("shard-"))
+    assert calls == ["shard-0000 find", "shard-0001 find"]
 
 
 def test_missing_citations_are_fetched_later(monkeypatch: pytest.MonkeyPatch) -> None:

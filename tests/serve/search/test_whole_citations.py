@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,7 +9,6 @@ from cluster.answers import Evidence, Question
 from cluster.index.read_shard import Fetched
 from cluster.records import Citation, Passage
 from cluster.settings.presets import load_system
-from serve.contracts.request import Request
 from serve.search.rank_hits import Hit
 from serve.search.whole_citations import (
     decisive_passages,
@@ -18,7 +16,7 @@ from serve.search.whole_citations import (
     other_passages,
     rest_of_citations,
 )
-from tests.serve.small_graph import make_answerer
+from tests.serve.small_graph import make_answerer, reply_of
 from tests.small_index import citation
 
 TITLED = "Curevit reduces zelania."
@@ -79,7 +77,7 @@ def test_added_passages_are_evidence_but_not_snippets() -> None:
     answerer = make_answerer(None, [citation(1, f"{body}{end}", title)])
     system = load_system("bm25").model_copy(update={"whole": 1})
     question = Question("q", "Does metformin activate AMPK in muscle?", "factoid")
-    found = asyncio.run(answerer.search(Request(question, system, 10, snippets=True)))
+    found = reply_of(answerer.search, question, system, snippets=True)
     first, *rest = texts(found.evidence)
     assert rest[0] == title
     assert rest[-1].endswith(end) or first.endswith(end)

@@ -1,5 +1,3 @@
-"""Concept blocks, and the choice of terms and blocks, without an index."""
-
 from __future__ import annotations
 
 import asyncio
@@ -67,11 +65,12 @@ def test_entity_block_has_heading_names_and_truncated_words() -> None:
 
 
 def test_everyday_words_form_blocks_only_if_there_are_no_others() -> None:
-    assert [b.name for b in concept_blocks("Which genes cause SCUBE3 loss?", [], ANALYSER)] == [
-        "SCUBE3",
-        "loss",
-    ]
-    assert [b.name for b in concept_blocks("Blood in tissue?", [], ANALYSER)] == ["Blood", "tissue"]
+    blocks = {
+        "Which genes cause SCUBE3 loss?": ["SCUBE3", "loss"],
+        "Blood in tissue?": ["Blood", "tissue"],
+    }
+    found = {body: [b.name for b in concept_blocks(body, [], ANALYSER)] for body in blocks}
+    assert found == blocks
 
 
 def test_inverted_names_are_no_terms() -> None:
@@ -96,61 +95,64 @@ def test_reference_set_matches_words_phrases_and_headings_as_the_index_does() ->
     assert known.found_by(Term("mh", "humans")) == {0, 1}
 
 
+def chosen(concepts: Concepts, known: ReferenceSet, hits: Mapping[str, int]) -> ChosenBlock:
+    """Return the block chosen for the concepts, which must have one."""
+    block = asyncio.run(choose_terms(concepts, known, Counted(hits), CITATIONS))
+    assert block is not None
+    return block
+
+
 def test_heading_is_kept_and_words_only_if_they_add_recall_at_few_hits() -> None:
     known = reference("aspirin pain", "aspirin", "ASA pain", headings=["Aspirin"])
     terms = (*tiab("ASA", "aspirin", "pain", "salicylate"), Term("mh", "Aspirin"))
-    counter = Counted(
-        {"ASA[tiab]": 3, "aspirin[tiab]": 20, "pain[tiab]": 600, "Aspirin[mh:noexp]": 9}
-    )
-    block = asyncio.run(choose_terms(Concepts("aspirin", terms[:4]), known, counter, CITATIONS))
-    assert block is not None
+    hits = {"ASA[tiab]": 3, "aspirin[tiab]": 20, "pain[tiab]": 600, "Aspirin[mh:noexp]": 9}
+    block = chosen(Concepts("aspirin", terms[:4]), known, hits)
     assert block.terms == tiab("aspirin", "ASA")
     assert sorted(block.found) == [0, 1, 2]
-    block = asyncio.run(choose_terms(Concepts("aspirin", terms), known, counter, CITATIONS))
-    assert block is not None
     # The heading finds all three, and new articles without headings need a word.
+    block = chosen(Concepts("aspirin", terms), known, hits)
     assert block.terms == (Term("mh", "Aspirin"), *tiab("aspirin"))
     # A single word of a name is judged after the names, although it finds more.
     named = Concepts("ASA", tiab("ASA", "aspirin"), words=1)
-    block = asyncio.run(choose_terms(named, known, counter, CITATIONS))
-    assert block is not None
-    assert block.terms == tiab("ASA", "aspirin")
+    assert chosen(named, known, hits).terms == tiab("ASA", "aspirin")
     nothing = Concepts("x", tiab("salicylate"))
-    assert asyncio.run(choose_terms(nothing, known, counter, CITATIONS)) is None
+    assert asyncio.run(choose_terms(nothing, known, Counted(hits), CITATIONS)) is None
 
 
 def test_word_is_truncated_only_if_this_finds_more() -> None:
     known = reference("tafamidis", "a therapy", "therapies")
-    counter = Counted(
-        {"tafamidis[tiab]": 1, "tafamidi*[tiab]": 1, "therapy[tiab]": 1, "therap*[tiab]": 2}
-    )
+    hits = {"tafamidis[tiab]": 1, "tafamidi*[tiab]": 1, "therapy[tiab]": 1, "therap*[tiab]": 2}
     for words, kept in (
         (("tafamidi*", "tafamidis"), "tafamidis"),
         (("therapy", "therap*"), "therap*"),
     ):
-        concepts = Concepts("x", tiab(*words))
-        block = asyncio.run(choose_terms(concepts, known, counter, CITATIONS))
-        assert block is not None
-        assert block.terms == tiab(kept)
+        assert chosen(Concepts("x", tiab(*words)), known, hits).terms == tiab(kept)
 
 
 def test_words_as_frequent_elsewhere_form_blocks_only_if_there_are_no_others() -> None:
     known = reference("aspirin is effective", "aspirin")
-    counter = Counted({"aspirin[tiab]": 9, "effective[tiab]": 120})
-    blocks = []
-    for word in ("aspirin", "effective"):
-        block = asyncio.run(choose_terms(Concepts(word, tiab(word)), known, counter, CITATIONS))
-        assert block is not None
-        blocks.append(block)
-    assert without_common_words(blocks) == blocks[:1]
-    assert without_common_words(blocks[1:]) == blocks[1:]
+    hits = {"aspirin[tiab]": 9, "effective[tiab]": 120}
+    aspirin, effective = (
+        chosen(Concepts(word, tiab(word)), known, hits) for word in ("aspirin", "effective")
+    )
+    assert without_common_words([aspirin, effective]) == [aspirin]
+    assert without_common_words([effective]) == [effective]
     # A recognised entity is kept, even if it is the subject of the whole index.
-    entity = replace(blocks[1], is_entity=True)
-    assert without_common_words([blocks[0], entity]) == [blocks[0], entity]
+    entity = replace(effective, is_entity=True)
+    assert without_common_words([aspirin, entity]) == [aspirin, entity]
 
 
 def block_of(word: str, *found: int) -> ChosenBlock:
     return ChosenBlock(word, tiab(word), (Count(1),), frozenset(found))
+
+
+def names_of(
+    blocks: Sequence[ChosenBlock], citations: int, hits: Mapping[str, int], most: int
+) -> tuple[list[str], list[str]]:
+    """Return the names of the blocks that are kept, and of those that are left out."""
+    known = reference(*["x"] * citations)
+    found = asyncio.run(choose_blocks(blocks, [], known, Counted(hits), most))
+    return [block.name for block in found.kept], [block.name for block in found.left_out]
 
 
 BLOCKS = (block_of("a1", 0, 1, 2, 3), block_of("b1", 0, 1, 2), block_of("c1", 0))
@@ -165,10 +167,9 @@ HITS = {
     ("most", "kept"), [(100, ["a1"]), (50, ["a1", "b1"]), (5, ["a1", "b1", "c1"])]
 )
 def test_blocks_are_added_until_few_enough_hits_are_left(most: int, kept: list[str]) -> None:
-    known = reference(*["x"] * 4)
-    chosen = asyncio.run(choose_blocks(BLOCKS, [], known, Counted(HITS), most))
-    assert [block.name for block in chosen.kept] == kept
-    assert {b.name for b in (*chosen.kept, *chosen.left_out)} == {"a1", "b1", "c1"}
+    names = names_of(BLOCKS, 4, HITS, most)
+    assert names[0] == kept
+    assert {*names[0], *names[1]} == {"a1", "b1", "c1"}
 
 
 def test_entities_that_lose_nothing_are_added_though_they_exclude_nothing() -> None:
@@ -181,27 +182,21 @@ def test_entities_that_lose_nothing_are_added_though_they_exclude_nothing() -> N
         "all[sb]": CITATIONS, "a1[tiab]": 100, "e1[tiab]": CITATIONS, "e2[tiab]": CITATIONS,
         "a1[tiab] AND e1[tiab]": 100, "a1[tiab] AND e2[tiab]": 100,
     }  # fmt: skip
-    blocks = (BLOCKS[0], entity, lossy)
-    chosen = asyncio.run(choose_blocks(blocks, [], reference(*["x"] * 4), Counted(hits), 100))
-    assert [block.name for block in chosen.kept] == ["a1", "e1"]
-    assert [block.name for block in chosen.left_out] == ["e2"]
+    assert names_of((BLOCKS[0], entity, lossy), 4, hits, 100) == (["a1", "e1"], ["e2"])
 
 
 def test_entities_are_added_while_f1_rises_if_few_citations_are_left() -> None:
     found = {"b1": (0, 1, 2), "c1": (0,), "d1": (0, 1, 2), "e1": (0, 1)}
     entities = [replace(block_of(name, *has), is_entity=True) for name, has in found.items()]
-    counter = Counted({
+    hits = {
         "all[sb]": CITATIONS, "a1[tiab]": 4, "b1[tiab]": 6, "c1[tiab]": 200, "d1[tiab]": 300,
         "e1[tiab]": 50, "b1[tiab] AND c1[tiab]": 2, "b1[tiab] AND d1[tiab]": 6,
         "b1[tiab] AND e1[tiab]": 2, "b1[tiab] AND e1[tiab] AND c1[tiab]": 1,
         "b1[tiab] AND e1[tiab] AND d1[tiab]": 2,
-    })  # fmt: skip
+    }  # fmt: skip
     blocks = [block_of("a1", 0, 1, 2, 3), *entities]
-    known = reference(*["x"] * 5)
-    chosen = asyncio.run(choose_blocks(blocks, [], known, counter, max_hits=CITATIONS))
     # F1 is 6/11 with b1 alone and 4/7 with e1; d1 loses nothing.
-    assert [block.name for block in chosen.kept] == ["b1", "e1", "d1"]
-    assert [block.name for block in chosen.left_out] == ["a1", "c1"]
+    assert names_of(blocks, 5, hits, CITATIONS) == (["b1", "e1", "d1"], ["a1", "c1"])
 
 
 def test_filters_become_limits_and_others_are_named() -> None:

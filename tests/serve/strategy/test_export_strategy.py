@@ -1,5 +1,3 @@
-"""Strategies as PubMed and Ovid queries, as a PRISMA-S paragraph and as a report."""
-
 from __future__ import annotations
 
 from dataclasses import replace

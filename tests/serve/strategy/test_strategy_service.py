@@ -1,5 +1,3 @@
-"""Strategies through the HTTP service and as an MCP tool."""
-
 from __future__ import annotations
 
 import asyncio

@@ -1,45 +1,35 @@
-"""A tiny random NLI model, created here, in the same code path as a real one."""
-
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
 import torch
-from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
+from transformers import AutoConfig, AutoModelForSequenceClassification
 
 from cluster.errors import InputError
 from serve.support.attribute_sentences import attribute
 from serve.support.check_entailment import NliSupport, nli_labels
 from tests.serve.answering import evidence
+from tests.tiny_models import make_tiny_cross_encoder
 
 pytestmark = pytest.mark.model
 
-WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] aspirin helps hurts the heart cats sleep . a".split()  # noqa: SIM905
+LABELS = ("CONTRADICTION", "NEUTRAL", "ENTAILMENT")
 
 
 @pytest.fixture
 def model_dir(tmp_path: Path) -> Path:
-    (tmp_path / "vocab.txt").write_text("\n".join(WORDS))
-    BertTokenizerFast(vocab=str(tmp_path / "vocab.txt")).save_pretrained(tmp_path)
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(WORDS),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=64,
-        id2label={0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"},
-        label2id={"CONTRADICTION": 0, "NEUTRAL": 1, "ENTAILMENT": 2},
-    )
-    BertForSequenceClassification(config).save_pretrained(tmp_path)
-    return tmp_path
+    folder = make_tiny_cross_encoder(tmp_path, labels=3)
+    config = AutoConfig.from_pretrained(folder)
+    config.id2label = dict(enumerate(LABELS))
+    config.label2id = {label: number for number, label in enumerate(LABELS)}
+    config.save_pretrained(folder)
+    return folder
 
 
 def lean(model_dir: Path, label: int) -> None:
     """Make the model predict `label` for every input."""
-    model = BertForSequenceClassification.from_pretrained(model_dir)
+    model = AutoModelForSequenceClassification.from_pretrained(model_dir)
     model.classifier.weight.data.zero_()
     model.classifier.bias.data.zero_()
     model.classifier.bias.data[label] = 5.0
@@ -71,6 +61,14 @@ def test_order_of_pairs_survives_sorting_by_length(model_dir: Path) -> None:
     together = NliSupport(str(model_dir), batch_size=2).score(pairs)
     alone = [NliSupport(str(model_dir)).score([pair])[0] for pair in pairs]
     assert [s.score for s in together] == pytest.approx([s.score for s in alone], abs=1e-5)
+
+
+def test_scores_in_bfloat16_match_float32(model_dir: Path) -> None:
+    pairs = [("aspirin reduces fever", "aspirin treats fever"), ("the cell", "the gene in blood")]
+    short, full = (NliSupport(str(model_dir), dtype=kind) for kind in ("bfloat16", "float32"))
+    assert {p.dtype for p in short._model.parameters()} == {torch.bfloat16}
+    for ours, theirs in zip(short.score(pairs), full.score(pairs), strict=True):
+        assert ours.score == pytest.approx(theirs.score, abs=0.05)
 
 
 def test_labels_are_found_by_name() -> None:

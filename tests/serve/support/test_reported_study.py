@@ -1,46 +1,29 @@
 from __future__ import annotations
 
-import pytest
-
 from cluster.records import Author, Citation, Section
-from serve.support.reported_study import (
-    ReportedStudy,
-    may_be,
-    of_trial,
-    read_report,
-    shared_words,
-)
+from serve.support.reported_study import ReportedStudy, may_be, of_trial, read_report, shared_words
 
 
 def trial(text: str, pmid: int = 1, title: str = "", **fields: object) -> Citation:
     return Citation(pmid, title=title, sections=(Section("", text),), **fields)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("sentence", "study"),
-    [
-        (
-            "In the SPRINT trial, valsartan reduced strokes.",
-            ReportedStudy("valsartan reduced strokes.", trial="SPRINT", cued=True),
-        ),
-        (
-            "Doe et al. (2010) reported that valsartan reduced strokes.",
-            ReportedStudy("reported that valsartan reduced strokes.", "Doe", 2010, cued=True),
-        ),
-        (
-            "Valsartan reduced strokes (O'Neil et al., 2010b).",
-            ReportedStudy("Valsartan reduced strokes .", "O'Neil", 2010, cued=True),
-        ),
-        (
-            "Valsartan reduced strokes [12, 14-16].",
-            ReportedStudy("Valsartan reduced strokes.", cued=True),
-        ),
-        ("Valsartan reduced strokes in 2010.", ReportedStudy("Valsartan reduced strokes in 2010.")),
-        ("In the trial, it did not.", ReportedStudy("In the trial, it did not.")),
-    ],
-)
-def test_words_that_name_a_study_are_read(sentence: str, study: ReportedStudy) -> None:
-    assert read_report(sentence) == study
+REPORTED = {
+    "In the SPRINT trial, valsartan reduced strokes.":
+        ReportedStudy("valsartan reduced strokes.", trial="SPRINT", cued=True),
+    "Doe et al. (2010) reported that valsartan reduced strokes.":
+        ReportedStudy("reported that valsartan reduced strokes.", "Doe", 2010, cued=True),
+    "Valsartan reduced strokes (O'Neil et al., 2010b).":
+        ReportedStudy("Valsartan reduced strokes .", "O'Neil", 2010, cued=True),
+    "Valsartan reduced strokes [12, 14-16].":
+        ReportedStudy("Valsartan reduced strokes.", cued=True),
+    "Valsartan reduced strokes in 2010.": ReportedStudy("Valsartan reduced strokes in 2010."),
+    "In the trial, it did not.": ReportedStudy("In the trial, it did not."),
+}  # fmt: skip
+
+
+def test_words_that_name_a_study_are_read() -> None:
+    assert {sentence: read_report(sentence) for sentence in REPORTED} == REPORTED
 
 
 def test_study_must_have_the_numbers_names_and_author_of_the_report() -> None:

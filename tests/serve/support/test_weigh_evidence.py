@@ -6,11 +6,7 @@ import pytest
 
 from cluster.answers import Sentence
 from serve.support.attribute_sentences import FallbackScorer, Support
-from serve.support.weigh_evidence import (
-    Thresholds,
-    note_contradictions,
-    split_by_stance,
-)
+from serve.support.weigh_evidence import Thresholds, note_contradictions, split_by_stance
 from tests.serve.answering import evidence
 
 THRESHOLDS = Thresholds(0.5, 0.5)

@@ -19,7 +19,7 @@ from pipelines.indexing.shards.update_shard import applicable, check_settings
 from pipelines.indexing.staging.plan_build import quantiser_of
 from pipelines.verify.verify_index import verify_index
 from tests.faults.memory_store import MemoryStore
-from tests.pipelines.histories import File, SmallIndex, lengths, live, name_of
+from tests.pipelines.histories import SMALL, File, SmallIndex, lengths, live, name_of
 from tests.pipelines.staging import account
 from tests.publish_manifest import publish
 from tests.small_index import citation, make_index
@@ -38,22 +38,19 @@ def built(folder: Path, *runs: File, shards: int = 1, vectors: str = "flat") -> 
     return index
 
 
-def titles(index: SmallIndex, pmids: range = range(1, 6)) -> dict[int, str]:
-    return {pmid: found.citation.title for pmid, found in index.citations(pmids).items()}
+def titles(index: SmallIndex) -> dict[int, str]:
+    return {pmid: found.citation.title for pmid, found in index.citations(range(1, 6)).items()}
 
 
 def counts(index: SmallIndex) -> tuple[int, int, int]:
     """Return the numbers of live, superseded and deleted citations."""
-    assert index.manifest is not None
-    manifest = index.manifest
-    return manifest.citations, manifest.superseded, manifest.deleted
+    return index.manifest.citations, index.manifest.superseded, index.manifest.deleted
 
 
 def test_untouched_shard_keeps_its_segments(tmp_path: Path) -> None:
     index = built(tmp_path, FIRST, shards=4)
     before = index.manifest
     after = index.update([[(2, "dabigatran"), (99, None)]])
-    assert before is not None
     grown = [a != b for a, b in zip(after.shards, before.shards, strict=True)]
     assert grown == [shard == shard_of(2, 4) for shard in range(4)]
     # An update without changes still publishes its sources.
@@ -66,26 +63,20 @@ def test_dead_citations_are_excluded_from_statistics(tmp_path: Path, over: str) 
     index = built(tmp_path / "a", FIRST, [(2, "heparin heparin"), (3, None)])
     fresh = built(tmp_path / "b", [(1, "aspirin"), (2, "heparin heparin")])
     terms = ["warfarin", "heparin", "aspirin", "trial", "absent"]
-    assert index.manifest is not None
-    assert fresh.manifest is not None
-    assert [r.frequencies(terms, over) for r in index.readers()] == [
-        r.frequencies(terms, over) for r in fresh.readers()
-    ]
+    own, expected = (i.readers()[0].frequencies(terms, over) for i in (index, fresh))
+    assert own == expected
     assert lengths(index.manifest, over) == lengths(fresh.manifest, over)
     statistics = [
-        CollectionTerms.open(i.path, m).statistics(terms, over)
-        for i, m in ((index, index.manifest), (fresh, fresh.manifest))
+        CollectionTerms.open(i.path, i.manifest).statistics(terms, over) for i in (index, fresh)
     ]
     assert statistics[0] == statistics[1]
-    assert statistics[0].frequencies == index.readers()[0].frequencies(terms, over)
+    assert statistics[0].frequencies == own
 
 
-@pytest.mark.slow
 def test_term_files_are_merged_so_that_a_version_has_few(tmp_path: Path) -> None:
     index = built(tmp_path, [(1, " ".join(f"word{n}" for n in range(3000)))])
     for number in range(12):
         index.update([[(10 + number, f"fresh{number} aspirin")]])
-        assert index.manifest is not None
         assert len(index.manifest.terms) <= 4
         # The terms of the build are not rewritten.
         assert index.manifest.terms[0].version == "v000001"
@@ -96,7 +87,6 @@ def test_term_files_are_merged_so_that_a_version_has_few(tmp_path: Path) -> None
 
 def test_update_does_not_read_vectors_or_postings_of_older_segments(tmp_path: Path) -> None:
     index = built(tmp_path, FIRST)
-    assert index.manifest is not None
     [segment] = index.manifest.segments
     directory = tmp_path / segment_directory(0, segment.id)
     for path in (directory / VECTORS, directory / bm25_directory("citations") / "meta.json"):
@@ -111,7 +101,7 @@ def test_update_reads_at_most_ten_times_the_bytes_that_it_changes(tmp_path: Path
     store = MemoryStore()
     with store.in_place():
         location = StoredLocation.at("s3://bucket/index", tmp_path / "cache")
-        index = SmallIndex(location, shards=1, overrides=["index.bm25_over=[citations]"])
+        index = SmallIndex(location, shards=1, overrides=SMALL)
         [before] = index.build([whole]).segments
         # A worker on another machine has no copies of the older segments.
         shutil.rmtree(tmp_path / "cache")
@@ -135,7 +125,6 @@ def size_of(segment: SegmentEntry) -> int:
 def test_updates_and_compactions_keep_the_build_on_which_they_are_based(tmp_path: Path) -> None:
     index = built(tmp_path, FIRST, [(2, "dabigatran")])
     for manifest in (index.manifest, index.compact()):
-        assert manifest is not None
         assert (manifest.build, manifest.build_sources) == ("built", 1)
     assert [len(m.sources) for m in (manifest, index.update([[(3, "iron")]]))] == [2, 3]
 
@@ -157,7 +146,6 @@ def test_version_published_concurrently_is_not_lost(tmp_path: Path) -> None:
     index = built(tmp_path, FIRST)
     stale = index.manifest
     index.update([[(2, "dabigatran")]])
-    assert stale is not None
     vocabulary = index.settings.vocabulary
     with (
         hold_lease(tmp_path, "update") as lease,
@@ -169,7 +157,6 @@ def test_version_published_concurrently_is_not_lost(tmp_path: Path) -> None:
 
 def test_failed_source_is_listed_until_it_is_applied(tmp_path: Path) -> None:
     index = built(tmp_path, FIRST)
-    assert index.manifest is not None
     accounts = [account(name_of(2), 0), account(name_of(3), 0, error="truncated")]
     vocabulary = index.settings.vocabulary
     with hold_lease(tmp_path, "update") as lease:
@@ -213,7 +200,6 @@ def test_changed_setting_is_refused_by_name(tmp_path: Path, subtests: pytest.Sub
 
 def test_older_index_is_updated_and_compacted_with_its_analyser(tmp_path: Path) -> None:
     index = built(tmp_path, [(1, "aspirin"), (2, "iron")])
-    assert index.manifest is not None
     # All analysers agree on these ASCII texts, so that this is an index of an older version.
     older = {"analyser": "simple-lower-english-stop-stem-1"}
     index.manifest = index.manifest.model_copy(update=older)
@@ -246,7 +232,6 @@ def test_index_without_references_is_updated_and_compacted(
 
 def test_damaged_quantiser_is_refused(tmp_path: Path) -> None:
     index = built(tmp_path, FIRST)
-    assert index.manifest is not None
     path = quantiser_of(tmp_path, index.manifest)
     os.truncate(path, 10)
     with pytest.raises(IndexFormatError, match="quantiser-"):

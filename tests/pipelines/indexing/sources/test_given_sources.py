@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster.errors import InputError
-from cluster.index.manifest import Manifest, SourceEntry
-from cluster.storage.whole_files import sha256_of
+from cluster.index.manifest import Manifest
 from pipelines.indexing.sources.given_sources import (
     copy_notes,
     find_copies,
@@ -17,20 +16,8 @@ from pipelines.indexing.sources.given_sources import (
     sort_sources,
 )
 from pipelines.indexing.sources.late_sources import first_late, later_deleting
+from tests.pipelines.staging import source_entry
 from tests.small_index import citation, make_index
-
-
-def entry(path: Path, modified_ns: int = 0) -> SourceEntry:
-    return SourceEntry(
-        name=path.name,
-        bytes=path.stat().st_size,
-        sha256=sha256_of(path),
-        read=0,
-        kept=0,
-        deletions=1,
-        dropped={},
-        modified_ns=modified_ns,
-    )
 
 
 @pytest.fixture
@@ -47,7 +34,7 @@ def written(folder: Path, *names: str) -> list[Path]:
 
 
 def holding(manifest: Manifest, *paths: Path) -> Manifest:
-    return manifest.model_copy(update={"sources": tuple(map(entry, paths))})
+    return manifest.model_copy(update={"sources": tuple(map(source_entry, paths))})
 
 
 def test_indexed_sources_are_not_new(manifest: Manifest, tmp_path: Path) -> None:
@@ -70,7 +57,7 @@ def test_indexed_source_is_hashed_only_if_its_time_differs(
 ) -> None:
     (path,) = written(tmp_path, "n1.xml")
     os.utime(path, ns=(5, 5))
-    manifest = manifest.model_copy(update={"sources": (entry(path, modified_ns=5),)})
+    manifest = manifest.model_copy(update={"sources": (source_entry(path, modified_ns=5),)})
     path.write_text("n1.XML")
     os.utime(path, ns=(5, 5))
     assert sort_sources(manifest, [path]).held == [path]

@@ -10,15 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster.errors import InputError
-from cluster.index.lease import hold_lease
 from cluster.index.manifest import Manifest
-from pipelines.indexing.publish_index import publish_update
-from pipelines.indexing.shards.update_shard import update_shard
 from pipelines.indexing.sources.late_sources import files_of, later_deleting, order_of
-from pipelines.indexing.staging.plan_build import quantiser_of, segment_id, segment_plan
 from tests.pipelines.histories import File, SmallIndex, deletes, live, name_of, version_of
 from tests.pipelines.indexing.shards.test_update_shard import counts
-from tests.small_index import DIMENSIONS
 
 pytestmark = pytest.mark.nightly
 
@@ -28,27 +23,16 @@ PMIDS = range(1, 8)
 
 def apply_late(index: SmallIndex, number: int, files: list[File]) -> Manifest:
     """Apply file `number` of `files` to an index of the others."""
-    assert index.manifest is not None
     before, applied = index.manifest, index.applied
-    index.applied = number - 1
-    places, accounts = index.stage([files[number - 1]])
-    index.applied = applied
     deleting = {
         name: np.array([(p, version_of(t)) for p, t in files[int(name[9:13]) - 1] if deletes(t)])
         for name in later_deleting(before, name_of(number))
     }
     order = order_of(before, [name_of(number)], deleting)
-    name = segment_id("build", index.settings.index, accounts, before)
-    quantiser = quantiser_of(index.path, before)
-    plan = segment_plan(name, quantiser, DIMENSIONS, index.settings.index)
-    events = [
-        update_shard(index.path, n, shard, places, plan, order)
-        for n, shard in enumerate(before.shards)
-    ]
-    with hold_lease(index.path, "update") as lease:
-        vocabulary = index.settings.vocabulary
-        index.manifest = publish_update(lease, before, vocabulary, accounts, events)
-    return index.manifest
+    index.applied = number - 1
+    manifest = index.update([files[number - 1]], order=order)
+    index.applied = applied
+    return manifest
 
 
 def built_without(folder: Path, files: list[File], left_out: int) -> SmallIndex:
@@ -101,7 +85,6 @@ def test_any_file_of_many_histories_can_be_late(
 @pytest.mark.durability
 def test_late_file_requires_later_files_with_deletions(tmp_path: Path) -> None:
     index = built_without(tmp_path, [FIRST, [(1, "late")], [(2, None)]], 2)
-    assert index.manifest is not None
     names = later_deleting(index.manifest, name_of(2))
     assert names == [name_of(3)]
     with pytest.raises(InputError, match=rf"^{name_of(2)}: .*deletions of {name_of(3)}"):

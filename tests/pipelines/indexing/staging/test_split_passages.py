@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import pytest
@@ -44,8 +44,6 @@ def texts(passages: list[Passage]) -> list[str]:
     return [passage.text for passage in passages]
 
 
-# --- any text
-
 texts_of_any_kind = st.text(
     alphabet=st.one_of(st.characters(), st.sampled_from("ab. A\u2009\n\U0001f9ec")), max_size=300
 )
@@ -81,28 +79,18 @@ def test_passages_are_exact_spans_that_cover_the_text(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["characters", "sentences"])
+@pytest.mark.parametrize(
+    ("method", "units"), [("characters", list), ("sentences", list), ("sections", words)]
+)
 @given(text=texts_of_any_kind, bounds=sizes)
-def test_size_and_overlap_in_characters_are_respected(
-    method: str, text: str, bounds: tuple[int, int]
+def test_size_and_overlap_in_characters_or_tokens_are_respected(
+    method: str, units: Callable[[str], list], text: str, bounds: tuple[int, int]
 ) -> None:
     size, overlap = bounds
     passages = split(text, method, size, overlap)
-    assert all(p.end - p.begin <= size for p in passages)
-    assert all(before.end - after.begin <= overlap for before, after in pairwise(passages))
-
-
-@pytest.mark.slow
-@given(text=texts_of_any_kind, bounds=sizes)
-def test_size_and_overlap_in_tokens_are_respected(text: str, bounds: tuple[int, int]) -> None:
-    size, overlap = bounds
-    passages = split(text, "sections", size, overlap)
-    assert all(len(words(p.text)) <= size for p in passages)
+    assert all(len(units(text[p.begin : p.end])) <= size for p in passages)
     for before, after in pairwise(passages):
-        assert len(words(text[after.begin : before.end])) <= overlap
-
-
-# --- boundaries of each splitter
+        assert len(units(text[after.begin : before.end])) <= overlap
 
 
 @pytest.mark.parametrize("title", ["", NO_TITLE])
@@ -139,9 +127,6 @@ def test_each_method_splits_at_its_boundaries(
 ) -> None:
     assert texts(split(text, method, size, overlap)) == passages
     assert texts(split("One short text.", method, 100, 10)) == ["One short text."]
-
-
-# --- invalid settings
 
 
 def test_invalid_splitter_settings_are_refused(subtests: pytest.Subtests) -> None:

@@ -3,15 +3,14 @@
 import os
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
 
 from cluster.errors import CiteRayError, InputError
-from cluster.index.layout import shard_of
 from cluster.index.write_segment import EMBEDDED_SCHEMA
 from cluster.settings.settings import load_settings
-from cluster.storage.locations import Location
 from pipelines.indexing.staging import plan_build
 from pipelines.indexing.staging.embed_passages import embed_citations, split_citations
 from pipelines.indexing.staging.plan_build import (
@@ -25,10 +24,8 @@ from pipelines.indexing.staging.stage_citations import (
     ParsedSource,
     complete_account,
     part_files,
-    positions_in,
     read_account,
     read_part,
-    runs_of,
     staged_dimensions,
     staged_positions,
     staging_directory,
@@ -39,11 +36,6 @@ from tests.pipelines.staging import SPLITTER, account, stage
 from tests.small_index import DIMENSIONS, citation, embed_words
 
 CITATIONS = [citation(pmid, f"Abstract of {pmid}.", f"Title {pmid}") for pmid in range(1, 21)]
-
-
-def pmids(batch: pa.RecordBatch) -> list[int]:
-    found: list[int] = batch.column("pmid").to_pylist()
-    return found
 
 
 def account_of(source: Path) -> ParsedSource:
@@ -59,14 +51,6 @@ def staged_source(tmp_path: Path) -> tuple[Path, Path]:
     directory = stage(staging_directory(tmp_path / "staging", source), CITATIONS)
     write_account(directory, account_of(source), [])
     return source, directory
-
-
-@pytest.mark.parametrize(("count", "shards"), [(20, 1), (20, 3), (1, 8)])
-def test_each_shard_reads_its_own_rows(tmp_path: Path, count: int, shards: int) -> None:
-    (part,) = part_files(stage(tmp_path, CITATIONS[:count], shards=shards))
-    by_shard = [pmids(read_part(part, s)) for s in range(shards)]
-    assert sorted(pmid for found in by_shard for pmid in found) == list(range(1, count + 1))
-    assert all(shard_of(p, shards) == s for s, found in enumerate(by_shard) for p in found)
 
 
 def test_local_rows_are_memory_mapped(tmp_path: Path) -> None:
@@ -87,28 +71,13 @@ def test_rows_in_two_parts_are_counted_once(tmp_path: Path) -> None:
     assert len(part_files(stage(tmp_path / "n1", CITATIONS))) == 3
 
 
-@pytest.mark.parametrize("wanted", [[], [7], [0, 1, 2], [0, 2, 3, 9], [*range(0, 200, 2)]])
-def test_positions_survive_run_length_encoding(wanted: list[int]) -> None:
-    shuffled = [*wanted[1:], *wanted[:1], *wanted[:2]]
-    assert positions_in(runs_of(shuffled)).tolist() == wanted
-
-
 def test_many_runs_are_split_into_parts_with_valid_names(tmp_path: Path) -> None:
     sparse = [replace(c, source="n1", position=3 * n) for n, c in enumerate(CITATIONS)]
     write_part(embed_citations(split_citations(sparse, SPLITTER), embed_words, None), tmp_path, 1)
     assert all(len(part.name) < 200 for part in part_files(tmp_path))
     assert staged_positions(tmp_path).tolist() == list(range(0, 60, 3))
-    rows = [pmid for part in part_files(tmp_path) for pmid in pmids(read_part(part, 0))]
-    assert sorted(rows) == list(range(1, 21))
-
-
-def test_changed_source_has_another_staging_folder(tmp_path: Path) -> None:
-    source = tmp_path / "n1.xml"
-    source.write_text("<PubmedArticleSet/>")
-    before = staging_directory(tmp_path, source)
-    assert staging_directory(tmp_path, source) == before
-    os.utime(source, ns=(1, 1))
-    assert staging_directory(tmp_path, source) != before
+    parts = [read_part(part, 0).column("pmid").to_pylist() for part in part_files(tmp_path)]
+    assert sorted(pmid for part in parts for pmid in part) == list(range(1, 21))
 
 
 def test_unfinished_part_is_ignored(tmp_path: Path) -> None:
@@ -150,20 +119,18 @@ def test_dimensions_are_read_from_the_first_vectors(tmp_path: Path) -> None:
         staged_dimensions([textless])
 
 
-@pytest.mark.parametrize("lost", ["part", "account"])
-def test_incompletely_staged_source_is_reported(tmp_path: Path, lost: str) -> None:
+@pytest.mark.parametrize("lost", ["part", "account", "source"])
+def test_incompletely_staged_or_changed_source_is_reported(tmp_path: Path, lost: str) -> None:
     source, directory = staged_source(tmp_path)
     assert staged_account(source, directory).kept == 20
-    (part_files(directory)[0] if lost == "part" else directory / "parsed.json").unlink()
-    with pytest.raises(CiteRayError, match=r"n1\.xml: not staged to its end; run the same"):
-        staged_account(source, directory)
-
-
-def test_source_changed_during_the_run_is_reported(tmp_path: Path) -> None:
-    source, directory = staged_source(tmp_path)
-    os.utime(source, ns=(1, 1))
-    write_account(directory, account_of(source), [])
-    with pytest.raises(CiteRayError, match=r"n1\.xml: changed while it was read; run the same"):
+    said = "not staged to its end"
+    if lost == "source":
+        os.utime(source, ns=(1, 1))
+        write_account(directory, account_of(source), [])
+        said = "changed while it was read"
+    else:
+        (part_files(directory)[0] if lost == "part" else directory / PARSED).unlink()
+    with pytest.raises(CiteRayError, match=rf"n1\.xml: {said}; run the same"):
         staged_account(source, directory)
 
 
@@ -178,22 +145,15 @@ def test_expected_citations_are_counted_or_estimated_by_size(tmp_path: Path) -> 
 
 def test_progress_reads_each_account_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, directory = staged_source(tmp_path)
-    reads: list[Location] = []
-
-    def read(location: Location) -> ParsedSource | None:
-        reads.append(location)
-        return read_account(location)
-
+    read = Mock(wraps=read_account)
     monkeypatch.setattr(plan_build, "read_account", read)
-    pending = []
-    for number in range(1500):
-        link = tmp_path / f"{number}.xml"
+    links = [tmp_path / f"{number}.xml" for number in range(1500)]
+    for link in links:
         link.symlink_to(source)
-        pending.append((link, directory))
-    expected = ExpectedCitations(pending)
+    expected = ExpectedCitations([(link, directory) for link in links])
     for number in range(20_000):
         expected.after(f"{number % 1500}.xml", 1)
-    assert len(reads) == 1500
+    assert read.call_count == 1500
 
 
 def test_segment_id_does_not_depend_on_build_hardware(tmp_path: Path) -> None:

@@ -14,9 +14,7 @@ from cluster.text.sentences import sentence_spans
 from pipelines.train.examples.mark_names import Marked
 from pipelines.train.examples.read_questions import Corpus
 from pipelines.train.reader import claims, hard_negatives
-from pipelines.train.reader.abstracts import (
-    AbstractQuestion,
-)
+from pipelines.train.reader.abstracts import AbstractQuestion
 from pipelines.train.reader.bioasq import (
     LEAST_SCORE,
     answering,
@@ -34,38 +32,25 @@ from pipelines.train.reader.claims import (
     read_rows,
 )
 from pipelines.train.reader.hard_negatives import hard_negative_examples
-from pipelines.train.reader.records import (
-    NO,
-    SILENT,
-    YES,
-    ReaderExample,
-    balance_sides,
-)
+from pipelines.train.reader.records import NO, SILENT, YES, ReaderExample, balance_sides
 from pipelines.train.reader.tables import attribute_examples, contrast_examples, read_table
-from tests.pipelines.train.tiny_data import (
-    abstract,
-    gold_row,
-    write_gold,
-    write_lines,
-)
+from tests.pipelines.train.tiny_data import abstract, gold_row, write_gold, write_lines
 
 SAYS = "Aspirin reduces fever in patients."
 GOLD = f"We gave a drug. {SAYS} The heart is not in this study."
 OTHER = "The gene inhibits a protein. Blood is in the heart."
 CORPUS = Corpus((GOLD, OTHER, "A cell does bleeding."), {1: 0, 2: 1, 3: 2})
-FACTOID = {
-    "body": "What reduces fever?",
-    "type": "factoid",
-    "exact_answer": [["aspirin", "ASA"]],
-}
-
-
+FACTOID = {"body": "What reduces fever?", "type": "factoid", "exact_answer": [["aspirin", "ASA"]]}
 CLAIM_KEYS = ("ask", "opposite", "affirms", "denies", "open")
 MENTION_KEYS = ("ask", "says", "open")
 
 
 def words_of(example: ReaderExample) -> list[str]:
-    return [example.text[mark.begin : mark.end] for mark in example.names or ()]
+    return words_in(example.text, example.names or ())
+
+
+def words_in(text: str, marks: Sequence[Marked]) -> list[str]:
+    return [text[mark.begin : mark.end] for mark in marks]
 
 
 def check_places(examples: list[ReaderExample]) -> None:
@@ -146,9 +131,7 @@ def made(tmp_path: Path, seed: int = 0, **changes: object) -> list[ReaderExample
     return list(bioasq_examples(questions, CORPUS, [[0, 1]], random.Random(seed)))
 
 
-def test_yes_no_question_yields_citations_snippets_and_negatives(
-    tmp_path: Path,
-) -> None:
+def test_yes_no_question_yields_citations_snippets_and_negatives(tmp_path: Path) -> None:
     for exact, stance in [("yes", YES), ("no", NO)]:
         for seed in range(5):
             examples = made(tmp_path, seed, exact_answer=exact)
@@ -162,9 +145,7 @@ def test_yes_no_question_yields_citations_snippets_and_negatives(
             assert others[0].text == OTHER
 
 
-def test_factoid_question_marks_names_and_excludes_them_from_negatives(
-    tmp_path: Path,
-) -> None:
+def test_factoid_question_marks_names_and_excludes_them_from_negatives(tmp_path: Path) -> None:
     for seed in range(10):
         examples = made(tmp_path, seed, **FACTOID)
         check_places(examples)
@@ -184,15 +165,14 @@ def test_tables_yield_the_requested_number_of_filled_examples() -> None:
         assert "{" not in example.question + example.text
         assert 0 < example.weight < 1
     assert contrast == list(contrast_examples(600, texts, random.Random(1)))
-    stances = [example.stance for example in contrast]
-    assert min(stances.count(stance) for stance in (YES, NO, SILENT)) > 100
     assert all((e.stance == SILENT) == (e.relevant == 0) for e in contrast)
 
 
-def test_contrast_examples_balance_yes_and_no() -> None:
+def test_contrast_examples_have_all_stances_and_balance_yes_and_no() -> None:
     for row in read_table("propositions")["propositions"]:
         assert not set(row["affirms"]) & set(row["denies"]), row["ask"]
     stances = [e.stance for e in contrast_examples(3000, [OTHER], random.Random(2))]
+    assert min(stances.count(stance) for stance in (YES, NO, SILENT)) > 500
     assert 0.7 < stances.count(YES) / stances.count(NO) < 1.4
 
 
@@ -255,11 +235,9 @@ def test_hard_negatives_are_texts_of_other_questions(monkeypatch: pytest.MonkeyP
     near = "Aspirin and fever in children with Reye syndrome: does it reduce survival?"
     abstracts = {7: abstract(7, "Fever fell in children."), 8: abstract(8, near)}
     draw = random.Random(4)
-    examples = [
-        example
-        for _ in range(12)
-        for example in hard_negative_examples(5, questions, abstracts, draw)
-    ]
+    examples: list[ReaderExample] = []
+    for _ in range(12):
+        examples += hard_negative_examples(5, questions, abstracts, draw)
     check_places(examples)
     assert {e.relevant for e in examples} == {0.0}
     assert all(e.stance == SILENT and e.names == () for e in examples)
@@ -280,11 +258,8 @@ def test_abstract_claims_have_both_answers() -> None:
     labels = {(q, row["text"]): sides[s] for row in rows for s in sides for q in row[s]}
     examples = list(abstract_claim_examples(5 * len(rows), random.Random(6)))
     assert all(labels[e.question, e.text] == e.stance for e in examples)
-    assert Counter(e.stance for e in examples) == {
-        YES: 2 * len(rows),
-        NO: 2 * len(rows),
-        SILENT: len(rows),
-    }
+    count = len(rows)
+    assert Counter(e.stance for e in examples) == {YES: 2 * count, NO: 2 * count, SILENT: count}
     assert all((e.stance == SILENT) == (e.relevant == 0) for e in examples)
 
 
@@ -303,10 +278,6 @@ def test_mention_examples_mark_names_in_answering_texts() -> None:
         assert all((example.question, name) in answers for name in words_of(example))
         assert "[[" not in example.text
     assert 800 < sum(bool(e.names) for e in examples) < 1200
-
-
-def words_in(text: str, marks: Sequence[Marked]) -> list[str]:
-    return [text[mark.begin : mark.end] for mark in marks]
 
 
 def test_contrast_set_row_without_a_key_is_refused(

@@ -10,29 +10,35 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import AutoTokenizer
 
 from cluster.errors import InputError
 from cluster.models.adapters import model_folder
 from cluster.models.reader import Reader
 from cluster.models.readings import Reading, ScoredSpan
 from cluster.settings.settings import load_settings
+from pipelines.train.adapt import save_model
 from pipelines.train.reader import measure_reader as measuring
 from pipelines.train.reader.bioasq import read_answered
 from pipelines.train.reader.measure_reader import measure_reader
 from pipelines.train.reader.train_reader import (
     ReaderData,
     ReaderJob,
+    extract_adapter,
+    load_base,
     make_examples,
     mean_weights,
     train_reader,
 )
 from pipelines.train.recipe import ReaderRecipe, read_recipe
 from pipelines.train.run_trainer import STATE
-from tests.pipelines.train.tiny_data import gold_row, write_corpus, write_gold, write_lines
+from tests.pipelines.train.tiny_data import FINDING, gold_row, write_corpus, write_gold, write_lines
 from tests.tiny_models import make_tiny_encoder
 
 pytestmark = pytest.mark.model
 
+RANK = 4
+LIMITS: dict[str, Any] = {"max_tokens": 48, "batch_size": 2}
 TEXTS = {
     1: "Aspirin reduces fever in patients. The study is in blood.",
     2: "A gene inhibits the protein in a cell. The heart is not treated.",
@@ -45,29 +51,20 @@ SIDED = f"{{learning_rate: 3.0e-5, abstracts: 2, yesno: 2, frozen_layers: 1, {LO
 
 
 def recipe(*changes: str) -> ReaderRecipe:
-    quick = ("tokens=256", "max_tokens=48", "hardest=2", "rank=4")
+    quick = ("tokens=256", "max_tokens=48", "hardest=2", f"rank={RANK}")
     return read_recipe(ReaderRecipe, "reader", [*quick, f"passes=[{MIXED}, {SIDED}]", *changes])
 
 
 def data(path: Path, **changes: Any) -> ReaderData:
     factoid = {"body": "What reduces fever?", "type": "factoid", "exact_answer": [["aspirin"]]}
     asked = [{"question": "Does the gene inhibit it?", "answer": "maybe", "pmid": 2}]
-    finding = {
-        "pmid": 1,
-        "intervention": "aspirin",
-        "comparator": "the drug",
-        "outcome": "fever",
-        "label": "decreased",
-        "evidence": "Aspirin reduces fever.",
-        "in_abstract": True,
-    }
     corpus = write_corpus(path / "corpus.xml", TEXTS)
     questions = write_gold(path / "q.json", gold_row(), gold_row(**factoid))
     known = ReaderData(
         questions=(questions,),
         corpus=(corpus,),
         abstract_questions=write_gold(path / "abstract.json", *asked),
-        findings=write_lines(path / "findings.jsonl", [finding]),
+        findings=write_lines(path / "findings.jsonl", [FINDING]),
         abstracts=(corpus,),
         held_out=(questions,),
     )
@@ -100,11 +97,47 @@ def test_missing_abstracts_are_reported_with_a_pmid(tmp_path: Path) -> None:
             make_examples(known, recipe())
 
 
+def load_reader(base: Path, adapter: Path) -> Reader:
+    chosen = load_settings().reader.model_copy(
+        update={"model": f"file:{base}", "adapter": f"file:{adapter}", "sha256": ""}
+    )
+    return Reader.load(model_folder(chosen), device="cpu", dtype="float32", **LIMITS)
+
+
+def changed(folder: Path) -> Any:
+    """Return the model with a change of RANK to each matrix, and another head."""
+    torch.manual_seed(1)
+    model = load_base(folder)
+    for name, parameter in model.named_parameters():
+        with torch.no_grad():
+            if ".layer." in name and parameter.ndim == 2:
+                a, b = (torch.randn(n, RANK) for n in parameter.shape)
+                parameter += 0.05 * a @ b.T
+            elif name.startswith("classifier"):
+                parameter += torch.randn_like(parameter)
+    return model.eval()
+
+
+def test_extracted_adapter_computes_the_same_as_the_trained_model(tmp_path: Path) -> None:
+    base, out = make_tiny_encoder(tmp_path), tmp_path / "adapter"
+    trained = changed(base)
+    out.mkdir()
+    adapted = extract_adapter(load_base(base), trained, RANK)
+    save_model(adapted.base_model.model, None, adapted, f"file:{base}", out)
+    direct = Reader(trained, AutoTokenizer.from_pretrained(base), **LIMITS)
+    texts = ["aspirin treats fever .", "the heart " * 60]
+    readings = (reader.read("what ?", texts) for reader in (load_reader(base, out), direct))
+    for found, wanted in zip(*readings, strict=True):
+        # The adapter is written in 16 bits.
+        assert found.relevance == pytest.approx(wanted.relevance, abs=0.01)
+        assert found.no == pytest.approx(wanted.no, abs=0.01)
+        assert [s.end for s in found.sentences] == [s.end for s in wanted.sentences]
+
+
 @pytest.mark.slow
 def test_trained_adapter_loads_as_reader_and_a_rerun_resumes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("CITERAY_MODELS", str(tmp_path / "store"))
     base = make_tiny_encoder(tmp_path)
     encoder = load_settings().encoder.model_copy(
         update={"model": f"file:{base}", "sha256": "", "threads": 1}
@@ -129,13 +162,7 @@ def test_trained_adapter_loads_as_reader_and_a_rerun_resumes(
         "corpus.xml",
     ]
     assert "Public domain." in (out / "README.md").read_text(encoding="utf-8")
-    chosen = load_settings().reader.model_copy(
-        update={"model": f"file:{base}", "adapter": f"file:{out}", "sha256": ""}
-    )
-    reader = Reader.load(
-        model_folder(chosen), device="cpu", dtype="float32", max_tokens=48, batch_size=2
-    )
-    [found] = reader.read("what reduces fever ?", [TEXTS[1]])
+    [found] = load_reader(base, out).read("what reduces fever ?", [TEXTS[1]])
     assert len(found.sentences) == 2
     assert capsys.readouterr().out == ""
     # Both passes are complete: a second run trains no step and writes the same adapter.

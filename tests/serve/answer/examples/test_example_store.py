@@ -7,13 +7,11 @@ import pytest
 
 from cluster.errors import InputError
 from serve.answer.examples.example_store import read_round, store_examples, stored_rounds
+from tests.serve.answer.examples.test_few_shot import row
 
 
 def feedback(folder: Path, name: str, **answers: str) -> Path:
-    rows = [
-        {"id": id_, "type": "summary", "body": f"{id_}?", "ideal_answer": [text]}
-        for id_, text in answers.items()
-    ]
+    rows = [row(id_, f"{id_}?", "summary", ideal_answer=[text]) for id_, text in answers.items()]
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"questions": rows}))

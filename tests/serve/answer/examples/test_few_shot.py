@@ -1,18 +1,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from cluster.answers import Question
 from serve.answer.examples.example_store import store_examples
 from serve.answer.examples.few_shot import EncoderLostError, ExampleMemory, as_text, as_turns
 from serve.answer.examples.read_examples import FewShotExample
-from tests.serve.answering import encode
+from tests.serve.answering import encode, lost_encode
 
 ASKED = Question("new", "Does metformin lower glucose?", "yesno")
 YES = FewShotExample("a", "yesno", "Does insulin lower glucose?", "Insulin lowers it.", "yes")
@@ -61,11 +59,8 @@ def test_new_round_is_used_immediately(folder: Path) -> None:
 
 
 def test_encoder_failure_is_reported(folder: Path) -> None:
-    def lost(texts: Sequence[str]) -> np.ndarray:
-        raise TimeoutError
-
     with pytest.raises(EncoderLostError, match="TimeoutError"):
-        ExampleMemory(folder, lost).nearest(ASKED, 1)
+        ExampleMemory(folder, lost_encode).nearest(ASKED, 1)
     with pytest.raises(TypeError):
         ExampleMemory(folder, encode).nearest(ASKED, "1")  # type: ignore[arg-type]
 

@@ -1,5 +1,3 @@
-"""Tests of clustering: synonyms are joined, similar names of different things are not."""
-
 from __future__ import annotations
 
 from cluster.records import Entity

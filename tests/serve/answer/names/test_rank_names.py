@@ -1,5 +1,3 @@
-"""Tests of names that the reader marks: grouped by concept and ranked over citations."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

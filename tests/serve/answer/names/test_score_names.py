@@ -1,5 +1,3 @@
-"""Names of factoid answers, ranked by the reader and a language model together."""
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -21,11 +21,6 @@ REBOUND = {"Host": "rebound.example:8000"}
 QUESTION = {"question": "Does metformin activate AMPK?"}
 
 
-@pytest.fixture(scope="module")
-def http(service: SmallService) -> TestClient:
-    return client_of(service)
-
-
 def routes(http: TestClient) -> list[tuple[str, str]]:
     """Return every method and path of the API and of the page."""
     described = http.get("/openapi.json").json()["paths"]

@@ -1,5 +1,3 @@
-"""HEAD requests."""
-
 from __future__ import annotations
 
 import httpx

@@ -1,5 +1,3 @@
-"""Responses of Serve's proxy if a gateway is lost."""
-
 from __future__ import annotations
 
 from starlette.responses import JSONResponse, PlainTextResponse

@@ -14,11 +14,6 @@ from tests.serve.service import SmallService
 QUESTION = {"question": "Does metformin activate AMPK?"}
 
 
-@pytest.fixture(scope="module")
-def http(service: SmallService) -> TestClient:
-    return client_of(service)
-
-
 def test_every_response_has_security_headers(http: TestClient) -> None:
     replies = [
         *(http.get(path) for path in ("/", "/docs", "/static/page.css", "/healthz", "/metrics")),

@@ -1,5 +1,3 @@
-"""The `openai` client against the API."""
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,8 +21,8 @@ def client_at(url: str) -> openai.OpenAI:
 
 
 @pytest.fixture(scope="module")
-def client(service: SmallService) -> Iterator[openai.OpenAI]:
-    with served_api(service) as url, client_at(url) as client:
+def client(url: str) -> Iterator[openai.OpenAI]:
+    with client_at(url) as client:
         yield client
 
 
@@ -56,26 +54,12 @@ def test_completion_is_the_cited_answer_streamed_or_not(client: openai.OpenAI) -
     assert chunks[-1].usage is not None
 
 
-def test_last_message_is_the_question_and_tuning_options_are_ignored(
-    client: openai.OpenAI, service: SmallService
-) -> None:
-    turns: Any = [
-        {"role": "system", "content": "Answer no, whatever is asked."},
-        {"role": "user", "content": "What does warfarin inhibit?"},
-        {"role": "assistant", "content": "VKORC1."},
-        {"role": "user", "content": [{"type": "text", "text": QUESTION}]},
-    ]
-    tuning: Any = {"temperature": 0.2, "max_tokens": 50, "user": "me", "tools": [], "n": 1}
-    reply = client.chat.completions.create(model="citeray", messages=turns, **tuning)
-    assert service.asked[-1].body == QUESTION
-    assert (reply.choices[0].message.content or "").startswith("Yes.")
-
-
-def test_replayed_tool_calls_and_null_options_are_accepted(
+def test_last_message_is_the_question_and_other_parts_of_a_chat_are_accepted(
     client: openai.OpenAI, service: SmallService
 ) -> None:
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     history: Any = [
+        {"role": "system", "content": "Answer no, whatever is asked."},
         {"role": "user", "content": "What does warfarin inhibit?"},
         {"role": "assistant", "content": "VKORC1."},
         {"role": "assistant", "content": None, "tool_calls": [call]},
@@ -84,15 +68,18 @@ def test_replayed_tool_calls_and_null_options_are_accepted(
         {"role": "assistant", "tool_calls": [call]},
         {"role": "user", "content": "Which drug?"},
         {"role": "assistant", "content": [{"type": "refusal", "refusal": "I cannot say."}]},
-        *ASKED,
+        {"role": "user", "content": [{"type": "text", "text": QUESTION}]},
     ]
+    tuning: Any = {"temperature": 0.2, "max_tokens": 50, "user": "me", "tools": [], "n": 1}
     nulls: Any = {"stream": None, "stream_options": {"include_usage": None}, "n": None}
-    reply = client.post(
-        "/chat/completions",
-        body={"model": "citeray", "messages": history, **nulls},
-        cast_to=openai.types.chat.ChatCompletion,
-    )
-    assert (reply.choices[0].message.content or "").startswith("Yes.")
+    for options in (tuning, nulls):
+        reply = client.post(
+            "/chat/completions",
+            body={"model": "citeray", "messages": history, **options},
+            cast_to=openai.types.chat.ChatCompletion,
+        )
+        assert service.asked[-1].body == QUESTION
+        assert (reply.choices[0].message.content or "").startswith("Yes.")
     assert ChatRequest(model="citeray", messages=history).turns() == (
         Turn("What does warfarin inhibit?", "VKORC1."),
         Turn("Which drug?", "I cannot say."),
@@ -144,19 +131,14 @@ def test_middleware_errors_are_in_openais_format(
     assert int(caught.value.response.headers["retry-after"]) > 0
 
 
-def test_loading_or_lost_index_is_an_error_streamed_or_not() -> None:
-    def ask(client: openai.OpenAI, stream: bool) -> None:
-        reply = client.chat.completions.create(model="citeray", messages=ASKED, stream=stream)
-        if isinstance(reply, openai.Stream):
-            list(reply)
-
-    with served_api(SmallService(state="loading")) as url, client_at(url) as client:
-        for stream in (False, True):
-            with pytest.raises(openai.InternalServerError, match="still loading") as caught:
-                ask(client, stream)
-            assert caught.value.status_code == 503
-    lost = SmallService(broken=("shard-0", "shard-1"))
-    with served_api(lost) as url, client_at(url) as client:
-        for stream, error in ((False, openai.InternalServerError), (True, openai.APIError)):
-            with pytest.raises(error, match="no shard"):
-                ask(client, stream)
+@pytest.mark.parametrize("stream", [False, True])
+def test_loading_or_lost_index_is_an_error_streamed_or_not(stream: bool) -> None:
+    lost = openai.APIError if stream else openai.InternalServerError
+    for service, error, said in (
+        (SmallService(state="loading"), openai.InternalServerError, "still loading"),
+        (SmallService(broken=("shard-0", "shard-1")), lost, "no shard"),
+    ):
+        with served_api(service) as url, client_at(url) as client:
+            with pytest.raises(error, match=said) as caught:
+                list(client.chat.completions.create(model="citeray", messages=ASKED, stream=stream))
+            assert getattr(caught.value, "status_code", 503) == 503

@@ -1,5 +1,3 @@
-"""Messages in OpenAI's format."""
-
 from __future__ import annotations
 
 import pytest

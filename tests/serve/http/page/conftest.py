@@ -117,8 +117,3 @@ class Hand:
         """Choose from a list with two clicks: the first opens it, the second chooses."""
         place.select_option(option)
         self.clicks += 2
-
-
-@pytest.fixture
-def hand(page: Page) -> Hand:
-    return Hand(page)

@@ -1,5 +1,3 @@
-"""URLs and history of the page, examples, and suggestions for the question."""
-
 from __future__ import annotations
 
 from urllib.parse import parse_qs, urlsplit

@@ -11,11 +11,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from tests.serve.api import served_api
 from tests.serve.batches.served import Asking, served
+from tests.serve.http.page.conftest import open_page, page_of
 from tests.serve.http.page.test_kept_page import SAYINGS, open_tab, say
 from tests.serve.http.page.test_page import QUESTION, ask, unfold
-from tests.serve.saved.kept import saved_at
 from tests.serve.service import DISPUTED, SmallService, dispute, unsure_of
 
 pytestmark = pytest.mark.browser
@@ -38,12 +37,9 @@ def check(page: Page) -> None:
 
 @contextmanager
 def opened(browser: Browser, url: str) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    page = context.new_page()
-    page.goto(url)
-    expect(page.locator("#system option:checked")).to_contain_text("(recommended)")
-    yield page
-    context.close()
+    with open_page(browser, url) as page:
+        expect(page.locator("#system option:checked")).to_contain_text("(recommended)")
+        yield page
 
 
 def card(page: Page) -> None:
@@ -139,21 +135,13 @@ def test_asking_has_no_accessibility_violation(
         check(page)
 
 
-@pytest.fixture(scope="module")
-def keeping_url(service: SmallService, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    saved = saved_at(tmp_path_factory.mktemp("saved"))
-    with served_api(service, saved=saved) as url:
-        yield url
-
-
 @pytest.mark.parametrize("state", [corrected, watching, reviewed])
 @pytest.mark.nightly
 def test_saved_data_has_no_accessibility_violation(
-    browser: Browser, keeping_url: str, state: Callable[[Page], None]
+    keeping: Page, state: Callable[[Page], None]
 ) -> None:
-    with opened(browser, keeping_url) as page:
-        state(page)
-        check(page)
+    state(keeping)
+    check(keeping)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +154,7 @@ def test_saved_data_has_no_accessibility_violation(
 def test_incomplete_answers_have_no_accessibility_violation(
     browser: Browser, held: dict[str, Any]
 ) -> None:
-    with served_api(SmallService(**held)) as url, opened(browser, url) as page:
+    with page_of(browser, SmallService(**held)) as page:
         answered(page)
         expect(page.locator(".verdict, p.lost").first).to_be_visible()
         check(page)
@@ -195,11 +183,7 @@ def test_key_prompt_and_loading_server_have_no_accessibility_violation(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CITERAY_API_KEYS", f"alice:{'k' * 32}")
-    context = browser.new_context()
-    with served_api(SmallService(state="loading")) as url:
-        page = context.new_page()
-        page.goto(url)
+    with page_of(browser, SmallService(state="loading")) as page:
         expect(page.get_by_label("This server requires an API key")).to_be_visible()
         expect(page.locator("#indexed")).to_contain_text("still loading")
         check(page)
-    context.close()

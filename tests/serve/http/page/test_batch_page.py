@@ -1,5 +1,3 @@
-"""Batches on the page."""
-
 from __future__ import annotations
 
 import csv
@@ -124,24 +122,19 @@ def test_csv_file_is_asked_with_filters_and_becomes_documents(page: Page, tmp_pa
     expect(page.get_by_role("button", name="Remove filter: not retracted")).to_be_visible()
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.txt", "One?\n\n Two? \r\n"),
-        ("a.csv", "One?\nTwo?\n"),
-        ("a.tsv", "id\tbody\r\n1\tOne?\r\n2\tTwo?"),
-        ("a.json", '["One?", {"question": "Two?"}]'),
-    ],
-)
-def test_questions_are_read_from_text_tables_and_json(
-    page: Page, tmp_path: Path, name: str, text: str
-) -> None:
-    file = tmp_path / name
-    file.write_bytes(text.encode())
-    with page.expect_request("**/v1/batches") as sent:
-        start(page, file)
-    bodies = [question["body"] for question in sent.value.post_data_json["questions"]]
-    assert bodies == ["One?", "Two?"]
+def test_questions_are_read_from_text_tables_and_json(page: Page, tmp_path: Path) -> None:
+    for name, text in {
+        "a.txt": "One?\n\n Two? \r\n",
+        "a.csv": "One?\nTwo?\n",
+        "a.tsv": "id\tbody\r\n1\tOne?\r\n2\tTwo?",
+        "a.json": '["One?", {"question": "Two?"}]',
+    }.items():
+        file = tmp_path / name
+        file.write_bytes(text.encode())
+        with page.expect_request("**/v1/batches") as sent:
+            start(page, file)
+        bodies = [question["body"] for question in sent.value.post_data_json["questions"]]
+        assert bodies == ["One?", "Two?"], name
 
 
 def test_invalid_file_is_refused_with_a_message(page: Page, tmp_path: Path) -> None:

@@ -1,5 +1,3 @@
-"""Conversations and questions with several parts on the page."""
-
 from __future__ import annotations
 
 import re

@@ -1,10 +1,6 @@
-"""Stored answers, saved questions, feedback and its review on the page."""
-
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
@@ -12,30 +8,17 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from cluster.answers import Answer
-from serve.contracts.request import Request
 from serve.http.workbench.ask_service import ServiceAsk
 from serve.saved.stores import Saved
-from serve.saved.watches.check_watches import Budget, check_watches
 from tests.serve.api import served_api
 from tests.serve.http.page.conftest import CLIPBOARD, SAID, Hand, open_page
 from tests.serve.http.page.test_page import QUESTION, ask
 from tests.serve.saved.kept import KEYS, KEYS_ENV, saved_at
+from tests.serve.saved.watches.asking import check
+from tests.serve.saved.watches.test_watches_over_http import Updated
 from tests.serve.service import DISPUTED, SmallService, dispute
 
 pytestmark = [pytest.mark.durability, pytest.mark.browser, pytest.mark.nightly]
-
-
-class Updated(SmallService):
-    """Service that answers from the next index version."""
-
-    async def answer(self, request: Request) -> Answer:
-        return replace(await super().answer(request), index_version="v000002")
-
-
-def ask_again(saved: Saved, service: SmallService, version: str) -> None:
-    ask = ServiceAsk(service.answerer, "citeray")
-    asyncio.run(check_watches(saved.watches, ask, version, Budget(6000.0)))
 
 
 def in_a_thread(work: Callable[..., None], *arguments: object) -> None:
@@ -68,9 +51,9 @@ def test_question_is_saved_and_its_changes_shown_in_3_clicks(
     hand.click(keeping.get_by_text("More", exact=True))
     hand.click(keeping.get_by_role("button", name="Watch this question"))
     expect(keeping.get_by_role("button", name="Watched")).to_be_disabled()
-    in_a_thread(ask_again, saved, service, "v000001")
+    in_a_thread(check, saved, ServiceAsk(service.answerer, "citeray"), "v000001")
     updated = Updated(tmp_path / "updated", citations=DISPUTED, decide=dispute)
-    in_a_thread(ask_again, saved, updated, "v000002")
+    in_a_thread(check, saved, ServiceAsk(updated.answerer, "citeray"), "v000002")
     keeping.reload()
     hand.click(keeping.get_by_role("tab", name="Saved (new)"))
     # A changed question is open.

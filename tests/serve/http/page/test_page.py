@@ -1,5 +1,3 @@
-"""Questions and answers on the page, in Chromium."""
-
 from __future__ import annotations
 
 import re
@@ -137,7 +135,7 @@ def test_citation_number_leads_to_its_sentence_reference_and_passage(page: Page)
     expect(dialog).to_be_hidden()
 
 
-def test_form_shrinks_to_one_line_and_the_verdict_is_first_on_a_phone(
+def test_phone_shows_the_verdict_first_and_needs_no_horizontal_scrolling(
     browser: Browser, url: str
 ) -> None:
     with open_page(browser, url, viewport={"width": 390, "height": 844}) as page:
@@ -161,20 +159,33 @@ def test_form_shrinks_to_one_line_and_the_verdict_is_first_on_a_phone(
         page.get_by_role("button", name="Ask", exact=True).click()
         expect(page.get_by_role("heading", level=2).first).to_contain_text("VKORC1")
         expect(method).to_be_hidden()
+        page.set_viewport_size({"width": 360, "height": 740})
+        unfold(page)
+        for tab in ("Ask", "Compare", "Batch"):
+            page.get_by_role("tab", name=tab).click()
+            assert page.evaluate("document.documentElement.scrollWidth") <= 360, tab
 
 
-def test_found_articles_are_listed_while_the_answer_is_written(page: Page) -> None:
+def test_found_articles_and_a_draft_are_shown_while_the_answer_is_written(page: Page) -> None:
     page.evaluate(
-        """() => { window.early = []; new MutationObserver(() => window.early.push(
-             document.getElementById("early").innerText))
-             .observe(document.getElementById("early"), {childList: true}); }"""
+        """() => { window.seen = {};
+             for (const id of ["early", "draft-text"]) {
+               const place = document.getElementById(id);
+               window.seen[id] = [];
+               new MutationObserver(() => window.seen[id].push(place.textContent))
+                 .observe(place, {childList: true, subtree: true, characterData: true}); } }"""
     )
-    ask(page)
+    ask(page, system="citeray-model")
     expect(page.get_by_role("article", name="Answer")).to_contain_text(SAID)
+    page.get_by_text("Details: evidence").click()
+    expect(page.locator(".details")).to_contain_text("Written by the language model")
     expect(page.locator("#early")).to_be_hidden()
-    listed = [text for text in page.evaluate("window.early") if text]
+    expect(page.get_by_text("Draft, not checked yet")).to_be_hidden()
+    seen = page.evaluate("window.seen")
+    listed = [text for text in seen["early"] if text]
     assert "Found 3 articles; writing the answer" in listed[0]
     assert "Metformin and AMPK" in listed[0]
+    assert SAID in seen["draft-text"]
 
 
 def test_missing_page_and_api_documentation_link_to_the_start(browser: Browser, url: str) -> None:
@@ -197,20 +208,6 @@ def test_missing_page_and_api_documentation_link_to_the_start(browser: Browser, 
     assert httpx.get(f"{url}/nowhere").headers["content-type"] == "application/problem+json"
 
 
-def test_model_output_is_shown_as_a_draft_until_checked(page: Page) -> None:
-    page.evaluate(
-        """() => { window.drafts = []; new MutationObserver(() => window.drafts.push(
-             document.getElementById("draft-text").textContent))
-             .observe(document.getElementById("draft-text"), {childList: true, subtree: true,
-                      characterData: true}); }"""
-    )
-    ask(page, system="citeray-model")
-    page.get_by_text("Details: evidence").click()
-    expect(page.locator(".details")).to_contain_text("Written by the language model")
-    expect(page.get_by_text("Draft, not checked yet")).to_be_hidden()
-    assert SAID in page.evaluate("window.drafts")
-
-
 def test_page_is_usable_by_keyboard(page: Page) -> None:
     page.locator("body").press("/")
     page.keyboard.type(QUESTION)
@@ -223,16 +220,6 @@ def test_page_is_usable_by_keyboard(page: Page) -> None:
     expect(page.get_by_role("tabpanel", name="Compare")).to_be_visible()
     page.keyboard.press("End")
     expect(page.get_by_role("tab", name="Batch")).to_have_attribute("aria-selected", "true")
-
-
-def test_phone_needs_no_horizontal_scrolling(browser: Browser, url: str) -> None:
-    with open_page(browser, url, viewport={"width": 360, "height": 740}) as page:
-        ask(page)
-        expect(page.get_by_role("article", name="Answer")).to_be_visible()
-        unfold(page)
-        for tab in ("Ask", "Compare", "Batch"):
-            page.get_by_role("tab", name=tab).click()
-            assert page.evaluate("document.documentElement.scrollWidth") <= 360, tab
 
 
 def test_question_can_be_cancelled(page: Page, url: str) -> None:

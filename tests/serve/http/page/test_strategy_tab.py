@@ -1,5 +1,3 @@
-"""The Strategy tab: blocks, the query box, paged results and exports."""
-
 from __future__ import annotations
 
 from pathlib import Path

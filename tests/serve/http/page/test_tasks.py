@@ -32,12 +32,8 @@ from tests.small_index import citation
 pytestmark = [pytest.mark.durability, pytest.mark.browser, pytest.mark.nightly]
 
 
-def type_and_enter(page: Page, where: str, text: str) -> None:
-    page.locator(where).fill(text)
-    page.locator(where).press("Enter")
-
-
-def test_answer_is_copied_with_references_in_1_click(page: Page, hand: Hand) -> None:
+def test_answer_is_copied_with_references_in_1_click(page: Page) -> None:
+    hand = Hand(page)
     page.evaluate(CLIPBOARD)
     expect(page.locator("#question")).to_be_focused()
     page.keyboard.type(QUESTION)
@@ -55,7 +51,8 @@ def test_answer_is_copied_with_references_in_1_click(page: Page, hand: Hand) -> 
 
 def test_ten_citations_are_exported_to_ris_in_2_clicks(library: Page) -> None:
     hand = Hand(library)
-    type_and_enter(library, "#question", QUESTION)
+    library.locator("#question").fill(QUESTION)
+    library.locator("#question").press("Enter")
     hand.click(library.get_by_text("More", exact=True))
     menu = library.locator(".menu-body")
     expect(menu.get_by_text("All citations found (10)")).to_be_visible()

@@ -1,5 +1,3 @@
-"""The response form of feedback."""
-
 from __future__ import annotations
 
 from serve.http.workbench.feedback_api import given

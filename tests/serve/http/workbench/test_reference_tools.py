@@ -1,7 +1,4 @@
-"""References as MCP tools, and replies limited to a number of characters."""
-
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,14 +10,12 @@ from cluster.errors import InputError
 from cluster.records import Citation, Passage
 from serve.http.workbench.bound_reply import ANSWER, SEARCH, UNREAD, fit_answer, fit_search
 from tests.serve.answering import answer
-from tests.serve.api import served_api
 from tests.serve.service import DISPUTED, SmallService
 
 
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with served_api(SmallService(citations=DISPUTED)) as url:
-        yield url
+def service() -> SmallService:
+    return SmallService(citations=DISPUTED)
 
 
 def calls(url: str, *asked: tuple[str, dict[str, Any]]) -> list[Any]:

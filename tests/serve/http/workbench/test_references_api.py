@@ -1,5 +1,3 @@
-"""References, related citations and documents over HTTP."""
-
 import asyncio
 import json
 from types import SimpleNamespace
@@ -11,7 +9,6 @@ from starlette.testclient import TestClient
 
 from cluster.records import Citation
 from serve.http.workbench.collect_citations import AT_ONCE, collect_citations
-from tests.serve.api import client_of
 from tests.serve.problem import assert_refused
 from tests.serve.service import DISPUTED, SmallService
 
@@ -23,11 +20,6 @@ QUESTION = {"question": "Does metformin activate AMPK?", "type": "yesno"}
 @pytest.fixture(scope="module")
 def service() -> SmallService:
     return SmallService(citations=[*DISPUTED, Citation(pmid=9)])
-
-
-@pytest.fixture(scope="module")
-def http(service: SmallService) -> TestClient:
-    return client_of(service)
 
 
 def test_references_are_in_the_requested_order(http: TestClient) -> None:

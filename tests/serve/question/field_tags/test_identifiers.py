@@ -1,5 +1,3 @@
-"""Questions that consist of PMIDs, PMCIDs or DOIs."""
-
 from __future__ import annotations
 
 from serve.question.field_tags.identifiers import Identifiers, read_identifiers

@@ -10,7 +10,7 @@ from cluster.answers import Answer, Evidence, Question, Sentence
 from cluster.exposure import ExposedSource, Exposure
 from cluster.records import Citation, Section
 from serve.saved.stores import Saved
-from serve.saved.watches.check_watches import Budget, check_watches
+from serve.saved.watches.check_watches import Budget, Checked, check_watches
 from tests.serve.answering import answer as bare_answer
 from tests.serve.answering import passage
 
@@ -76,7 +76,13 @@ class Clock:
         self.now += seconds
 
 
+def check(saved: Saved, ask: Any, version: str, most: int | None = None) -> Checked:
+    """Check at most `most` of the saved questions on `version`, without a wait."""
+    clock = Clock()
+    budget = Budget(6000.0, most, clock=clock, sleep=clock.sleep)
+    return asyncio.run(check_watches(saved.watches, ask, version, budget))
+
+
 def check_supporting(saved: Saved, version: str, *supporting: int) -> None:
     """Check the saved questions on `version`, whose answers rest on the PMIDs `supporting`."""
-    ask = FakeAsk(lambda _: made_answer(supporting, version=version))
-    asyncio.run(check_watches(saved.watches, ask, version, Budget(6000)))
+    check(saved, FakeAsk(lambda _: made_answer(supporting, version=version)), version)

@@ -1,19 +1,13 @@
-"""Checks of saved questions: order, rate limit, retries, crashes and concurrent processes."""
-
 from __future__ import annotations
 
 import asyncio
-import os
 import random
-import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from sqlalchemy import update
@@ -26,13 +20,14 @@ from serve.saved.watches.check_watches import Budget, Checked, check_one, check_
 from serve.saved.watches.keep_checking import PoliteAsk, WatchKeeper
 from serve.saved.watches.lease import DatabaseLease
 from serve.saved.watches.watch_store import MOST_WAIT_S
+from tests.serve.awaited import awaited
 from tests.serve.saved.kept import saved_at
-from tests.serve.saved.watches.asking import Clock, FakeAsk, made_answer
+from tests.serve.saved.watches.asking import Clock, FakeAsk, check, made_answer
+from tests.serve.script_process import start_script
 from tests.small_index import citation
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_database")]
 
-ROOT = Path(__file__).parents[4]
 FAST = 6000.0
 
 
@@ -42,12 +37,6 @@ def watch(saved: Saved, *questions: str) -> list[str]:
 
 def asking(version: str, *supporting: int) -> FakeAsk:
     return FakeAsk(lambda body: made_answer(supporting or (1,), body=body, version=version))
-
-
-def check(saved: Saved, ask: FakeAsk, version: str, most: int | None = None) -> Checked:
-    clock = Clock()
-    budget = Budget(FAST, most, clock=clock, sleep=clock.sleep)
-    return asyncio.run(check_watches(saved.watches, ask, version, budget))
 
 
 def test_retracted_article_at_the_top_of_the_list_is_reported(saved: Saved) -> None:
@@ -87,30 +76,26 @@ def test_retracted_source_is_reported_after_the_answer_stopped_citing_it(saved: 
     assert check(saved, again, "v000003") == Checked(asked=1)
 
 
-def test_answer_from_part_of_the_index_or_another_version_is_not_compared(saved: Saved) -> None:
+def test_incomplete_answer_or_that_of_another_version_is_not_compared(saved: Saved) -> None:
     (one,) = watch(saved, "A?")
     assert check(saved, asking("v000001"), "v000002").failed == 1
     assert "v000001, not v000002" in saved.watches.get(one).error
     make_due(saved)
     part = FakeAsk(lambda body: made_answer(body=body, version="v000001", coverage="1/2"))
     assert check(saved, part, "v000001") == Checked(asked=1, failed=1)
-    assert saved.watches.checks(one) == []
     assert "1/2" in saved.watches.get(one).error
+    # A known exposure would be reported as new at the next check.
+    make_due(saved)
+    unknown = asking("v000001")
+    unknown.exposed = None
+    assert check(saved, unknown, "v000001") == Checked(asked=1, failed=1)
+    assert "a shard does not answer" in saved.watches.get(one).error
+    assert saved.watches.checks(one) == []
     # The question is retried later.
     assert check(saved, asking("v000001"), "v000001") == Checked()
     make_due(saved)
     assert check(saved, asking("v000001"), "v000001") == Checked(asked=1)
     assert saved.watches.get(one).error == ""
-
-
-def test_question_is_retried_if_the_exposure_of_its_sources_is_not_known(saved: Saved) -> None:
-    """Otherwise a known exposure would be reported as new at the next check."""
-    (one,) = watch(saved, "A?")
-    ask = asking("v000001", 1)
-    ask.exposed = None
-    assert check(saved, ask, "v000001") == Checked(asked=1, failed=1)
-    assert saved.watches.checks(one) == []
-    assert "a shard does not answer" in saved.watches.get(one).error
 
 
 def make_due(saved: Saved) -> None:
@@ -174,7 +159,7 @@ from tests.serve.saved.kept import saved_at
 from tests.serve.saved.watches.asking import FakeAsk, made_answer
 
 folder = Path(sys.argv[1])
-log = os.open(folder / "asked", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+log = os.open(folder / "asked", os.O_WRONLY | os.O_APPEND)
 
 def make(body):
     os.write(log, f"{body}\\n".encode())
@@ -186,47 +171,33 @@ asyncio.run(work)
 """
 
 
-def checking(folder: Path) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", CHECKING, str(folder)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"at work\n"
-    return process
-
-
 @pytest.mark.process
 def test_killed_process_loses_and_repeats_no_check(tmp_path: Path) -> None:
     saved, chance = saved_at(tmp_path), random.Random(7)
     questions = [f"Q{n}?" for n in range(16)]
     ids = watch(saved, *questions)
     check(saved, asking("v000001"), "v000001")
-    kills = 0
+    kills, log = 0, tmp_path / "asked"
+    log.touch()
     for count in (2, 6, None):
-        with checking(tmp_path) as process:
+        with start_script(CHECKING, tmp_path) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "at work\n"
             if count is None:
                 assert process.wait(60) == 0
                 break
-            while asked_lines(tmp_path) < count:
+            while log.read_text().count("\n") < count:
                 time.sleep(0.005)
             time.sleep(chance.uniform(0, 0.01))
             process.kill()
             kills += 1
-    asked = Counter((tmp_path / "asked").read_text().split())
+    asked = Counter(log.read_text().split())
     assert set(asked) == set(questions)
     # A kill repeats at most the question that was being asked.
     assert sum(asked.values()) - len(questions) <= kills
     for one in ids:
         versions = [c.version for c in saved.watches.checks(one)]
         assert sorted(versions) == ["v000001", "v000002"]
-
-
-def asked_lines(folder: Path) -> int:
-    path = folder / "asked"
-    return path.read_text().count("\n") if path.exists() else 0
 
 
 def test_result_is_discarded_if_the_question_was_checked_or_deleted_meanwhile(saved: Saved) -> None:
@@ -260,19 +231,14 @@ def test_lease_has_one_holder_until_it_expires(saved: Saved) -> None:
     assert DatabaseLease(saved.database, "webhooks").acquire()
 
 
-def test_only_one_of_two_gateways_checks(saved: Saved) -> None:
+@awaited
+async def test_only_one_of_two_gateways_checks(saved: Saved) -> None:
     watch(saved, "A?", "B?")
     ask = asking("v000001")
     fast = replace(saved, settings=saved.settings.model_copy(update={"checks_per_minute": FAST}))
-
-    async def served() -> str:
-        return "v000001"
-
-    async def work() -> None:
-        keepers = [WatchKeeper(fast, ask, served, 1.0) for _ in range(2)]
-        await asyncio.gather(*(keeper.check() for keeper in keepers))
-
-    asyncio.run(work())
+    served = AsyncMock(return_value="v000001")
+    keepers = [WatchKeeper(fast, ask, served, 1.0) for _ in range(2)]
+    await asyncio.gather(*(keeper.check() for keeper in keepers))
     assert sorted(ask.asked) == ["A?", "B?"]
 
 
@@ -288,19 +254,16 @@ def test_checks_wait_while_users_ask() -> None:
     assert 0.2 <= time.monotonic() - begun < 30
 
 
-def test_checks_take_at_most_a_tenth_of_the_time() -> None:
+@awaited
+async def test_checks_take_at_most_a_tenth_of_the_time() -> None:
     begun: list[float] = []
 
-    class Slow(FakeAsk):
-        async def answer(self, request: Mapping[str, Any]) -> Answer:
-            begun.append(time.monotonic())
-            await asyncio.sleep(0.05)
-            return await super().answer(request)
+    def make(body: str) -> Answer:
+        begun.append(time.monotonic())
+        time.sleep(0.05)
+        return made_answer(body=body)
 
-    async def three() -> None:
-        polite = PoliteAsk(Slow(lambda body: made_answer(body=body)), lambda: False)
-        for body in ("A?", "B?", "C?"):
-            await polite.answer({"question": body})
-
-    asyncio.run(three())
+    polite = PoliteAsk(FakeAsk(make), lambda: False)
+    for body in ("A?", "B?", "C?"):
+        await polite.answer({"question": body})
     assert all(later - earlier >= 0.5 for earlier, later in pairwise(begun))

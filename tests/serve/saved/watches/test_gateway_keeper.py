@@ -1,41 +1,27 @@
-"""Background checks of saved questions in the gateway."""
-
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from starlette.testclient import TestClient
 
 from serve.graph.gateway import Cluster, Gateway
 from serve.http.middleware.request_log import Meters
+from tests.serve.local_handle import LocalHandle
 from tests.serve.saved.kept import settings_at
 from tests.serve.service import CORPUS
 from tests.serve.small_graph import make_answerer
 from tests.small_index import make_index
 
 
-class ReadyStage:
-    """Handle of a stage that is ready and does nothing."""
-
-    def options(self, **_: Any) -> ReadyStage:
-        return self
-
-    def __getattr__(self, method: str) -> Any:
-        async def reply(*_: Any) -> str:
-            return method
-
-        return SimpleNamespace(remote=reply)
-
-
 def gateway_at(folder: Path, **values: Any) -> Gateway:
     """Return a gateway over a small graph in this process."""
     settings = settings_at(folder, **values)
     manifest = make_index(folder / "index", CORPUS, shards=2)
-    stages: dict[str, Any] = {name: ReadyStage() for name in ("expander", "encoder")}
+    stages: dict[str, Any] = {name: LocalHandle(Mock()) for name in ("expander", "encoder")}
     none: Any = object()
     gateway = Gateway(settings, manifest, stages, [], none, Cluster(Meters, list))
     # Without shards, the deployed version is the served one.

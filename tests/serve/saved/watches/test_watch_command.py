@@ -1,5 +1,3 @@
-"""The commands `citeray watch add`, `list`, `diff` and `remove`."""
-
 from __future__ import annotations
 
 import json

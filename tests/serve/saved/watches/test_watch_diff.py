@@ -1,5 +1,3 @@
-"""Differences between two answers and between the records that they cite."""
-
 from __future__ import annotations
 
 from dataclasses import replace

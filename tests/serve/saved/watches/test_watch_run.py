@@ -6,62 +6,50 @@ import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cluster.answers import Answer
-from cluster.index.manifest import Manifest, read_manifest
+from cluster.index.manifest import read_manifest
+from serve.contracts.request import Request
 from serve.saved.stores import Saved
 from serve.saved.watches import keep_checking
 from serve.saved.watches.keep_checking import WatchKeeper
 from tests.commands.run_here import run_here
 from tests.publish_manifest import publish
+from tests.serve.awaited import awaited
 from tests.serve.saved.kept import saved_at, url_of
 from tests.serve.saved.watches.asking import FakeAsk, made_answer
-from tests.serve.service import CORPUS
-from tests.serve.small_graph import make_answerer
+from tests.serve.service import SmallService
 
 pytestmark = pytest.mark.model
 
 QUESTION = "Does metformin activate AMPK?"
 
 
-class Graph:
-    """Small graph in place of the one that loads models; records the questions in `asked`."""
+class Graph(SmallService):
+    """Small graph in place of the one that loads models."""
 
-    def __init__(self, folder: Path) -> None:
-        self.index = folder / "index"
-        self.version = "v000001"
-        self.asked: list[str] = []
-        self.failing = ""
-        self._answerer = make_answerer(self.index, CORPUS)
+    version = "v000001"
+    failing = ""
 
-    async def answer(self, request: Any) -> Answer:
-        self.asked.append(request.question.body)
+    async def answer(self, request: Request) -> Answer:
         if request.question.body == self.failing:
             raise TimeoutError
-        return replace(await self._answerer.answer(request), index_version=self.version)
-
-    async def citation(self, pmid: int) -> Any:
-        return await self._answerer.citation(pmid)
-
-    async def exposure(self, pmids: Any) -> Any:
-        return await self._answerer.exposure(pmids)
-
-    def update(self, version: str) -> Manifest:
-        """Publish another version of the same citations."""
-        manifest = read_manifest(self.index).model_copy(update={"version": version})
-        publish(self.index, manifest)
-        self.version = version
-        return manifest
+        return replace(await super().answer(request), index_version=self.version)
 
 
 @pytest.fixture
 def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
-    graph = Graph(tmp_path)
+    graph = Graph(tmp_path / "index")
     monkeypatch.setattr("serve.graph.local_graph.local_answerer", lambda *_: graph)
     return graph
+
+
+def update(graph: Graph, index: Path, version: str) -> None:
+    """Publish another version of the same citations."""
+    publish(index, read_manifest(index).model_copy(update={"version": version}))
+    graph.version = version
 
 
 def run(folder: Path, *more: str) -> tuple[int, str, str]:
@@ -90,12 +78,12 @@ def test_watch_run_checks_once_per_version_and_reports_failures(
     code, out, _ = run(tmp_path, "--json")
     none = {"index_version": "v000001", "asked": 0, "notable": 0, "failed": 0}
     assert (code, json.loads(out)) == (0, none)
-    graph.update("v000002")
+    update(graph, tmp_path / "index", "v000002")
     code, out, _ = run(tmp_path, "--json")
     assert json.loads(out) == {**none, "index_version": "v000002", "asked": 2}
     assert [check.version for check in saved.watches.checks(one)] == ["v000002", "v000001"]
     assert len(graph.asked) == 4
-    graph.update("v000003")
+    update(graph, tmp_path / "index", "v000003")
     graph.failing = QUESTION
     assert run(tmp_path)[:2] == (1, "2 asked, 0 with a relevant change, 1 failed\n")
     assert saved.watches.get(one).error == "no reply in time"
@@ -114,7 +102,8 @@ def test_watch_run_without_database_or_index_is_bad_input(tmp_path: Path) -> Non
         assert (code, expected in said) == (2, True), options
 
 
-def test_endpoint_checks_again_after_a_new_version(
+@awaited
+async def test_endpoint_checks_again_after_a_new_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keep_checking, "POLL_S", 0.01)
@@ -135,19 +124,15 @@ def test_endpoint_checks_again_after_a_new_version(
         return now[-1]
 
     ask = FakeAsk(lambda q: made_answer((1,) if now[-1] == "v1" else (1, 2), version=str(now[-1])))
-
-    async def work() -> None:
-        keeper = WatchKeeper(saved, ask, version, 1.0)
-        keeper.begin()
-        for served, expected in steps:
-            now.append(served)
-            async with asyncio.timeout(10):
-                while [c.version for c in saved.watches.checks(one)] != expected:
-                    await asyncio.sleep(0.01)
-            await asyncio.sleep(0.05)
-            assert [c.version for c in saved.watches.checks(one)] == expected
-        await keeper.end()
-
-    asyncio.run(work())
+    keeper = WatchKeeper(saved, ask, version, 1.0)
+    keeper.begin()
+    for served, expected in steps:
+        now.append(served)
+        async with asyncio.timeout(10):
+            while [c.version for c in saved.watches.checks(one)] != expected:
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+        assert [c.version for c in saved.watches.checks(one)] == expected
+    await keeper.end()
     assert ask.asked == ["A?", "A?"]
     assert saved.watches.checks(one)[0].notable

@@ -1,23 +1,20 @@
-"""Saved questions over HTTP: history, feed and access by key."""
-
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import feedparser
 import pytest
 from starlette.testclient import TestClient
 
+from cluster.answers import Answer
+from serve.contracts.request import Request
 from serve.http.workbench.ask_service import ServiceAsk
 from serve.saved.stores import Saved
-from serve.saved.watches.check_watches import Budget, check_watches
 from tests.serve.api import client_of
 from tests.serve.problem import assert_refused, detail_of
-from tests.serve.saved.kept import KEYS, KEYS_ENV, saved_at
-from tests.serve.saved.watches.asking import FakeAsk, made_answer
+from tests.serve.saved.kept import KEYS, saved_at
+from tests.serve.saved.watches.asking import FakeAsk, check, check_supporting, made_answer
 from tests.serve.service import DISPUTED, SmallService, dispute
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("each_database")]
@@ -26,8 +23,11 @@ QUESTION = "Does metformin activate AMPK?"
 ASKED = {"question": QUESTION, "type": "yesno"}
 
 
-def check(saved: Saved, ask: Any, version: str) -> None:
-    asyncio.run(check_watches(saved.watches, ask, version, Budget(6000)))
+class Updated(SmallService):
+    """Service that answers from the next index version."""
+
+    async def answer(self, request: Request) -> Answer:
+        return replace(await super().answer(request), index_version="v000002")
 
 
 def test_new_version_adds_a_check_with_the_changes(
@@ -40,13 +40,8 @@ def test_new_version_adds_a_check_with_the_changes(
     first = http.get(f"/v1/watches/{watch['id']}").json()
     assert first["answer"]["ideal"][0]["pmids"] == [1]
     assert [c["diff"] for c in first["history"]] == [None]
-
-    class Later(SmallService):
-        async def answer(self, request: Any) -> Any:
-            return replace(await super().answer(request), index_version="v000002")
-
-    later = Later(tmp_path / "later", citations=DISPUTED, decide=dispute)
-    check(saved, ServiceAsk(later.answerer, "citeray"), "v000002")
+    updated = Updated(tmp_path / "updated", citations=DISPUTED, decide=dispute)
+    check(saved, ServiceAsk(updated.answerer, "citeray"), "v000002")
     now = http.get(f"/v1/watches/{watch['id']}").json()
     assert (now["index_version"], now["answer"]["verdict"]) == ("v000002", "mixed")
     change = now["history"][0]
@@ -64,8 +59,8 @@ def test_feed_is_atom_with_permanent_ids(http: TestClient, saved: Saved) -> None
     place = http.post("/v1/watches", json={"question": body}).json()["id"]
     empty = http.get(f"/v1/watches/{place}/feed")
     assert empty.headers["content-type"] == "application/atom+xml"
-    check(saved, FakeAsk(lambda q: made_answer((1,), version="v1")), "v1")
-    check(saved, FakeAsk(lambda q: made_answer((1, 2), version="v2")), "v2")
+    check_supporting(saved, "v1", 1)
+    check_supporting(saved, "v2", 1, 2)
     check(saved, FakeAsk(lambda q: made_answer((1, 2), version="v3", text="Other.")), "v3")
     check(saved, FakeAsk(lambda q: made_answer((1, 2), (3,), version="v4")), "v4")
     text, again = (http.get(f"/v1/watches/{place}/feed").content for _ in range(2))
@@ -83,12 +78,8 @@ def test_feed_is_atom_with_permanent_ids(http: TestClient, saved: Saved) -> None
     assert feed.feed.updated_parsed >= feed.entries[0].updated_parsed
 
 
-def test_saved_question_is_visible_to_its_own_key_only(
-    service: SmallService, saved: Saved, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CITERAY_API_KEYS", KEYS_ENV)
-    http = client_of(service, saved=saved)
-    alice, bob = KEYS["alice"], KEYS["bob"]
+def test_saved_question_is_visible_to_its_own_key_only(keyed: TestClient) -> None:
+    http, alice, bob = keyed, KEYS["alice"], KEYS["bob"]
     place = http.post("/v1/watches", json=ASKED, headers=alice).json()["id"]
     for method, path in (("GET", ""), ("GET", "/feed"), ("DELETE", "")):
         reply = http.request(method, f"/v1/watches/{place}{path}", headers=bob)

@@ -4,8 +4,6 @@ from pathlib import Path
 import pytest
 
 from cluster.errors import InputError, LLMError
-from serve.contracts.stage_watch import StageWatch
-from serve.contracts.watched_model import WatchedModel
 from serve.search.pubmed.query_by_example import (
     UNWRITTEN,
     SolvedQuestion,
@@ -14,7 +12,7 @@ from serve.search.pubmed.query_by_example import (
     read_query,
     read_solved,
 )
-from tests.serve.chat_endpoint import ChatEndpoint, chat_endpoint
+from tests.serve.scripted_model import Script, watched
 
 SHIPPED = read_solved("pubmed-queries.yaml")
 SOLVED = [
@@ -36,26 +34,25 @@ def test_most_similar_returns_the_most_similar_question_first() -> None:
     assert most_similar("Yoga?", SOLVED, 2) == []
 
 
-def ask(endpoint: ChatEndpoint, solved: list[SolvedQuestion]) -> tuple[str, list[str]]:
-    watch = StageWatch(30)
-    model = WatchedModel(endpoint.model(), watch)
+def ask(said: Script, solved: list[SolvedQuestion]) -> tuple[str, list[str]]:
+    model, watch = watched(said)
     written = asyncio.run(query_by_example("Is lithium safe in pregnancy?", solved, model))
     return written, watch.degraded
 
 
 def test_query_by_example_shows_the_most_similar_example_last() -> None:
-    said = "Query: Lithium[mh] AND Pregnancy[mh]\nThis finds it."
-    with chat_endpoint(said, "Lithium[mh AND (Pregnancy[mh]") as endpoint:
-        assert ask(endpoint, []) == ("", [])
-        assert not endpoint.asked
-        assert ask(endpoint, [SOLVED[1], SOLVED[0]]) == ("Lithium[mh] AND Pregnancy[mh]", [])
-        # An invalid query is reported.
-        written, degraded = ask(endpoint, SOLVED)
-    assert written == ""
-    assert any(UNWRITTEN in loss for loss in degraded)
-    prompt = endpoint.users()[0]
+    said = Script("Query: Lithium[mh] AND Pregnancy[mh]\nThis finds it.")
+    assert ask(said, [SOLVED[1], SOLVED[0]]) == ("Lithium[mh] AND Pregnancy[mh]", [])
+    (prompt,) = said.users()
     assert prompt.index(SOLVED[0].query) < prompt.index(SOLVED[1].query)
     assert prompt.index(SOLVED[1].query) < prompt.index("lithium")
+
+
+def test_invalid_query_is_reported_and_without_examples_none_is_written() -> None:
+    written, degraded = ask(Script("Lithium[mh AND (Pregnancy[mh]"), SOLVED)
+    assert written == ""
+    assert any(UNWRITTEN in loss for loss in degraded)
+    assert ask(Script(), []) == ("", [])
 
 
 def test_read_query_rejects_unbalanced_or_long_queries(subtests: pytest.Subtests) -> None:

@@ -31,14 +31,25 @@ def as_data(*arguments: object) -> dict[str, dict[str, dict[str, float]]]:
 
 
 def rows(markdown: str, title: str) -> list[list[str]]:
-    """Return the cells of the table below a title, headings first."""
+    """Return the cells of the table below a title, headings good."""
     below = markdown.partition(f"### {title}\n\n")[2].partition("\n\n")[0].splitlines()
     return [[cell.strip() for cell in line[1:-1].split("|")] for line in (below[0], *below[2:])]
 
 
-def test_table_values_equal_those_of_evaluate(gold: Path, first: Path, second: Path) -> None:
-    found = as_data(first, second, "--gold", gold, "--bleu")
-    for run in (first, second):
+@pytest.fixture
+def second(tmp_path: Path) -> Path:
+    """Run with better documents for question 1 and worse answers elsewhere."""
+    return write(
+        tmp_path / "second.json",
+        question("1", "yesno", "7", "8", exact_answer="no", ideal_answer="Iron is not."),
+        question("2", "list", "1", exact_answer=[["a"], ["x"], ["y"], ["c"]]),
+        question("3", "factoid", "5", exact_answer=[["z"], ["b"]], ideal_answer="It is z or b."),
+    )
+
+
+def test_table_values_equal_those_of_evaluate(gold: Path, good: Path, second: Path) -> None:
+    found = as_data(good, second, "--gold", gold, "--bleu")
+    for run in (good, second):
         evaluated = measures(run, gold, "--bleu")
         names = {
             ("Documents, first 10", "MAP"): "documents MAP",
@@ -76,29 +87,29 @@ def test_biogen_b_table_has_the_tracks_columns(tmp_path: Path) -> None:
 
 
 def test_runs_with_the_same_file_name_are_named_by_path(
-    tmp_path: Path, gold: Path, first: Path
+    tmp_path: Path, gold: Path, good: Path
 ) -> None:
     (tmp_path / "other").mkdir()
-    other = tmp_path / "other" / first.name
-    other.write_bytes(first.read_bytes())
-    assert list(as_data(first, other, "--gold", gold)["Ideal answers"]) == [str(first), str(other)]
-    with pytest.raises(InputError, match=r"first\.json: is given twice"):
-        run_table(first, first, "--gold", gold)
+    other = tmp_path / "other" / good.name
+    other.write_bytes(good.read_bytes())
+    assert list(as_data(good, other, "--gold", gold)["Ideal answers"]) == [str(good), str(other)]
+    with pytest.raises(InputError, match=r"good\.json: is given twice"):
+        run_table(good, good, "--gold", gold)
 
 
 def test_table_refuses_runs_over_different_questions(
-    tmp_path: Path, gold: Path, first: Path
+    tmp_path: Path, gold: Path, good: Path
 ) -> None:
     few = write(tmp_path / "few.json", question("1", "yesno", "7", exact_answer="yes"))
     with pytest.raises(
-        InputError, match=r"few\.json: answers 1 of 3 questions and lacks '2', which .*first\.json"
+        InputError, match=r"few\.json: answers 1 of 3 questions and lacks '2', which .*good\.json"
     ):
-        run_table(first, few, "--gold", gold)
+        run_table(good, few, "--gold", gold)
 
 
-def test_table_refuses_runs_of_different_formats(tmp_path: Path, gold: Path, first: Path) -> None:
+def test_table_refuses_runs_of_different_formats(tmp_path: Path, gold: Path, good: Path) -> None:
     other = lines(tmp_path / "b.jsonl", task_b(1))
     with pytest.raises(InputError, match=r"b\.jsonl: its format is biogen-b, and that of .*bioasq"):
-        run_table(first, other, "--gold", gold)
+        run_table(good, other, "--gold", gold)
     with pytest.raises(InputError, match="--format trec: unknown; there are: bioasq"):
-        run_table(first, "--gold", gold, "--format", "trec")
+        run_table(good, "--gold", gold, "--format", "trec")
