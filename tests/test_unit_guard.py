@@ -11,6 +11,8 @@ from tests.markers import can_match
 from tests.unit_guard import Clock
 
 pytest_plugins = ["pytester"]
+# Plugins that the inner runs do not need; schemathesis takes more than a second to import.
+WITHOUT = ("-p", "no:xdist", "-p", "no:cacheprovider", "-p", "no:schemathesis")
 
 CONFTEST = """
 import pytest
@@ -41,7 +43,7 @@ def guarded(pytester: pytest.Pytester) -> pytest.Pytester:
 
 def run_within(guarded: pytest.Pytester, **files: str) -> pytest.RunResult:
     guarded.makepyfile(**files)
-    return guarded.runpytest_inprocess("-p", "no:xdist", "-p", "no:cacheprovider")
+    return guarded.runpytest_inprocess(*WITHOUT)
 
 
 @pytest.mark.process

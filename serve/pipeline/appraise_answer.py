@@ -11,7 +11,7 @@ from cluster.exposure import exposure_words
 from cluster.records import Entity
 from cluster.study_design.design_classifier import design_words, without_people
 from cluster.study_design.designs import weight_of
-from cluster.text.analysis import analyse
+from cluster.text.analysis import ANALYSER
 from serve.pipeline.check_exposure import mark_exposed
 from serve.wording.quote_sentence import completed, excerpt, marked_text, on_side, side_sentence
 
@@ -163,4 +163,4 @@ def _names(concept: Entity) -> list[str]:
 
 def _stems(text: str) -> str:
     """Return the stems of a text's words, separated and surrounded by spaces."""
-    return f" {' '.join(analyse(text[:MAX_CHARACTERS]))} "
+    return f"{ANALYSER.join_terms(text[:MAX_CHARACTERS])} "
