@@ -31,7 +31,7 @@ serve: $(STAMP)
 PYTEST := $(BIN)/python -m pytest --no-loadscope-reorder --durations 15
 UNITS := $(PYTEST) --numprocesses $(shell nproc) -m unit
 # One worker runs the tests on Ray, which wait for processes of their own about half of the time. In
-# `make test-durability`, another one runs those on several nodes.
+# `make test-durability`, another one builds the image.
 OTHERS := $(PYTEST) --numprocesses $(shell echo $$(( $$(nproc) + 1 )))
 
 # Before a commit: style, types and unit tests.

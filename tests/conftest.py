@@ -39,9 +39,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give all tests of a file to one worker, and all tests that start Ray to one or two workers.
+    """Give all tests of a file to one worker, and all tests that start Ray to one worker.
 
-    More Ray clusters at once need more memory than a small machine has, and time out there.
+    Several Ray clusters at once need more memory than a small machine has, and time out there.
     """
     from xdist.scheduler import LoadScopeScheduling
 
@@ -52,9 +52,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             file = nodeid.partition("::")[0]
             if file not in on_ray:
                 on_ray[file] = can_match(config.rootpath / file, "ray")
-            if not on_ray[file]:
-                return file
-            return "ray on several nodes" if "several_nodes" in file else "ray on one node"
+            return "ray" if on_ray[file] else file
 
     return ByFile(config, log)
 
