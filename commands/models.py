@@ -66,8 +66,10 @@ def _with_bases(used: Mapping[str, str]) -> dict[str, str]:
     uses: dict[str, str] = {}
     for use, name in used.items():
         uses[use] = name
-        if name.startswith(SHIPPED):
-            uses[f"{use}'s base"] = base_of(ModelStore().resolve(name))
+        while name.startswith(SHIPPED):
+            name = base_of(ModelStore().resolve(name))
+            use = f"{use}'s base"
+            uses[use] = name
     return uses
 
 

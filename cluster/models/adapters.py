@@ -1,9 +1,9 @@
 """Adapters: small sets of weights that are merged once into a larger model.
 
 An adapter is a folder as peft writes it (adapter_model.safetensors, adapter_config.json). An
-adapter with a new head also has the config.json of the whole model. The merged model is cached in
-the model store as an ordinary model, so that code that loads models does not need to support
-adapters.
+adapter with a new head also has the config.json of the whole model. Its base model may be another
+adapter, which is merged first. The merged model is cached in the model store as an ordinary model,
+so that code that loads models does not need to support adapters.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -74,8 +74,8 @@ def model_folder(named: ModelSettings, store: ModelStore | None = None) -> Path:
     was trained for another model.
     """
     store = store or ModelStore()
-    base, adapter = _parts(named, store)
-    return base if adapter is None else _merged(store, base, adapter)
+    base, adapters = _parts(named, store)
+    return _merged(store, base, adapters) if adapters else base
 
 
 def weights_checksum(named: ModelSettings, store: ModelStore | None = None) -> str:
@@ -83,9 +83,8 @@ def weights_checksum(named: ModelSettings, store: ModelStore | None = None) -> s
 
     Only the weights and the configuration of an adapter count, not its model card.
     """
-    base, adapter = _parts(named, store or ModelStore())
-    found = checksum(base)
-    return found if adapter is None else _joint(found, adapter_checksum(adapter))
+    base, adapters = _parts(named, store or ModelStore())
+    return _joint(checksum(base), adapters)
 
 
 @lru_cache(maxsize=8)
@@ -108,8 +107,10 @@ def folder_on_this_node(named: ModelSettings, sha256: str) -> Path:
 def plain_model(named: ModelSettings, store: ModelStore | None = None) -> str:
     """Return the name of the model without an adapter."""
     store = store or ModelStore()
-    folder = store.resolve(named.model or named.adapter)
-    return base_of(folder) if is_adapter(folder) else named.model
+    name = named.model or named.adapter
+    while is_adapter(folder := store.resolve(name)):
+        name = base_of(folder)
+    return name
 
 
 def is_adapter(folder: Path) -> bool:
@@ -117,15 +118,40 @@ def is_adapter(folder: Path) -> bool:
     return (folder / CONFIG).is_file()
 
 
-def _parts(named: ModelSettings, store: ModelStore) -> tuple[Path, Path | None]:
-    """Return the folders of the model and of its adapter, if there is one."""
+def _parts(named: ModelSettings, store: ModelStore) -> tuple[Path, list[Path]]:
+    """Return the folder of the plain model, and its adapters in the order of merging."""
     adapter = store.resolve(named.adapter) if named.adapter else None
     if not named.model and adapter is not None:
-        return store.resolve(base_of(adapter), named.sha256 or None), adapter
+        folder, adapters = _base_parts(adapter, store, named.sha256)
+        return folder, [*adapters, adapter]
     model = store.resolve(named.model, named.sha256 or None)
-    if is_adapter(model):
-        return store.resolve(base_of(model)), adapter or model
-    return model, adapter
+    if not is_adapter(model):
+        return model, [adapter] if adapter else []
+    folder, adapters = _base_parts(model, store)
+    adapters.append(model)
+    return folder, [*_below(adapter, folder, adapters), adapter] if adapter else adapters
+
+
+def _base_parts(adapter: Path, store: ModelStore, sha256: str = "") -> tuple[Path, list[Path]]:
+    """Return the plain model below an adapter, and the adapters of its base model, if any.
+
+    `sha256` is the checksum of the plain model; "" expects the pinned one.
+    """
+    name = base_of(adapter)
+    base = store.resolve(name)
+    if base == adapter:
+        raise InputError(f"{adapter} names itself as its base model: train it again")
+    if is_adapter(base):
+        folder, adapters = _base_parts(base, store, sha256)
+        return folder, [*adapters, base]
+    return store.resolve(name, sha256) if sha256 else base, []
+
+
+def _below(adapter: Path, model: Path, adapters: Sequence[Path]) -> Sequence[Path]:
+    """Return those of `adapters`, merged into `model`, that `adapter` was trained on top of."""
+    wanted, found = _recorded_base(adapter).get("sha256"), checksum(model)
+    counts = range(len(adapters) + 1)
+    return next((adapters[:n] for n in counts if _joint(found, adapters[:n]) == wanted), [])
 
 
 def base_of(adapter: Path) -> str:
@@ -156,78 +182,102 @@ def adapter_checksum(folder: Path) -> str:
     return hashlib.sha256(listing.encode()).hexdigest()
 
 
-def _joint(model: str, adapter: str) -> str:
-    return hashlib.sha256(f"{model} {adapter}".encode()).hexdigest()
+def _joint(found: str, adapters: Sequence[Path]) -> str:
+    """Return the checksum of a model with the checksum `found` and its adapters."""
+    for adapter in adapters:
+        found = hashlib.sha256(f"{found} {adapter_checksum(adapter)}".encode()).hexdigest()
+    return found
 
 
-def _merged(store: ModelStore, model: Path, adapter: Path) -> Path:
+def _merged(store: ModelStore, model: Path, adapters: Sequence[Path]) -> Path:
     base = checksum(model)
-    name = _joint(base, adapter_checksum(adapter))
-    _check_base(adapter, model, base)
-    folder = store.root / "adapted" / name / adapter.name
+    for position, adapter in enumerate(adapters):
+        below = adapters[position - 1] if position else model
+        _check_base(adapter, below, _joint(base, adapters[:position]))
+    folder = store.root / "adapted" / _joint(base, adapters) / adapters[-1].name
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.parent / ".lock"):
             if not folder.is_dir():
-                _merge(model, adapter, folder)
+                _merge(model, adapters, folder)
     return folder
 
 
 def _check_base(adapter: Path, model: Path, found: str) -> None:
     """Raise InputError if the adapter was trained for another model.
 
-    Only adapters made by `citeray train` record the checksum of their model.
+    `model` may be an adapter itself; `found` is the checksum of its model with all adapters. Only
+    adapters made by `citeray train` record the checksum of their model.
     """
-    if not (adapter / TRAINING).is_file():
-        return
-    base = read_object(adapter / TRAINING)["base"]
-    if base["sha256"] != found:
+    base = _recorded_base(adapter)
+    if base and base["sha256"] != found:
         raise InputError(
             f"{adapter} was trained for {base['model']} ({base['sha256'][:12]}), and {model} is "
             f"another model ({found[:12]}): use the former as the model, or train the adapter again"
         )
 
 
-def _merge(model: Path, adapter: Path, folder: Path) -> None:
+def _recorded_base(adapter: Path) -> dict[str, str]:
+    """Return the name and checksum of the model that an adapter was trained on, if recorded."""
+    if not (adapter / TRAINING).is_file():
+        return {}
+    base: dict[str, str] = read_object(adapter / TRAINING)["base"]
+    return base
+
+
+def _merge(model: Path, adapters: Sequence[Path], folder: Path) -> None:
     """Write the merged model to `folder` atomically, via a temporary folder."""
     aside = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(aside, ignore_errors=True)
-    kind = read_object(adapter / CONFIG).get("task_type")
+    kinds = [read_object(adapter / CONFIG).get("task_type") for adapter in adapters]
+    kind = kinds[-1]
+    if set(kinds) != {kind}:
+        raise InputError(
+            f"{adapters[-1]} was trained on an adapter for another task ({kinds[-2]} instead of "
+            f"{kind}): train it on a plain model"
+        )
     try:
         with quiet_loading():
             if kind in HEADS:
-                _merge_headed(HEADS[kind], model, adapter, aside)
+                _merge_headed(HEADS[kind], model, adapters, aside)
             else:
-                _merge_encoder(model, adapter, aside)
+                _merge_encoder(model, adapters, aside)
     except LOAD_ERRORS as error:
         shutil.rmtree(aside, ignore_errors=True)
         raise InputError(
-            f"{adapter} does not fit {model} ({str(error).splitlines()[0]}): name the model that "
-            "it was trained for"
+            f"{adapters[-1]} does not fit {model} ({str(error).splitlines()[0]}): name the model "
+            "that it was trained for"
         ) from error
     aside.rename(folder)
 
 
-def _merge_encoder(model: Path, adapter: Path, target: Path) -> None:
-    from peft import PeftModel
+def _merge_encoder(model: Path, adapters: Sequence[Path], target: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
     encoder = SentenceTransformer(
         str(model), device="cpu", **SAFELY, model_kwargs={"use_safetensors": True}
     )
     # This changes the encoder itself: its layers are replaced by the merged ones.
-    PeftModel.from_pretrained(encoder[0].auto_model, str(adapter)).merge_and_unload()
+    _apply(adapters, encoder[0].auto_model)
     encoder.save(str(target), create_model_card=False)
 
 
-def _merge_headed(kind: str, model: Path, adapter: Path, target: Path) -> None:
+def _merge_headed(kind: str, model: Path, adapters: Sequence[Path], target: Path) -> None:
     import transformers
-    from peft import PeftModel
 
-    model = as_transformers_folder(model)
-    described = adapter if (adapter / "config.json").is_file() else model
+    model, last = as_transformers_folder(model), adapters[-1]
+    described = last if (last / "config.json").is_file() else model
     config = transformers.AutoConfig.from_pretrained(described, **SAFELY)
     loader: Any = getattr(transformers, kind)
     base = loader.from_pretrained(model, config=config, **SAFE_WEIGHTS)
-    PeftModel.from_pretrained(base, str(adapter)).merge_and_unload().save_pretrained(target)
+    _apply(adapters, base).save_pretrained(target)
     transformers.AutoTokenizer.from_pretrained(model, **SAFELY).save_pretrained(target)
+
+
+def _apply(adapters: Sequence[Path], model: Any) -> Any:
+    """Merge each adapter into `model` and return it; its layers are changed in place."""
+    from peft import PeftModel
+
+    for adapter in adapters:
+        model = PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
+    return model

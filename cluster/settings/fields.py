@@ -51,8 +51,8 @@ class ModelSettings(Strict):
     """A model by name, with an optional adapter (see `cluster.models.adapters`).
 
     If `model` is an adapter, its base model is used with it, or with `adapter` if that is set.
-    Without `model`, `adapter` is used with its base model. `sha256` is the expected checksum of the
-    base model; "" expects the pinned one, if any.
+    Without `model`, `adapter` is used with its base model. A base model may be an adapter, too.
+    `sha256` is the expected checksum of the base model; "" expects the pinned one, if any.
     """
 
     model: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as json_module
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -116,7 +116,7 @@ def train_reader(
     corpus: Corpus,
     out: Out,
     base: Annotated[
-        str, typer.Option(help="Model to start from, as named in configs/models.yaml.")
+        str, typer.Option(help="Model to start from, as in configs/models.yaml, or a reader.")
     ],
     abstract_questions: Annotated[
         Path | None, typer.Option(help="Yes/no/maybe questions on abstracts, in PubMedQA's format.")
@@ -126,8 +126,12 @@ def train_reader(
     ] = None,
     abstracts: Annotated[
         list[str] | None,
-        typer.Option(help="PubMed XML of the articles in these two data sets: files or globs."),
+        typer.Option(help="PubMed XML of the articles that are asked about: files or globs."),
     ] = None,
+    recipe: Annotated[
+        Literal["reader", "reader-articles"],
+        typer.Option(help="Recipe in configs/training; reader-articles starts from a reader."),
+    ] = "reader",
     held_out: HeldOut = None,
     changes: Changes = None,
     licence: Licence = "",
@@ -152,7 +156,7 @@ def train_reader(
         whole_paths(held_out),
     )
     model = _plain(context).model_copy(update={"model": base, "sha256": ""})
-    job = ReaderJob(read_recipe(ReaderRecipe, "reader", changes or ()), model, data, out.resolve())
+    job = ReaderJob(read_recipe(ReaderRecipe, recipe, changes or ()), model, data, out.resolve())
     show_measures(context, train_job(job, licence, context.log.print), job.folder)
 
 

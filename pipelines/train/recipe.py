@@ -107,8 +107,9 @@ class ReaderPass(Strict):
     `abstracts` from questions on whole abstracts, `trials` from findings of trials, `propositions`
     and `attributes` from tables with slots, and `claims`, `abstract_claims` and `mentions` from
     contrast sets without slots; the questions of `nonsense` are random words, and `hard_negatives`
-    pair a question with a text of another one. If a source has fewer, more are made from the same
-    data with other wordings or texts. The learning rate rises over the first `warmup` share of the
+    pair a question with a text of another one; `articles` are written questions on abstracts in
+    `--abstracts`. If a source has fewer, more are made from the same data with other wordings or
+    texts. The learning rate rises over the first `warmup` share of the
     steps and then falls to 0. The lowest `frozen_layers` layers of the encoder are not trained. If
     `balanced`, each kind has as many questions answered yes as no.
     """
@@ -125,6 +126,7 @@ class ReaderPass(Strict):
     mentions: Count = 0
     nonsense: Count = 0
     hard_negatives: Count = 0
+    articles: Count = 0
     frozen_layers: Count = 0
     balanced: bool = False
     losses: ReaderLosses
@@ -137,6 +139,10 @@ class ReaderRecipe(TrainerRecipe):
     of the encoder. Citations that do not answer are drawn from the best `hardest` of BM25. The
     result is the mean of the weights after each of the last `averaged` passes (Wortsman et al.
     2022, "Model soups", section 3.1).
+
+    Without `targets`, the matrices of the encoder are trained, and the adapter approximates their
+    change. With it, an adapter of the layers whose names match this pattern is trained instead.
+    It can be smaller if only little is to change.
     """
 
     rank: Positive
@@ -144,7 +150,15 @@ class ReaderRecipe(TrainerRecipe):
     head_rate: Annotated[float, Field(gt=0)]
     hardest: Positive
     averaged: Positive = 1
+    targets: str = ""
     passes: Annotated[tuple[ReaderPass, ...], Field(min_length=1)]
+
+    @field_validator("targets")
+    @classmethod
+    def _averages_no_adapter(cls, targets: str, info: ValidationInfo) -> str:
+        if targets and info.data.get("averaged") != 1:
+            raise ValueError("an adapter cannot be averaged over passes: set averaged to 1")
+        return targets
 
 
 class WriterRecipe(AdapterRecipe):

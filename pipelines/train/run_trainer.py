@@ -269,7 +269,8 @@ def write_card(
     }
     text = json.dumps(training, indent=1, ensure_ascii=False)
     write_atomically(folder / TRAINING, f"{text}\n".encode())
-    write_atomically(folder / CARD, render_card(training).encode())
+    # From the text, so that the card can be rendered again from the file.
+    write_atomically(folder / CARD, render_card(json.loads(text)).encode())
 
 
 def _described(files: Iterable[File]) -> list[dict[str, str]]:

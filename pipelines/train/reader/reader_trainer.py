@@ -2,8 +2,9 @@
 
 The model is a token classifier over "question [SEP] text" (cluster.models.reader): relevance and
 stance are read from the mean of the logits over all tokens, a sentence's score from the mean over
-its own tokens, names from each token. Only the matrices of the encoder and the new head are
-trained; embeddings, biases and normalisation stay, so that the change can ship as an adapter.
+its own tokens, names from each token. Only the head and the matrices of the encoder, or adapters
+of these, are trained; embeddings, biases and normalisation stay, so that the change can ship as an
+adapter.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from peft import PeftModel
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
@@ -31,12 +33,20 @@ SPAN_WEIGHTS = (0.3, 1.0, 1.0)
 
 
 def trained_parameters(model: nn.Module, frozen_layers: int = 0) -> list[str]:
-    """Freeze all but the matrices of the upper layers and the head; return the trained names."""
-    learned = []
+    """Freeze all but the head and the matrices of the upper layers, or of their adapters.
+
+    Return the names of the trained parameters.
+    """
+    learned, is_adapter = [], isinstance(model, PeftModel)
     for name, parameter in model.named_parameters():
         layer = _LAYER.search(name)
-        is_matrix = layer and int(layer[1]) >= frozen_layers and parameter.ndim == 2
-        parameter.requires_grad = bool(is_matrix) or name.startswith(HEAD)
+        is_upper = layer and int(layer[1]) >= frozen_layers and parameter.ndim == 2
+        if is_adapter:
+            parameter.requires_grad = ".modules_to_save." in name or bool(
+                is_upper and ".lora_" in name
+            )
+        else:
+            parameter.requires_grad = bool(is_upper) or name.startswith(HEAD)
         if parameter.requires_grad:
             learned.append(name)
     return learned

@@ -15,20 +15,30 @@ from torch import nn
 from transformers import AutoModelForTokenClassification, AutoTokenizer, set_seed
 
 from cluster.errors import InputError
+from cluster.models.adapters import (
+    TRAINING,
+    is_adapter,
+    model_folder,
+    read_object,
+    weights_checksum,
+)
 from cluster.models.hardware import choose_device
 from cluster.models.load_safely import SAFELY
 from cluster.models.readings import LABELS
-from cluster.models.store import checksum
+from cluster.models.store import ModelStore
 from cluster.settings.stages.encoder import EncoderSettings
 from cluster.storage.object_store import File
 from pipelines.train.adapt import load_with_head, low_rank, save_model
 from pipelines.train.examples.mine_candidates import best_by_bm25
 from pipelines.train.examples.read_questions import read_corpus
-from pipelines.train.jobs import base_model, identity
+from pipelines.train.jobs import identity
 from pipelines.train.reader.abstracts import (
+    ARTICLES,
     abstract_examples,
+    article_examples,
     read_abstract_questions,
     read_abstracts,
+    read_articles,
     read_findings,
     trial_examples,
 )
@@ -63,6 +73,9 @@ from pipelines.train.run_trainer import (
     write_card,
 )
 
+# The change of an adapter that is trained directly is multiplied by this.
+LORA_SCALE = 2
+
 # Makes new examples of one kind; for tables and contrast sets, as many as requested.
 Source = Callable[[int], Iterable[ReaderExample]]
 
@@ -72,7 +85,8 @@ class ReaderData:
     """Files to train and measure the reader on.
 
     `questions` are BioASQ files whose citations are in `corpus`. `abstract_questions` has
-    PubMedQA's questions and `findings` has findings of trials, both on citations in `abstracts`.
+    PubMedQA's questions and `findings` has findings of trials, both on citations in `abstracts`,
+    which also has those of the written questions.
     `held_out` are BioASQ files to measure on.
     """
 
@@ -133,6 +147,8 @@ def _sources(data: ReaderData, recipe: ReaderRecipe, draw: random.Random) -> dic
     _check_held({f.pmid for f in findings}, abstracts, data.findings)
     asked = read_abstract_questions(data.abstract_questions) if data.abstract_questions else []
     _check_held({q.pmid for q in asked}, abstracts, data.abstract_questions)
+    articles = read_articles() if abstracts and any(p.articles for p in recipe.passes) else []
+    _check_held({int(row["pmid"]) for row in articles}, abstracts, ARTICLES)
 
     def of_bioasq(sided: bool) -> Source:
         chosen = [q for q in questions if (q.stance is not None) is sided]
@@ -150,6 +166,7 @@ def _sources(data: ReaderData, recipe: ReaderRecipe, draw: random.Random) -> dic
         "abstract_claims": lambda count: abstract_claim_examples(count, draw),
         "mentions": lambda count: mention_examples(count, texts, draw),
         "nonsense": lambda count: nonsense_examples(count, texts, draw),
+        "articles": lambda count: article_examples(articles, abstracts, draw),
         "hard_negatives": lambda count: hard_negative_examples(count, asked, abstracts, draw),
     }
 
@@ -167,7 +184,7 @@ def _draw_examples(
     return balance_sides(found, count, draw) if balanced else draw.sample(found, count)
 
 
-def _check_held(pmids: set[int], abstracts: dict[int, Any], file: Path | None) -> None:
+def _check_held(pmids: set[int], abstracts: dict[int, Any], file: Path | str | None) -> None:
     missing = sorted(pmids - abstracts.keys())
     if missing:
         raise InputError(
@@ -184,11 +201,13 @@ def train_reader(job: ReaderJob, licence: str, report: Report) -> Measures:
     """
     torch.set_num_threads(job.base.threads)
     recipe = job.recipe
+    before = earlier_training(job)
+    # Merging adapters draws random numbers, so it comes before the seed is set.
+    base = model_folder(job.base)
     set_seed(recipe.seed)
-    base = base_model(job.base)
     passes = make_examples(job.data, recipe)
     tokenizer = AutoTokenizer.from_pretrained(base, **SAFELY)
-    model = load_base(base)
+    model = add_low_rank(load_base(base), recipe) if recipe.targets else load_base(base)
     learned = [*job.data.files, *sorted(TABLES.iterdir())]
     check_begun(job.folder / STATE, f"{identity(base, learned)} {recipe.model_dump_json()}")
     averaged: list[dict[str, torch.Tensor]] = []
@@ -199,7 +218,8 @@ def train_reader(job: ReaderJob, licence: str, report: Report) -> Measures:
         if number > len(passes) - recipe.averaged:
             averaged.append({name: p.detach().clone() for name, p in model.named_parameters()})
     model.load_state_dict(mean_weights(averaged), strict=False)
-    adapted = extract_adapter(load_base(base), model, recipe.rank)
+    is_adapter = isinstance(model, PeftModel)
+    adapted = model if is_adapter else extract_adapter(load_base(base), model, recipe.rank)
     save_model(adapted.base_model.model, tokenizer, adapted, job.base.model, job.folder)
     measured = {}
     if job.data.held_out:
@@ -208,14 +228,32 @@ def train_reader(job: ReaderJob, licence: str, report: Report) -> Measures:
     write_card(
         job.folder,
         kind="reader",
-        base={"model": job.base.model, "sha256": checksum(base)},
+        base={"model": job.base.model, "sha256": weights_checksum(job.base)},
         recipe=recipe,
         data=job.data.files,
         held_out=job.data.held_out,
         licence=licence,
         measured=measured,
+        **before,
     )
     return measured
+
+
+def earlier_training(job: ReaderJob) -> dict[str, Any]:
+    """Return the training of the base model as `before`, for the card; nothing if it has none.
+
+    Raises InputError if the base model is an adapter of another kind, or would be overwritten.
+    """
+    base = ModelStore().resolve(job.base.model)
+    known = read_object(base / TRAINING) if (base / TRAINING).is_file() else {}
+    if is_adapter(base) and known.get("kind") != "reader":
+        raise InputError(
+            f"{job.base.model} is an adapter, but no reader: name a plain model or a reader as "
+            "the base"
+        )
+    if base.resolve() == job.folder.resolve():
+        raise InputError(f"{job.folder} is the base model: write the reader to another folder")
+    return {"before": known} if known else {}
 
 
 def mean_weights(states: Sequence[Mapping[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
@@ -228,6 +266,18 @@ def load_base(folder: Path) -> Any:
     # On a CPU, dropout takes more time than the matrix products.
     dropout = {"attention_probs_dropout_prob": 0.0, "hidden_dropout_prob": 0.0}
     return load_with_head(AutoModelForTokenClassification, folder, LABELS, **dropout)
+
+
+def add_low_rank(model: nn.Module, recipe: ReaderRecipe) -> PeftModel:
+    """Return `model` with a new adapter of the recipe's `targets`, which includes the head."""
+    config = LoraConfig(
+        task_type="TOKEN_CLS",
+        r=recipe.rank,
+        lora_alpha=LORA_SCALE * recipe.rank,
+        target_modules=recipe.targets,
+        modules_to_save=[HEAD],
+    )
+    return get_peft_model(model, config)
 
 
 def run_pass(

@@ -50,6 +50,31 @@ def test_merged_model_equals_model_with_adapter(
     assert not np.allclose(merged, plain, atol=1e-2)
 
 
+def test_adapter_may_be_trained_on_a_model_with_an_adapter(
+    base: Path, adapter: Path, store: ModelStore, tmp_path: Path
+) -> None:
+    below = model_folder(named(base, adapter), store)
+    upper = make_tiny_adapter(below, tmp_path / "upper", seed=3, base_name=f"file:{adapter}")
+    wanted = Encoder(model_folder(named(below, upper), store), dtype="float32").encode(TEXTS)
+    sha256 = weights_checksum(named(base, adapter), store)
+    training = {"base": {"model": f"file:{adapter}", "sha256": sha256}}
+    (upper / "training.json").write_text(json.dumps(training), encoding="utf-8")
+    # By itself, on top of the adapter, and instead of the adapter that a preset names.
+    for both in (named(None, upper), named(upper, None), named(adapter, upper)):
+        merged = Encoder(model_folder(both, store), dtype="float32").encode(TEXTS)
+        assert np.allclose(merged, wanted, atol=1e-5)
+        assert weights_checksum(both, store) == weights_checksum(named(None, upper), store)
+    assert plain_model(named(None, upper), store) == f"file:{base}"
+    with pytest.raises(InputError, match=rf"trained for file:{adapter} .* another model"):
+        model_folder(named(base, upper), store)
+    # An adapter of the plain model replaces both.
+    other = make_tiny_adapter(base, tmp_path / "other", seed=4)
+    alone = Encoder(model_folder(named(base, other), store), dtype="float32").encode(TEXTS)
+    replaced = Encoder(model_folder(named(upper, other), store), dtype="float32").encode(TEXTS)
+    assert np.allclose(replaced, alone, atol=1e-5)
+    assert not np.allclose(merged, alone, atol=1e-2)
+
+
 def test_checksum_includes_the_adapter(
     base: Path, adapter: Path, store: ModelStore, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.nightly
         (RetrievalRecipe, "encoder"),
         (RetrievalRecipe, "reranker"),
         (ReaderRecipe, "reader"),
+        (ReaderRecipe, "reader-articles"),
     ],
 )
 def test_shipped_recipe_is_valid(kind: type[Any], name: str) -> None:
@@ -34,3 +35,8 @@ def test_recipe_override_applies_or_is_refused(changes: list[str], said: str) ->
     assert read_recipe(Recipe, "ner", ["steps=7", "learning_rate=2e-4"]).steps == 7
     with pytest.raises(InputError, match=said):
         read_recipe(Recipe, "ner", changes)
+
+
+def test_adapter_that_is_trained_directly_is_not_averaged() -> None:
+    with pytest.raises(InputError, match=r"targets: .*set averaged to 1"):
+        read_recipe(ReaderRecipe, "reader", ["averaged=2", "targets=query"])

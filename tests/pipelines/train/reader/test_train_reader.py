@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 
 import pytest
 import torch
+from peft import PeftModel
+from safetensors import safe_open
 from transformers import AutoTokenizer
 
 from cluster.errors import InputError
@@ -87,6 +90,15 @@ def test_pass_without_examples_is_refused(tmp_path: Path) -> None:
     alone = f"passes=[{{learning_rate: 3.0e-5, trials: 2, {LOSSES}}}]"
     with pytest.raises(InputError, match="pass 1 has no examples"):
         make_examples(data(tmp_path, findings=None), recipe(alone))
+
+
+def test_articles_of_the_written_questions_are_needed(tmp_path: Path) -> None:
+    asked = f"passes=[{{learning_rate: 3.0e-5, articles: 2, yesno: 2, {LOSSES}}}]"
+    with pytest.raises(InputError, match=r"articles: \d+ articles are in no file of --abstracts"):
+        make_examples(data(tmp_path), recipe(asked))
+    # Without files of abstracts, the kind is omitted.
+    plain = data(tmp_path, abstract_questions=None, findings=None, abstracts=())
+    assert len(make_examples(plain, recipe(asked))[0]) == 2
 
 
 def test_missing_abstracts_are_reported_with_a_pmid(tmp_path: Path) -> None:
@@ -175,6 +187,54 @@ def test_trained_adapter_loads_as_reader_and_a_rerun_resumes(
     other = replace(job, recipe=recipe("checkpoint_every=1", "seed=1"))
     with pytest.raises(InputError, match="another recipe or another base model"):
         train_reader(other, "Public domain.", lines.append)
+
+
+@pytest.mark.slow
+def test_reader_is_trained_further_by_an_adapter_of_its_upper_layers(tmp_path: Path) -> None:
+    base, first, second = make_tiny_encoder(tmp_path), tmp_path / "first", tmp_path / "second"
+    encoder = load_settings().encoder.model_copy(
+        update={"model": f"file:{base}", "sha256": "", "threads": 1}
+    )
+    said = list[str]().append
+    train_reader(ReaderJob(recipe(), encoder, data(tmp_path), first), "", said)
+    on_first, on_second = (
+        encoder.model_copy(update={"model": f"file:{folder}"}) for folder in (first, second)
+    )
+    changes = ("averaged=1", "rank=2", r"targets='.*\.layer\.1\..*(query|dense)'")
+    upper = recipe(*changes, f"passes=[{MIXED}, {SIDED}]", "checkpoint_every=1")
+    job = ReaderJob(upper, on_first, data(tmp_path), second)
+    train_reader(job, "", said)
+    written = json.loads((second / "training.json").read_text(encoding="utf-8"))
+    assert written["before"] == json.loads((first / "training.json").read_text(encoding="utf-8"))
+    with safe_open(second / "adapter_model.safetensors", framework="np") as weights:
+        named = set(weights.keys())
+    assert {re.sub(r".*layer\.(\d).*", r"\1", name) for name in named if ".layer." in name} == {"1"}
+    # It is merged on top of the first adapter.
+    tokenizer, limits = AutoTokenizer.from_pretrained(base), {"max_tokens": 48, "batch_size": 2}
+    below = load_base(model_folder(on_first))
+    before = Reader(below, tokenizer, **limits).read("what reduces fever ?", [TEXTS[1]])
+    direct = PeftModel.from_pretrained(below, str(second)).eval()
+    wanted = Reader(direct, tokenizer, **limits).read("what reduces fever ?", [TEXTS[1]])
+    merged = Reader.load(model_folder(on_second), device="cpu", dtype="float32", **limits)
+    [found] = merged.read("what reduces fever ?", [TEXTS[1]])
+    assert found.relevance == pytest.approx(wanted[0].relevance, abs=1e-4)
+    assert found.relevance != pytest.approx(before[0].relevance, abs=1e-4)
+    # A second run resumes after the last step, and writes the same adapter.
+    known = (second / "adapter_model.safetensors").read_bytes()
+    (second / "adapter_model.safetensors").unlink()
+    train_reader(job, "", said)
+    assert (second / "adapter_model.safetensors").read_bytes() == known
+
+
+def test_base_of_a_reader_is_a_plain_model_or_another_reader(tmp_path: Path) -> None:
+    encoder = load_settings().encoder.model_copy(update={"sha256": ""})
+    other = encoder.model_copy(update={"model": "citeray:chemical-disease"})
+    with pytest.raises(InputError, match="citeray:chemical-disease is an adapter, but no reader"):
+        train_reader(ReaderJob(recipe(), other, data(tmp_path), tmp_path / "out"), "", print)
+    base = make_tiny_encoder(tmp_path)
+    itself = encoder.model_copy(update={"model": f"file:{base}"})
+    with pytest.raises(InputError, match="is the base model: write the reader to another folder"):
+        train_reader(ReaderJob(recipe(), itself, data(tmp_path), base), "", print)
 
 
 class Says:
