@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -166,6 +167,15 @@ def test_lost_tracing_is_stated_only_if_there_was_a_review_to_trace(
 
 
 def test_tracing_ends_with_the_budget_of_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = parts_of(service())["encoder"]
+    encode = encoder.encode_passages
+
+    def encode_slowly(passages: Sequence[str]) -> object:
+        # Longer than the millisecond that a stage gets in any case.
+        time.sleep(0.1)
+        return encode(passages)
+
+    monkeypatch.setattr(encoder, "encode_passages", encode_slowly)
     monkeypatch.setattr(Budget, "left_ms", 0.0)
     answer = ask(REVIEW)
     assert only(answer)["traced"] is None
