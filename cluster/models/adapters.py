@@ -206,8 +206,8 @@ def _merged(store: ModelStore, model: Path, adapters: Sequence[Path]) -> Path:
 def _check_base(adapter: Path, model: Path, found: str) -> None:
     """Raise InputError if the adapter was trained for another model.
 
-    `model` may be an adapter itself; `found` is the checksum of its model with all adapters. Only
-    adapters made by `citeray train` record the checksum of their model.
+    `model` may itself be an adapter; `found` is the checksum of the model that results from merging
+    it. Only adapters made by `citeray train` record the checksum of their model.
     """
     base = _recorded_base(adapter)
     if base and base["sha256"] != found:

@@ -218,8 +218,9 @@ def train_reader(job: ReaderJob, licence: str, report: Report) -> Measures:
         if number > len(passes) - recipe.averaged:
             averaged.append({name: p.detach().clone() for name, p in model.named_parameters()})
     model.load_state_dict(mean_weights(averaged), strict=False)
-    is_adapter = isinstance(model, PeftModel)
-    adapted = model if is_adapter else extract_adapter(load_base(base), model, recipe.rank)
+    adapted = model
+    if not isinstance(model, PeftModel):
+        adapted = extract_adapter(load_base(base), model, recipe.rank)
     save_model(adapted.base_model.model, tokenizer, adapted, job.base.model, job.folder)
     measured = {}
     if job.data.held_out:
