@@ -19,7 +19,7 @@ from transformers.trainer_pt_utils import LengthGroupedSampler
 
 from cluster.errors import CiteRayError, InputError
 from cluster.models.adapters import TRAINING
-from cluster.models.hardware import choose_dtype
+from cluster.models.hardware import choose_dtype, keep_freed_memory
 from cluster.storage.object_store import File
 from cluster.storage.whole_files import sha256_of, write_atomically
 from pipelines.train.card import CARD, render_card
@@ -208,6 +208,7 @@ def run_trainer(
 
     Raises CiteRayError if the loss is not finite, and InputError for a damaged checkpoint.
     """
+    keep_freed_memory()
     # PrinterCallback prints to standard output, which is for the command's result.
     trainer.remove_callback(PrinterCallback)
     folder = Path(str(trainer.args.output_dir))
