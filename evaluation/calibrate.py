@@ -123,12 +123,21 @@ def fit_no_weight(outcomes: Iterable[Outcome]) -> float:
 def related_level(outcomes: Iterable[Outcome]) -> float:
     """Return the relevance that the best article of a question has if the collection answers it.
 
-    At most the share MISSED of the right answers is below it, counting one more than was observed
-    (conformal prediction). It is 0 if there are too few right answers.
+    In each source of questions, at most the share MISSED of the right answers is below it, counting
+    one more than was observed (conformal prediction). Sources with too few right answers count only
+    if none has enough; then all are taken as one, and the level is 0 if they are too few together.
     """
-    held = sorted(o.features["relevance"] for o in outcomes if o.wrong < 0.5)
-    rank = int(MISSED * (len(held) + 1))
-    return round(1 / (1 + math.exp(-held[rank - 1])), 4) if rank else 0.0
+    right = [o for o in outcomes if o.wrong < 0.5]
+    sources = {o.source for o in right}
+    levels = [_level([o for o in right if o.source == source]) for source in sources]
+    return min([level for level in levels if level] or [_level(right)])
+
+
+def _level(right: Sequence[Outcome]) -> float:
+    rank = int(MISSED * (len(right) + 1))
+    if not rank:
+        return 0.0
+    return round(1 / (1 + math.exp(-sorted(o.features["relevance"] for o in right)[rank - 1])), 4)
 
 
 def _fit(outcomes: Sequence[Outcome], features: Sequence[str], seed: int) -> dict[str, Any]:

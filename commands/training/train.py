@@ -143,7 +143,8 @@ def train_reader(
 
     It learns relevance, stances on yes/no questions, names and answer sentences.
     """
-    from pipelines.train.reader.train_reader import ReaderData, ReaderJob
+    from pipelines.train.reader.make_examples import ReaderData
+    from pipelines.train.reader.train_reader import ReaderJob
     from pipelines.train.reader.train_reader import train_reader as train_job
 
     context = make_context(config, overrides, json)

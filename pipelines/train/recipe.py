@@ -107,11 +107,12 @@ class ReaderPass(Strict):
     `abstracts` from questions on whole abstracts, `trials` from findings of trials, `propositions`
     and `attributes` from tables with slots, and `claims`, `abstract_claims` and `mentions` from
     contrast sets without slots; the questions of `nonsense` are random words, and `hard_negatives`
-    pair a question with a text of another one; `articles` are written questions on abstracts in
-    `--abstracts`. If a source has fewer, more are made from the same data with other wordings or
-    texts. The learning rate rises over the first `warmup` share of the
-    steps and then falls to 0. The lowest `frozen_layers` layers of the encoder are not trained. If
-    `balanced`, each kind has as many questions answered yes as no.
+    pair a question with a text of another one. `articles` and `background` are yes/no questions
+    that were written for abstracts in `--abstracts`, `wordings` yes/no questions and `named`
+    questions for names for citations of the corpus. If a source has fewer, more are made from the
+    same data with other wordings or texts. The learning rate rises over the first `warmup` share of
+    the steps and then falls to 0. The lowest `frozen_layers` layers of the encoder are not trained.
+    If `balanced`, each kind has as many questions answered yes as no.
     """
 
     learning_rate: Annotated[float, Field(gt=0)]
@@ -127,6 +128,9 @@ class ReaderPass(Strict):
     nonsense: Count = 0
     hard_negatives: Count = 0
     articles: Count = 0
+    background: Count = 0
+    wordings: Count = 0
+    named: Count = 0
     frozen_layers: Count = 0
     balanced: bool = False
     losses: ReaderLosses

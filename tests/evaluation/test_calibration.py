@@ -58,6 +58,10 @@ def test_level_of_related_articles_misses_at_most_its_share() -> None:
     wrong = [Outcome("yesno", {"relevance": -9.0}, 1.0)] * 100
     assert related_level([*wrong, *right]) == pytest.approx(1 / (1 + math.exp(-0.2)), abs=1e-4)
     assert related_level(right[:40]) == 0.0
+    # The lowest level of the sources with enough right answers counts.
+    low = [replace(outcome, source="low", features={"relevance": -2.0}) for outcome in right]
+    assert related_level([*right, *low]) == pytest.approx(1 / (1 + math.exp(2.0)), abs=1e-4)
+    assert related_level([*right, *low[:40]]) == related_level(right)
 
 
 def yes_no(lean: float, gold: str, source: str) -> Outcome:

@@ -21,6 +21,10 @@ class Corpus:
     texts: tuple[str, ...]
     rows: dict[int, int]
 
+    def text(self, pmid: int) -> str:
+        """Return the text of a citation. Raises KeyError if the corpus does not have it."""
+        return self.texts[self.rows[pmid]]
+
 
 @dataclass(frozen=True, slots=True)
 class GoldQuestion:

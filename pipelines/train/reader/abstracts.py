@@ -1,4 +1,4 @@
-"""Training examples with whole abstracts: PubMedQA's, findings of trials, written questions."""
+"""Training examples with whole abstracts: PubMedQA's, and findings of trials."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from cluster.records import Citation, abstract_text
 from cluster.storage.object_store import File
 from pipelines.train.examples.read_lines import read_lines
 from pipelines.train.reader.bioasq import embed
-from pipelines.train.reader.claims import Row, read_rows
 from pipelines.train.reader.records import (
     MAYBE,
     NO,
@@ -60,11 +59,6 @@ _ALONE = 0.2
 _WINDOW = 1300
 # The text before the evidence is used as an example only if it is longer than this.
 _LEAST_BEFORE = 300
-# File of configs/training with written questions on articles, by PMID.
-ARTICLES = "articles"
-# Share of written questions whose text has the article's title.
-_TITLED = 0.7
-_SIDES: Mapping[str, Stance] = {**ANSWERS, "silent": SILENT}
 _EFFECTS = {"increased": 1, "decreased": -1, "no difference": 0}
 
 
@@ -226,28 +220,6 @@ def abstract_examples(
         if other.pmid != question.pmid:
             text = last_sections(abstracts[other.pmid], 2)
             yield ReaderExample(question.question, text, 0.0, SILENT)
-
-
-def read_articles() -> list[Row]:
-    """Read the written questions; raises InputError for a row with other keys."""
-    rows = read_rows(ARTICLES, ("pmid",))
-    for row in rows:
-        if unknown := row.keys() - {"pmid", *_SIDES}:
-            raise InputError(f"{ARTICLES}.jsonl: PMID {row['pmid']}: unknown keys {unknown}")
-    return rows
-
-
-def article_examples(
-    articles: Sequence[Row], abstracts: Mapping[int, Citation], draw: random.Random
-) -> Iterator[ReaderExample]:
-    """Yield each written question with its abstract."""
-    for row in articles:
-        citation = abstracts[row["pmid"]]
-        for side, stance in _SIDES.items():
-            for question in row.get(side, ()):
-                titled = draw.random() < _TITLED
-                text = citation.search_text if titled else citation.abstract
-                yield ReaderExample(question, text, float(stance != SILENT), stance)
 
 
 def last_sections(citation: Citation, count: int) -> str:

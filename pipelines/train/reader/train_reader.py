@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,29 +26,10 @@ from cluster.models.load_safely import SAFELY
 from cluster.models.readings import LABELS
 from cluster.models.store import ModelStore
 from cluster.settings.stages.encoder import EncoderSettings
-from cluster.storage.object_store import File
 from pipelines.train.adapt import load_with_head, low_rank, save_model
-from pipelines.train.examples.mine_candidates import best_by_bm25
-from pipelines.train.examples.read_questions import read_corpus
 from pipelines.train.jobs import identity
-from pipelines.train.reader.abstracts import (
-    ARTICLES,
-    abstract_examples,
-    article_examples,
-    read_abstract_questions,
-    read_abstracts,
-    read_articles,
-    read_findings,
-    trial_examples,
-)
-from pipelines.train.reader.bioasq import bioasq_examples, read_answered
-from pipelines.train.reader.claims import (
-    abstract_claim_examples,
-    claim_examples,
-    mention_examples,
-    nonsense_examples,
-)
-from pipelines.train.reader.hard_negatives import hard_negative_examples
+from pipelines.train.reader.bioasq import read_answered
+from pipelines.train.reader.make_examples import ReaderData, make_examples
 from pipelines.train.reader.measure_reader import measure_reader
 from pipelines.train.reader.reader_trainer import (
     HEAD,
@@ -58,8 +38,8 @@ from pipelines.train.reader.reader_trainer import (
     reader_loss,
     trained_parameters,
 )
-from pipelines.train.reader.records import ReaderExample, balance_sides
-from pipelines.train.reader.tables import TABLES, attribute_examples, contrast_examples
+from pipelines.train.reader.records import ReaderExample
+from pipelines.train.reader.tables import TABLES
 from pipelines.train.recipe import ReaderPass, ReaderRecipe
 from pipelines.train.run_trainer import (
     STATE,
@@ -76,33 +56,6 @@ from pipelines.train.run_trainer import (
 # The change of an adapter that is trained directly is multiplied by this.
 LORA_SCALE = 2
 
-# Makes new examples of one kind; for tables and contrast sets, as many as requested.
-Source = Callable[[int], Iterable[ReaderExample]]
-
-
-@dataclass(frozen=True, slots=True)
-class ReaderData:
-    """Files to train and measure the reader on.
-
-    `questions` are BioASQ files whose citations are in `corpus`. `abstract_questions` has
-    PubMedQA's questions and `findings` has findings of trials, both on citations in `abstracts`,
-    which also has those of the written questions.
-    `held_out` are BioASQ files to measure on.
-    """
-
-    questions: tuple[Path, ...]
-    corpus: tuple[File, ...]
-    abstract_questions: Path | None = None
-    findings: Path | None = None
-    abstracts: tuple[File, ...] = ()
-    held_out: tuple[Path, ...] = ()
-
-    @property
-    def files(self) -> list[File]:
-        """All files that the reader is trained on."""
-        optional = [self.abstract_questions, self.findings]
-        return [*self.questions, *self.corpus, *filter(None, optional), *self.abstracts]
-
 
 @dataclass(frozen=True, slots=True)
 class ReaderJob:
@@ -112,85 +65,6 @@ class ReaderJob:
     base: EncoderSettings
     data: ReaderData
     folder: Path
-
-
-def make_examples(data: ReaderData, recipe: ReaderRecipe) -> list[list[ReaderExample]]:
-    """Return the examples of each pass.
-
-    Raises InputError for invalid data, for questions or findings whose abstracts are missing, and
-    for a pass without examples.
-    """
-    draw = random.Random(recipe.seed)
-    sources = _sources(data, recipe, draw)
-    passes = []
-    for number, part in enumerate(recipe.passes, start=1):
-        found = [
-            example
-            for kind, source in sources.items()
-            for example in _draw_examples(source, getattr(part, kind), part.balanced, draw)
-        ]
-        if not found:
-            raise InputError(
-                f"pass {number} has no examples: give files of the kinds that it lists"
-            )
-        passes.append(found)
-    return passes
-
-
-def _sources(data: ReaderData, recipe: ReaderRecipe, draw: random.Random) -> dict[str, Source]:
-    """Return a function that makes new examples, by kind of example."""
-    corpus = read_corpus(data.corpus)
-    questions = read_answered(data.questions)
-    abstracts = read_abstracts(data.abstracts)
-    texts: Sequence[str] = [c.search_text for c in abstracts.values()] or corpus.texts
-    findings = read_findings(data.findings) if data.findings else []
-    _check_held({f.pmid for f in findings}, abstracts, data.findings)
-    asked = read_abstract_questions(data.abstract_questions) if data.abstract_questions else []
-    _check_held({q.pmid for q in asked}, abstracts, data.abstract_questions)
-    articles = read_articles() if abstracts and any(p.articles for p in recipe.passes) else []
-    _check_held({int(row["pmid"]) for row in articles}, abstracts, ARTICLES)
-
-    def of_bioasq(sided: bool) -> Source:
-        chosen = [q for q in questions if (q.stance is not None) is sided]
-        mined = best_by_bm25(corpus.texts, [q.text for q in chosen], recipe.hardest)
-        return lambda count: bioasq_examples(chosen, corpus, mined, draw)
-
-    return {
-        "yesno": of_bioasq(True),
-        "other": of_bioasq(False),
-        "abstracts": lambda count: abstract_examples(asked, abstracts, draw),
-        "trials": lambda count: trial_examples(findings, abstracts, draw),
-        "propositions": lambda count: contrast_examples(count, texts, draw),
-        "attributes": lambda count: attribute_examples(count, texts, draw),
-        "claims": lambda count: claim_examples(count, texts, draw),
-        "abstract_claims": lambda count: abstract_claim_examples(count, draw),
-        "mentions": lambda count: mention_examples(count, texts, draw),
-        "nonsense": lambda count: nonsense_examples(count, texts, draw),
-        "articles": lambda count: article_examples(articles, abstracts, draw),
-        "hard_negatives": lambda count: hard_negative_examples(count, asked, abstracts, draw),
-    }
-
-
-def _draw_examples(
-    source: Source, count: int, balanced: bool, draw: random.Random
-) -> list[ReaderExample]:
-    """Return `count` examples of `source`, or none if it has none."""
-    found: list[ReaderExample] = []
-    while len(found) < count:
-        more = list(source(count))
-        if not more:
-            return []
-        found += more
-    return balance_sides(found, count, draw) if balanced else draw.sample(found, count)
-
-
-def _check_held(pmids: set[int], abstracts: dict[int, Any], file: Path | str | None) -> None:
-    missing = sorted(pmids - abstracts.keys())
-    if missing:
-        raise InputError(
-            f"{file}: {len(missing)} articles are in no file of --abstracts (PMID {missing[0]} "
-            "is the first): name the PubMed XML files that have them"
-        )
 
 
 def train_reader(job: ReaderJob, licence: str, report: Report) -> Measures:

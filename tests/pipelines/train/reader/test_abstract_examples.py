@@ -9,16 +9,13 @@ import pytest
 
 from cluster.errors import InputError
 from cluster.records import Section
-from pipelines.train.reader import claims
 from pipelines.train.reader.abstracts import (
     AbstractQuestion,
     Finding,
     abstract_examples,
-    article_examples,
     ask_of,
     read_abstract_questions,
     read_abstracts,
-    read_articles,
     read_findings,
     trial_examples,
 )
@@ -146,21 +143,3 @@ def test_last_window_of_a_long_text_contains_the_evidence() -> None:
                 before += 1
                 assert example.stance == SILENT
     assert before
-
-
-def test_articles_are_asked_the_written_questions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = {"yes": ["Is it A?"], "no": ["Is it B?"], "maybe": ["Is it C?"], "silent": ["Is it D?"]}
-    (tmp_path / "training").mkdir()
-    file = tmp_path / "training" / "articles.jsonl"
-    write_lines(file, [{"pmid": 2, **asked}, {"pmid": 3, "yes": ["Is it E?"]}])
-    monkeypatch.setattr(claims, "CONFIGS", tmp_path)
-    found = list(article_examples(read_articles(), ABSTRACTS, random.Random(1)))
-    assert [e.stance for e in found] == [YES, NO, MAYBE, SILENT, YES]
-    assert [e.relevant for e in found] == [1.0, 1.0, 1.0, 0.0, 1.0]
-    assert ["Result 2." in e.text for e in found] == [True, True, True, True, False]
-    assert {e.text.startswith("Title") for e in found} == {True, False}
-    write_lines(file, [{"pmid": 2, "yess": ["Is it A?"]}])
-    with pytest.raises(InputError, match=r"PMID 2: unknown keys \{'yess'\}"):
-        read_articles()

@@ -23,13 +23,12 @@ from cluster.settings.settings import load_settings
 from pipelines.train.adapt import save_model
 from pipelines.train.reader import measure_reader as measuring
 from pipelines.train.reader.bioasq import read_answered
+from pipelines.train.reader.make_examples import ReaderData, make_examples
 from pipelines.train.reader.measure_reader import measure_reader
 from pipelines.train.reader.train_reader import (
-    ReaderData,
     ReaderJob,
     extract_adapter,
     load_base,
-    make_examples,
     mean_weights,
     train_reader,
 )
@@ -93,12 +92,18 @@ def test_pass_without_examples_is_refused(tmp_path: Path) -> None:
 
 
 def test_articles_of_the_written_questions_are_needed(tmp_path: Path) -> None:
-    asked = f"passes=[{{learning_rate: 3.0e-5, articles: 2, yesno: 2, {LOSSES}}}]"
-    with pytest.raises(InputError, match=r"articles: \d+ articles are in no file of --abstracts"):
-        make_examples(data(tmp_path), recipe(asked))
-    # Without files of abstracts, the kind is omitted.
-    plain = data(tmp_path, abstract_questions=None, findings=None, abstracts=())
-    assert len(make_examples(plain, recipe(asked))[0]) == 2
+    plain = {"abstract_questions": None, "findings": None, "abstracts": ()}
+    for kind, option in (
+        ("articles", "abstracts"),
+        ("background", "abstracts"),
+        ("wordings", "corpus"),
+        ("named", "corpus"),
+    ):
+        asked = recipe(f"passes=[{{learning_rate: 3.0e-5, {kind}: 2, yesno: 2, {LOSSES}}}]")
+        missing = rf"{kind}\.jsonl: \d+ articles are in no file of --{option}"
+        for changes in ({}, plain):
+            with pytest.raises(InputError, match=missing):
+                make_examples(data(tmp_path, **changes), asked)
 
 
 def test_missing_abstracts_are_reported_with_a_pmid(tmp_path: Path) -> None:
