@@ -18,7 +18,6 @@ os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 # Options of glibc's mallopt, from malloc.h.
 _TRIM_THRESHOLD, _MMAP_MAX = -1, -4
 
-
 DTYPES: dict[str, torch.dtype] = {
     "float32": torch.float32,
     "bfloat16": torch.bfloat16,

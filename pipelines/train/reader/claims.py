@@ -27,6 +27,7 @@ from pipelines.train.reader.records import (
     ReaderExample,
     ScoredSentence,
     opposite,
+    sentences_with,
 )
 
 _SIDES = {"affirms": YES, "denies": NO, "open": SILENT}
@@ -162,10 +163,7 @@ def mention_examples(
             whole = embed(text, draw.choice(texts), draw, most=_AROUND)
             at = whole.index(text)
             text, marks = whole, tuple(Marked(m.begin + at, m.end + at) for m in marks)
-        sentences = tuple(
-            ScoredSentence(begin, end, float(any(begin <= m.begin < end for m in marks)))
-            for begin, end in sentence_spans(text)
-        )
+        sentences = sentences_with(marks, text)
         question = draw.choice(row["ask"])
         yield ReaderExample(question, text, float(answered), None, marks, sentences)
 

@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cluster.text.sentences import sentence_spans
 from pipelines.train.examples.mark_names import Marked
 
 # Probabilities of (yes, no, silent).
@@ -44,6 +45,14 @@ class ReaderExample:
     names: tuple[Marked, ...] | None = None
     sentences: tuple[ScoredSentence, ...] | None = None
     weight: float = 1.0
+
+
+def sentences_with(names: Sequence[Marked], text: str) -> tuple[ScoredSentence, ...]:
+    """Return the sentences of `text`, with score 1 for those in which a name begins."""
+    return tuple(
+        ScoredSentence(begin, end, float(any(begin <= name.begin < end for name in names)))
+        for begin, end in sentence_spans(text)
+    )
 
 
 def opposite(stance: Stance) -> Stance:

@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from cluster.errors import InputError
 from cluster.records import Citation
-from cluster.text.sentences import sentence_spans
 from pipelines.train.examples.mark_names import find_names
 from pipelines.train.reader.abstracts import ANSWERS
 from pipelines.train.reader.bioasq import silent
 from pipelines.train.reader.claims import Row, read_rows
-from pipelines.train.reader.records import SILENT, ReaderExample, ScoredSentence, Stance
+from pipelines.train.reader.records import SILENT, ReaderExample, Stance, sentences_with
 
 # Share of questions whose text has the article's title.
 _TITLED = 0.7
@@ -58,10 +57,7 @@ def named_examples(rows: Sequence[Row], text_of: TextOf) -> Iterator[ReaderExamp
         text = text_of(row["pmid"])
         for asked in row.get("asked", ()):
             names = tuple(find_names(text, [asked["names"]]))
-            sentences = tuple(
-                ScoredSentence(begin, end, float(any(begin <= n.begin < end for n in names)))
-                for begin, end in sentence_spans(text)
-            )
+            sentences = sentences_with(names, text)
             yield ReaderExample(asked["question"], text, 1.0, None, names, sentences)
         for question in row.get("silent", ()):
             yield silent(question, text, 1.0, sided=False)
